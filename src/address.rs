@@ -1,0 +1,153 @@
+//! The address of a provider: checked when it is set, and shown without anything secret in it.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+
+use crate::secret::Secret;
+
+/// An `http` or `https` URL with a host and without a query, to which paths are added.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Address(Uri);
+
+impl Address {
+    /// Checks a URL; a slash at its end does not matter.
+    ///
+    /// # Errors
+    /// What is wrong with it, without the text itself, which may hold a password.
+    pub(crate) fn parse(text: &str) -> Result<Address, String> {
+        let uri: Uri = text
+            .trim()
+            .trim_end_matches('/')
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
+        match uri.scheme_str() {
+            Some("http" | "https") => {}
+            Some(other) => return Err(format!("has the scheme {other}, but only http and https can be used")),
+            None => return Err("is not a URL: it must begin with http:// or https://".to_owned()),
+        }
+        if uri.host().is_none_or(str::is_empty) {
+            return Err("is not a URL: it names no host".to_owned());
+        }
+        if uri.query().is_some() || text.contains('#') {
+            return Err("has a query or a fragment, which a base URL cannot have".to_owned());
+        }
+        // An empty or overlong port is taken for none by the parser.
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let port = port.rsplit_once(']').map_or(port, |(_, port)| port);
+        if port.contains(':') && uri.port_u16().is_none() {
+            return Err("has a port that is not a number up to 65535".to_owned());
+        }
+        Ok(Address(uri))
+    }
+
+    /// The URL of a path below this address.
+    pub(crate) fn join(&self, path: &str) -> String {
+        format!("{}{path}", self.0.to_string().trim_end_matches('/'))
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
+    /// The host without the brackets of an IPv6 address.
+    pub(crate) fn host(&self) -> &str {
+        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The port, named or the scheme's own.
+    pub(crate) fn port(&self) -> u16 {
+        self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
+    }
+
+    /// The host as an IP address, where it is one.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        self.host().parse().ok()
+    }
+
+    /// Whether requests stay on this machine: 127/8, ::1 and localhost.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.ip().map_or_else(|| self.host().eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
+    }
+
+    /// The password inside the URL, if there is one.
+    pub(crate) fn password(&self) -> Option<Secret> {
+        let (credentials, _) = self.0.authority()?.as_str().rsplit_once('@')?;
+        credentials.split_once(':').map(|(_, password)| Secret::new(password))
+    }
+}
+
+/// The address without user, password and query.
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let authority = self.0.authority().map_or("", |authority| authority.as_str());
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let path = self.0.path().trim_end_matches('/');
+        write!(formatter, "{}://{host}{path}", self.0.scheme_str().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_joined_and_shown_without_secrets() {
+        for (text, joined, shown) in [
+            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1/x", "http://127.0.0.1:8080/v1"),
+            ("https://h.example/v1//", "https://h.example/v1/x", "https://h.example/v1"),
+            ("https://h.example", "https://h.example/x", "https://h.example"),
+            ("http://u:secret@h:1/v1/", "http://u:secret@h:1/v1/x", "http://h:1/v1"),
+            (" http://[::1]:11434/v1\n", "http://[::1]:11434/v1/x", "http://[::1]:11434/v1"),
+        ] {
+            let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((address.join("/x").as_str(), address.to_string().as_str()), (joined, shown));
+            assert!(!format!("{address:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_without_being_repeated() {
+        for text in [
+            "",
+            "localhost:8080",
+            "example.com/v1",
+            "ftp://h",
+            "http://",
+            "http:///v1",
+            "http://h:99999",
+            "http://h:/v1",
+            "http://h:x",
+            "http://h/v1?a=b",
+            "http://h/#f",
+            "http://a b/",
+            "http://u:hunter22@h:x",
+        ] {
+            let error = Address::parse(text).expect_err(text);
+            assert!(!error.contains("hunter22"), "{error}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_known() {
+        for (text, loopback) in [
+            ("http://localhost", true),
+            ("http://LOCALHOST:1", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1", false),
+            ("http://0.0.0.0", false),
+        ] {
+            assert_eq!(Address::parse(text).map(|address| address.is_loopback()), Ok(loopback), "{text}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What can go wrong, in words for the person in front of it, with one exit status each.
+
+use std::fmt;
+
+/// A failure that ends q: what failed, on what and why; and what to do, where there is something.
+#[derive(Debug)]
+pub(crate) struct Error {
+    pub(crate) kind: Kind,
+    /// One sentence, without `q: ` and without a full stop.
+    pub(crate) message: String,
+    pub(crate) advice: Option<String>,
+}
+
+/// The kinds of failure; each has one exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The command line makes no sense.
+    Usage,
+    /// A setting is missing or wrong; no request was sent.
+    Settings,
+    /// The question cannot be taken from standard input; no request was sent.
+    Input,
+    /// There is nothing of the kind that was asked for.
+    Nothing,
+    /// A file could not be read or written.
+    File,
+    /// The network or the provider failed, with this HTTP status where there was one.
+    Provider { status: Option<u16> },
+    /// Standard output could not be written.
+    Output,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), advice: None }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Error {
+        Error::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn settings(message: impl Into<String>) -> Error {
+        Error::new(Kind::Settings, message)
+    }
+
+    pub(crate) fn file(message: impl Into<String>) -> Error {
+        Error::new(Kind::File, message)
+    }
+
+    pub(crate) fn nothing(message: impl Into<String>) -> Error {
+        Error::new(Kind::Nothing, message)
+    }
+
+    /// The same failure with a second sentence: what to do.
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Error {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// The exit status that the contract gives to this kind of failure.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self.kind {
+            Kind::Usage | Kind::Settings | Kind::Input => 2,
+            Kind::Nothing | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}

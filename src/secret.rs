@@ -1,0 +1,57 @@
+//! Values that must never be shown, and their removal from text that came back from elsewhere.
+
+use std::fmt;
+
+/// Shorter values are too likely to be ordinary text for taking them out of what a server says.
+const SHORTEST_REDACTED: usize = 8;
+
+/// What stands in place of a secret.
+const REDACTED: &str = "[redacted]";
+
+/// A key, a password or a header's value: it can be sent, but not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn new(value: impl Into<String>) -> Secret {
+        Secret(value.into())
+    }
+
+    /// The value itself, for the request and for nothing else.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+/// The text without any of the secrets that are long enough to be recognised.
+pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets {
+        if secret.0.len() >= SHORTEST_REDACTED && text.contains(&secret.0) {
+            text = text.replace(&secret.0, REDACTED);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        assert_eq!(format!("{:?}", Secret::new("sk-12345678")), "[redacted]");
+    }
+
+    #[test]
+    fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
+        let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
+        assert_eq!(redact("a bad key: sk-12345678!", &secrets), "a bad key: [redacted]!");
+    }
+}
