@@ -1,0 +1,203 @@
+//! The table of options: for each one its names, what it sets, what it is good for and what the documents say of it.
+
+mod parse;
+
+use std::ffi::OsString;
+
+pub(crate) use parse::parse;
+
+/// What q is asked to do. All but `Ask` are actions: they read no standard input and ask no model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mode {
+    #[default]
+    Ask,
+    Clear,
+    ShortHelp,
+    LongHelp,
+    Version,
+}
+
+/// What was typed. What it means is decided by the settings and the conversation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) mode: Mode,
+    pub(crate) words: Vec<OsString>,
+    pub(crate) follow: bool,
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    /// Like a word, this is text that may hold anything.
+    pub(crate) system: Option<OsString>,
+    pub(crate) messages: Option<String>,
+    pub(crate) no_stdin: bool,
+    pub(crate) no_save: bool,
+    pub(crate) no_stream: bool,
+}
+
+/// One option.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    pub(crate) short: Option<char>,
+    pub(crate) long: Option<&'static str>,
+    pub(crate) effect: Effect,
+    /// The modes that have a use for it; with any other it is refused.
+    pub(crate) modes: &'static [Mode],
+    /// Some words for the short help.
+    pub(crate) help: &'static str,
+    /// Sentences for the long help and the man page.
+    pub(crate) doc: &'static str,
+}
+
+/// What an option does to the arguments.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Chooses what q does.
+    Mode(Mode),
+    Switch(fn(&mut Arguments)),
+    Value {
+        name: &'static str,
+        set: fn(&mut Arguments, OsString) -> Result<(), String>,
+    },
+}
+
+impl Flag {
+    /// The option as one types it, by its long name where it has one.
+    pub(crate) fn name(&self) -> String {
+        match (self.long, self.short) {
+            (Some(long), _) => format!("--{long}"),
+            (None, Some(short)) => format!("-{short}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+const ASK: &[Mode] = &[Mode::Ask];
+
+/// Every option, in the order of the documents.
+pub(crate) const FLAGS: &[Flag] = &[
+    Flag {
+        short: Some('f'),
+        long: Some("follow"),
+        effect: Effect::Switch(|arguments| arguments.follow = true),
+        modes: ASK,
+        help: "continue the conversation",
+        doc: "Continue the current conversation. It starts anew, with a note that says why, if there is none, if it was \
+              idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now.",
+    },
+    Flag {
+        short: Some('p'),
+        long: Some("provider"),
+        effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.provider = Some(utf8(value)?)) },
+        modes: ASK,
+        help: "whom to ask",
+        doc: "Ask this provider: one of the table below, or one of the configuration file.",
+    },
+    Flag {
+        short: Some('m'),
+        long: Some("model"),
+        effect: Effect::Value { name: "ID", set: |arguments, value| Ok(arguments.model = Some(utf8(value)?)) },
+        modes: ASK,
+        help: "the model to ask",
+        doc: "Ask this model, by the provider's own name for it.",
+    },
+    Flag {
+        short: Some('S'),
+        long: Some("system"),
+        effect: Effect::Value { name: "TEXT", set: |arguments, value| Ok(arguments.system = Some(value)) },
+        modes: ASK,
+        help: "replace the system prompt",
+        doc: "Send TEXT in place of the built-in system prompt, for this question. An empty TEXT sends none.",
+    },
+    Flag {
+        short: None,
+        long: Some("messages"),
+        effect: Effect::Value { name: "N", set: |arguments, value| Ok(arguments.messages = Some(utf8(value)?)) },
+        modes: ASK,
+        help: "how many messages a follow-up sends",
+        doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
+    },
+    Flag {
+        short: Some('n'),
+        long: Some("no-stdin"),
+        effect: Effect::Switch(|arguments| arguments.no_stdin = true),
+        modes: ASK,
+        help: "leave standard input alone",
+        doc: "Do not read standard input: for loops such as while read, which share it with the commands inside them.",
+    },
+    Flag {
+        short: None,
+        long: Some("no-save"),
+        effect: Effect::Switch(|arguments| arguments.no_save = true),
+        modes: ASK,
+        help: "leave no trace of this exchange",
+        doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
+    },
+    Flag {
+        short: None,
+        long: Some("no-stream"),
+        effect: Effect::Switch(|arguments| arguments.no_stream = true),
+        modes: ASK,
+        help: "print the answer when it is whole",
+        doc: "Ask for the answer in one piece, and print it when it is whole.",
+    },
+    Flag {
+        short: None,
+        long: Some("clear"),
+        effect: Effect::Mode(Mode::Clear),
+        modes: &[],
+        help: "delete the conversation",
+        doc: "Delete the current conversation. Those that were set aside earlier stay; a note says so.",
+    },
+    Flag {
+        short: Some('h'),
+        long: None,
+        effect: Effect::Mode(Mode::ShortHelp),
+        modes: &[],
+        help: "this help",
+        doc: "Print a short help.",
+    },
+    Flag {
+        short: None,
+        long: Some("help"),
+        effect: Effect::Mode(Mode::LongHelp),
+        modes: &[],
+        help: "everything",
+        doc: "Print everything that q can do.",
+    },
+    Flag {
+        short: Some('V'),
+        long: Some("version"),
+        effect: Effect::Mode(Mode::Version),
+        modes: &[],
+        help: "the version",
+        doc: "Print the version.",
+    },
+];
+
+fn utf8(value: OsString) -> Result<String, String> {
+    value.into_string().map_err(|value| format!("{} is not UTF-8", value.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_name_of_its_own_and_documents() {
+        let mut names = std::collections::HashSet::new();
+        for flag in FLAGS {
+            assert!(flag.short.is_some() || flag.long.is_some());
+            for name in flag.short.map(String::from).into_iter().chain(flag.long.map(String::from)) {
+                assert!(names.insert(name.clone()), "{name} stands twice in the table");
+            }
+            assert!(!flag.help.is_empty() && !flag.help.ends_with('.'), "{}", flag.name());
+            assert!(flag.doc.ends_with('.'), "{}", flag.name());
+        }
+    }
+
+    #[test]
+    fn every_option_is_of_use_to_some_mode() {
+        for flag in FLAGS {
+            assert!(matches!(flag.effect, Effect::Mode(_)) || !flag.modes.is_empty(), "{}", flag.name());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The command line, read by the table of options: what was typed, or what is wrong with it.
+
+use std::ffi::{OsStr, OsString};
+
+use lexopt::Arg;
+
+use super::{Arguments, Effect, FLAGS, Flag, Mode};
+use crate::error::Error;
+
+/// Below this likeness (Jaro-Winkler, 0 to 1) the nearest option is no help.
+const LIKENESS: f64 = 0.7;
+
+/// Reads the arguments after the program's name: options, then words.
+///
+/// # Errors
+/// `Usage`: an option that does not exist, that lacks or does not take a value, that comes after the first word, or that
+/// the chosen action has no use for; two actions at once; an action with words.
+pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+    let mut parser = lexopt::Parser::from_args(typed);
+    let mut arguments = Arguments::default();
+    let mut used: Vec<&'static Flag> = Vec::new();
+    loop {
+        // Not in the midst of `-abc`, so that the next argument is whole.
+        if let Some(rest) = parser.try_raw_args() {
+            match rest.peek() {
+                None => break,
+                Some(next) if next == "--" => {
+                    arguments.words = rest.skip(1).collect();
+                    break;
+                }
+                Some(next) if !looks_like_option(next) => {
+                    arguments.words = rest.collect();
+                    refuse_late_options(&arguments.words)?;
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+        let found = match parser.next().map_err(malformed)? {
+            Some(Arg::Short(short)) => {
+                find(|flag| flag.short == Some(short)).ok_or_else(|| unknown(&format!("-{short}")))
+            }
+            Some(Arg::Long(long)) => find(|flag| flag.long == Some(long)).ok_or_else(|| unknown(&format!("--{long}"))),
+            Some(Arg::Value(_)) | None => break,
+        };
+        let flag = found?;
+        apply(flag, &mut arguments, &mut parser, &used)?;
+        used.push(flag);
+    }
+    check(&arguments, &used)?;
+    Ok(arguments)
+}
+
+fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
+    FLAGS.iter().find(|flag| wanted(flag))
+}
+
+fn apply(
+    flag: &'static Flag,
+    arguments: &mut Arguments,
+    parser: &mut lexopt::Parser,
+    used: &[&'static Flag],
+) -> Result<(), Error> {
+    match flag.effect {
+        Effect::Mode(mode) => {
+            if let Some(other) = used.iter().find(|other| matches!(other.effect, Effect::Mode(set) if set != mode)) {
+                return Err(Error::usage(format!("{} and {} cannot go together", other.name(), flag.name()))
+                    .advise("ask for one thing at a time"));
+            }
+            arguments.mode = mode;
+            Ok(())
+        }
+        Effect::Switch(set) => {
+            set(arguments);
+            Ok(())
+        }
+        Effect::Value { name, set } => {
+            let value = parser
+                .value()
+                .map_err(|_| Error::usage(format!("{} needs a value: {} {name}", flag.name(), flag.name())))?;
+            set(arguments, value).map_err(|reason| Error::usage(format!("{}: {reason}", flag.name())))
+        }
+    }
+}
+
+fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
+    if arguments.mode == Mode::Ask {
+        return Ok(());
+    }
+    let action =
+        used.iter().find(|flag| matches!(flag.effect, Effect::Mode(_))).map_or_else(String::new, |flag| flag.name());
+    if let Some(word) = arguments.words.first() {
+        return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
+            .advise(format!("to ask about {action}, put -- before the question")));
+    }
+    // Help and version are what one asks for when the rest of the line is in doubt.
+    if matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
+        return Ok(());
+    }
+    match used.iter().find(|flag| !matches!(flag.effect, Effect::Mode(_)) && !flag.modes.contains(&arguments.mode)) {
+        Some(flag) => Err(Error::usage(format!("{action} has no use for {}", flag.name()))),
+        None => Ok(()),
+    }
+}
+
+fn looks_like_option(argument: &OsStr) -> bool {
+    argument.as_encoded_bytes().starts_with(b"-") && argument != "-"
+}
+
+fn refuse_late_options(words: &[OsString]) -> Result<(), Error> {
+    match words.iter().find(|word| looks_like_option(word)) {
+        None => Ok(()),
+        Some(late) => Err(Error::usage(format!("“{}” comes after the first word of the question", late.display()))
+            .advise("put options before the question; if it is part of the question, quote the question or put -- before it")),
+    }
+}
+
+fn unknown(typed: &str) -> Error {
+    let error = Error::usage(format!("there is no option {typed}"));
+    match nearest(typed) {
+        Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
+        None => error.advise("q -h lists the options; to ask about it, put -- before the question"),
+    }
+}
+
+fn nearest(typed: &str) -> Option<String> {
+    let typed = typed.trim_start_matches('-');
+    FLAGS
+        .iter()
+        .filter_map(|flag| Some((strsim::jaro_winkler(typed, flag.long?), flag.name())))
+        .filter(|(likeness, _)| *likeness >= LIKENESS)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name)
+}
+
+fn malformed(error: lexopt::Error) -> Error {
+    match error {
+        lexopt::Error::UnexpectedValue { option, value } => {
+            Error::usage(format!("{option} takes no value, but there is “{}”", value.display()))
+        }
+        other => Error::usage(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(typed: &[&str]) -> Arguments {
+        parse(typed.iter().map(OsString::from)).unwrap_or_else(|error| panic!("{typed:?}: {error}"))
+    }
+
+    fn refused(typed: &[&str]) -> String {
+        let error = parse(typed.iter().map(OsString::from)).expect_err(&format!("{typed:?} must be refused"));
+        assert_eq!(error.exit_status(), 2);
+        format!("{}; {}", error.message, error.advice.unwrap_or_default())
+    }
+
+    #[test]
+    fn options_come_first_then_words() {
+        let arguments = parsed(&["-f", "-m", "some-model", "what", "is", "-", "this"]);
+        assert!(arguments.follow);
+        assert_eq!(arguments.model.as_deref(), Some("some-model"));
+        assert_eq!(arguments.words, ["what", "is", "-", "this"]);
+        assert_eq!(arguments.mode, Mode::Ask);
+    }
+
+    #[test]
+    fn values_stand_beside_behind_an_equals_sign_or_glued() {
+        for typed in [&["--model", "x"][..], &["--model=x"], &["-m", "x"], &["-mx"], &["-fmx"]] {
+            assert_eq!(parsed(typed).model.as_deref(), Some("x"), "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn dashes_end_the_options() {
+        assert_eq!(parsed(&["-f", "--", "-x", "--", "--clear"]).words, ["-x", "--", "--clear"]);
+        assert!(parsed(&["--"]).words.is_empty());
+    }
+
+    #[test]
+    fn a_dash_alone_is_a_word() {
+        assert_eq!(parsed(&["-", "-"]).words, ["-", "-"]);
+    }
+
+    #[test]
+    fn options_after_words_are_refused_with_advice() {
+        for typed in [&["what", "does", "ls", "-l", "do"][..], &["x", "--clear"], &["x", "--"]] {
+            assert!(refused(typed).contains("before the question"), "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_option_is_named() {
+        for (typed, meant) in
+            [("--folow", "--follow"), ("--claer", "--clear"), ("--nosave", "--no-save"), ("--message", "--messages")]
+        {
+            assert!(refused(&[typed, "x"]).contains(&format!("did you mean {meant}?")), "{typed}");
+        }
+        assert!(refused(&["--zzz"]).contains("q -h"));
+        assert!(refused(&["-z"]).contains("no option -z"));
+    }
+
+    #[test]
+    fn actions_stand_alone() {
+        assert_eq!(parsed(&["--clear"]).mode, Mode::Clear);
+        assert!(refused(&["--clear", "--version"]).contains("cannot go together"));
+        assert!(refused(&["--clear", "everything"]).contains("takes no words"));
+        assert!(refused(&["--clear", "-f"]).contains("has no use for --follow"));
+        assert!(refused(&["-m", "x", "--clear"]).contains("has no use for --model"));
+    }
+
+    #[test]
+    fn help_is_given_whatever_else_was_typed_before() {
+        assert_eq!(parsed(&["-f", "--help"]).mode, Mode::LongHelp);
+        assert_eq!(parsed(&["-fh"]).mode, Mode::ShortHelp);
+    }
+
+    #[test]
+    fn values_are_demanded_and_refused() {
+        assert!(refused(&["-p"]).contains("--provider needs a value"));
+        assert!(refused(&["--follow=x"]).contains("takes no value"));
+    }
+}
