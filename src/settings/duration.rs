@@ -1,0 +1,63 @@
+//! Durations as people write them in settings: a whole number and `s`, `m`, `h` or `d`, or `never`.
+
+use std::time::Duration;
+
+/// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`).
+///
+/// # Errors
+/// What is wrong with the text, to be put behind the name of the setting.
+pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
+    if text == "never" {
+        return Ok(None);
+    }
+    let wrong = || format!("“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number = &text[..text.len() - 1];
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(|total| Some(Duration::from_secs(total))).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_units_and_never() {
+        for (text, seconds) in [("0s", 0), ("90s", 90), ("5m", 300), ("24h", 86_400), ("30d", 2_592_000)] {
+            assert_eq!(parse(text), Ok(Some(Duration::from_secs(seconds))), "{text}");
+        }
+        assert_eq!(parse("never"), Ok(None));
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for text in [
+            "",
+            "s",
+            "5",
+            "5 m",
+            "-5m",
+            "+5m",
+            "1.5h",
+            "5M",
+            "5ms",
+            "ever",
+            "5m ",
+            "99999999999999999999d",
+            "9999999999999999d",
+            "5é",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The configuration file: its keys and providers with their lines, or what is wrong on which line.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::table::{self, Kind};
+use crate::address::Address;
+use crate::provider::Api;
+use crate::secret::Secret;
+
+/// A TOML value and where it stands.
+type Spanned<'a> = toml::Spanned<DeValue<'a>>;
+
+/// What the file sets.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    /// Key of the setting, its value as text, and its line.
+    pub(super) settings: Vec<(&'static str, String, usize)>,
+    /// In the order of the file.
+    pub(super) providers: Vec<Section>,
+}
+
+/// A section `[providers.NAME]`.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    pub(super) name: String,
+    pub(super) line: usize,
+    pub(super) api: Option<Api>,
+    pub(super) base_url: Option<Address>,
+    pub(super) key_env: Option<String>,
+    pub(super) key_cmd: Option<Vec<String>>,
+    pub(super) model: Option<String>,
+    pub(super) headers: Vec<(String, Secret)>,
+}
+
+/// What is wrong, and on which line, counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+/// Reads the text of a configuration file.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(super) fn read(text: &str) -> Result<File, Wrong> {
+    let lines = Lines(text);
+    let table = DeTable::parse(text).map_err(|error| Wrong {
+        line: lines.of(error.span().map_or(0, |span| span.start)),
+        message: error.message().to_owned(),
+    })?;
+    let mut file = File::default();
+    for (key, value) in in_order(table.get_ref()) {
+        let line = lines.of(key.span().start);
+        let key: &str = key.get_ref();
+        if key == "providers" {
+            file.providers = providers(value, &lines)?;
+            continue;
+        }
+        let Some(row) = table::find(key) else {
+            return Err(Wrong { line, message: unknown(key, table::SETTINGS.iter().map(|row| row.key)) });
+        };
+        let text = setting_text(value.get_ref(), &row.kind)
+            .map_err(|message| Wrong { line, message: format!("{key}: {message}") })?;
+        row.set(&mut table::Values::default(), &text)
+            .map_err(|message| Wrong { line, message: format!("{key}: {message}") })?;
+        file.settings.push((row.key, text, line));
+    }
+    Ok(file)
+}
+
+fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
+    let wrong = |span: std::ops::Range<usize>, message: String| Wrong { line: lines.of(span.start), message };
+    let Some(table) = value.get_ref().as_table() else {
+        return Err(wrong(value.span(), "providers: must be sections such as [providers.work]".to_owned()));
+    };
+    let mut sections = Vec::new();
+    for (name, value) in in_order(table) {
+        let Some(fields) = value.get_ref().as_table() else {
+            return Err(wrong(name.span(), format!("providers.{}: must be a section", name.get_ref())));
+        };
+        let mut section =
+            Section { name: name.get_ref().to_string(), line: lines.of(name.span().start), ..Section::default() };
+        for (key, value) in in_order(fields) {
+            set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|message| {
+                wrong(key.span(), format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref()))
+            })?;
+        }
+        if section.key_env.is_some() && section.key_cmd.is_some() {
+            return Err(wrong(name.span(), format!("providers.{}: has both key_env and key_cmd", section.name)));
+        }
+        sections.push(section);
+    }
+    Ok(sections)
+}
+
+fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
+    const FIELDS: [&str; 6] = ["api", "base_url", "key_env", "key_cmd", "model", "headers"];
+    match key {
+        "api" => {
+            let name = string(value)?;
+            let api = Api::from_name(&name);
+            section.api = Some(api.ok_or_else(|| format!("“{name}” is not one of {}", Api::NAMES.join(", ")))?);
+        }
+        "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
+        "key_env" => section.key_env = Some(filled(string(value)?)?),
+        "key_cmd" => {
+            let words = value.as_array().ok_or("must be a list such as [\"pass\", \"show\", \"work/llm\"]")?;
+            let words = words.iter().map(|word| string(word.get_ref())).collect::<Result<Vec<_>, _>>()?;
+            if words.first().is_none_or(String::is_empty) {
+                return Err("names no command".to_owned());
+            }
+            section.key_cmd = Some(words);
+        }
+        "model" => section.model = Some(filled(string(value)?)?),
+        "headers" => {
+            let table = value.as_table().ok_or("must be a table such as { x-team = \"infra\" }")?;
+            for (name, value) in in_order(table) {
+                let name: &str = name.get_ref();
+                if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                    return Err(format!("“{name}” cannot be the name of a header"));
+                }
+                let value = string(value.get_ref())?;
+                if http::HeaderValue::from_str(&value).is_err() {
+                    return Err(format!("the value of {name} has characters that no header can have"));
+                }
+                section.headers.push((name.to_owned(), Secret::new(value)));
+            }
+        }
+        _ => return Err(unknown(key, FIELDS)),
+    }
+    Ok(())
+}
+
+/// The entries of a table in the order of the file.
+fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'a, str>>, &'t Spanned<'a>)> {
+    let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
+    by_place.into_values().collect()
+}
+
+/// The value of a setting as it would stand in its environment variable.
+fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
+    match kind {
+        Kind::Whole { .. } => {
+            let number = value.as_integer().ok_or_else(|| found("a whole number", value))?;
+            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
+                .map(|number| number.to_string())
+                .map_err(|_| format!("“{}” is not a whole number from 0", number.as_str()))
+        }
+        Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| found("true or false", value)),
+        Kind::Text(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
+    }
+}
+
+fn string(value: &DeValue) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| found("a string in quotes", value))
+}
+
+fn filled(text: String) -> Result<String, String> {
+    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
+}
+
+fn found(wanted: &str, value: &DeValue) -> String {
+    format!("must be {wanted}, not a value of type {}", value.type_str())
+}
+
+fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
+    let nearest = known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(key, name), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match nearest {
+        Some((_, name)) => format!("there is no key {key}; did you mean {name}?"),
+        None => format!("there is no key {key}"),
+    }
+}
+
+struct Lines<'a>(&'a str);
+
+impl Lines<'_> {
+    fn of(&self, at: usize) -> usize {
+        1 + self.0.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_providers_are_read_with_their_lines() {
+        let file = read(concat!(
+            "provider = \"work\"\nmax_history = 400_000\nsave = false\nexpire = \"12h\"\n\n[providers.work]\n",
+            "api = \"anthropic\"\nbase_url = \"https://llm.corp.example/v1\"\nkey_cmd = [\"pass\", \"x\"]\nmodel = \"m\"\n",
+            "headers = { x-team = \"infra\" }\n[providers.another]\nkey_env = \"K\"\n",
+        ))
+        .expect("a sound file");
+        assert_eq!(
+            file.settings,
+            [
+                ("provider", "work".to_owned(), 1),
+                ("max_history", "400000".to_owned(), 2),
+                ("save", "false".to_owned(), 3),
+                ("expire", "12h".to_owned(), 4)
+            ]
+        );
+        let [work, another] = &file.providers[..] else { panic!("two providers") };
+        assert_eq!((work.name.as_str(), work.line, work.api), ("work", 6, Some(Api::Anthropic)));
+        assert_eq!(work.base_url.as_ref().map(ToString::to_string).as_deref(), Some("https://llm.corp.example/v1"));
+        assert_eq!(work.key_cmd.as_deref(), Some(&["pass".to_owned(), "x".to_owned()][..]));
+        assert_eq!(work.headers.len(), 1);
+        assert_eq!((another.name.as_str(), another.key_env.as_deref()), ("another", Some("K")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_line_and_key() {
+        for (text, line, words) in [
+            ("\nprovidr = \"x\"", 2, "no key providr; did you mean provider?"),
+            ("messages = \"10\"", 1, "messages: must be a whole number"),
+            ("messages = -1", 1, "messages: “-1”"),
+            ("a = 1\nmessages = 1", 1, "no key a"),
+            ("keep = 0", 1, "keep: must be a string"),
+            ("expire = \"1w\"", 1, "expire: “1w”"),
+            ("save = \"false\"", 1, "save: must be true or false"),
+            ("history = \"chat\"", 1, "not one of prompt, messages"),
+            ("x = = 1", 1, ""),
+            ("provider = \"x\"\nprovider = \"y\"", 2, "duplicate"),
+            ("[providers.work]\nbase_url = \"nope\"", 2, "providers.work.base_url: is not a URL"),
+            ("[providers.work]\napi = \"openapi\"", 2, "providers.work.api: “openapi” is not one of"),
+            ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no key key"),
+            ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
+            ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
+            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "name of a header"),
+            ("providers = 1", 1, "sections"),
+            ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),
+        ] {
+            let wrong = read(text).map(|_| ()).expect_err(text);
+            assert_eq!(wrong.line, line, "{text}: {}", wrong.message);
+            assert!(wrong.message.contains(words), "{text}: {}", wrong.message);
+            assert!(!wrong.message.contains("sk-123"), "{}", wrong.message);
+        }
+    }
+}

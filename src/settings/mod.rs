@@ -1,0 +1,314 @@
+//! Settings: built-in defaults, then the configuration file, then the environment, then options; and which provider and
+//! model they come to.
+
+mod duration;
+mod file;
+mod providers;
+pub(crate) mod table;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use providers::{Key, Provider, usable_key};
+pub(crate) use table::{History, Values};
+
+use crate::error::Error;
+use crate::flags::Arguments;
+
+/// Looks up an environment variable; one that is empty counts as unset.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Where a value comes from, the later the stronger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+    Option(&'static str),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Default => formatter.write_str("default"),
+            Origin::File { path, line } => write!(formatter, "{}, line {line}", path.display()),
+            Origin::Variable(name) => formatter.write_str(name),
+            Origin::Option(name) => formatter.write_str(name),
+        }
+    }
+}
+
+/// A value as text, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+}
+
+impl Given {
+    /// Nobody has set it.
+    pub(crate) fn is_default(&self) -> bool {
+        self.origin == Origin::Default
+    }
+}
+
+/// All levels together.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) values: Values,
+    /// Those of the file, in its order, then those of the table.
+    pub(crate) providers: Vec<Provider>,
+    /// The provider that is named, if one is.
+    pub(crate) provider: Option<Given>,
+    /// The model that is named and goes with that provider, if there is one.
+    pub(crate) model: Option<Given>,
+    pub(crate) file: PathBuf,
+}
+
+impl Settings {
+    /// Reads all levels and checks every value.
+    ///
+    /// # Errors
+    /// `Settings` or `Usage`: what is wrong, and where it stands.
+    pub(crate) fn load(arguments: &Arguments, environment: Environment, file: &Path) -> Result<Settings, Error> {
+        let written = read_file(file)?;
+        let mut values = Values::default();
+        let mut levels = Levels::default();
+        for row in table::SETTINGS {
+            let mut set = |text: &str, origin: Origin| {
+                row.set(&mut values, text)
+                    .map_err(|reason| wrong(&origin, row.key, &reason))
+                    .map(|()| levels.note(row.key, text, origin))
+            };
+            if let Some(default) = row.default {
+                set(default, Origin::Default)?;
+            }
+            if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
+                set(text, Origin::File { path: file.to_owned(), line: *line })?;
+            }
+            if let Some(text) = environment(row.variable) {
+                set(&text, Origin::Variable(row.variable.to_owned()))?;
+            }
+            if let Some((option, text)) = option_of(arguments, row.key) {
+                set(&text, Origin::Option(option))?;
+            }
+        }
+        let providers = providers::all(written.providers, environment, file);
+        let (provider, model) = levels.choose(&providers, environment);
+        if let Some(provider) = &provider {
+            known(&providers, provider, file)?;
+        }
+        Ok(Settings { values, providers, provider, model, file: file.to_owned() })
+    }
+
+    /// The provider of a name, if it is configured.
+    pub(crate) fn provider_named(&self, name: &str) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// The provider that is named, else the first with its key set.
+    pub(crate) fn chosen_provider(&self, environment: Environment) -> Option<&Provider> {
+        match &self.provider {
+            Some(named) => self.provider_named(&named.text),
+            None => first_with_key(&self.providers, environment),
+        }
+    }
+}
+
+fn first_with_key<'a>(providers: &'a [Provider], environment: Environment) -> Option<&'a Provider> {
+    providers.iter().find(|provider| provider.has_key(environment))
+}
+
+fn known(providers: &[Provider], named: &Given, file: &Path) -> Result<(), Error> {
+    if providers.iter().any(|provider| provider.name == named.text) {
+        return Ok(());
+    }
+    let names: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
+    Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
+        "there are {}; a section [providers.NAME] in {} adds one",
+        names.join(", "),
+        file.display()
+    )))
+}
+
+fn read_file(path: &Path) -> Result<file::File, Error> {
+    let text = match fs_err::read(path) {
+        Ok(bytes) => {
+            String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(file::File::default()),
+        // A home that is no folder has no configuration either.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(file::File::default()),
+        Err(error) => return Err(Error::settings(format!("cannot read the configuration: {error}"))),
+    };
+    file::read(&text).map_err(|wrong| {
+        Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))
+            .advise("q --help lists the settings")
+    })
+}
+
+/// The option that sets a setting, where it was given, and its value.
+fn option_of(arguments: &Arguments, key: &str) -> Option<(&'static str, String)> {
+    match key {
+        "provider" => Some(("--provider", arguments.provider.clone()?)),
+        "model" => Some(("--model", arguments.model.clone()?)),
+        "system" => Some(("--system", arguments.system.as_ref()?.to_string_lossy().into_owned())),
+        "messages" => Some(("--messages", arguments.messages.clone()?)),
+        "save" if arguments.no_save => Some(("--no-save", "false".to_owned())),
+        _ => None,
+    }
+}
+
+fn wrong(origin: &Origin, key: &str, reason: &str) -> Error {
+    match origin {
+        Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
+        Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),
+        Origin::File { .. } | Origin::Default => Error::settings(format!("{origin}: {key}: {reason}")),
+    }
+}
+
+/// What each level says of provider and model, from the lowest to the highest.
+#[derive(Default)]
+struct Levels {
+    provider: Vec<Given>,
+    model: Vec<Given>,
+}
+
+impl Levels {
+    fn note(&mut self, key: &str, text: &str, origin: Origin) {
+        let given = Given { text: text.to_owned(), origin };
+        match key {
+            "provider" => self.provider.push(given),
+            "model" => self.model.push(given),
+            _ => {}
+        }
+    }
+
+    /// A model goes with the provider that it was set for: a level that names another provider does away with the models
+    /// of the levels below it.
+    fn choose(self, providers: &[Provider], environment: Environment) -> (Option<Given>, Option<Given>) {
+        let unnamed = first_with_key(providers, environment).map(|provider| provider.name.clone());
+        let mut provider: Option<Given> = None;
+        let mut model = None;
+        for level in [rank_file, rank_variable, rank_option] {
+            if let Some(named) = self.provider.iter().find(|given| level(&given.origin)) {
+                let before = provider.as_ref().map(|given| given.text.clone()).or_else(|| unnamed.clone());
+                if before.is_some_and(|before| before != named.text) {
+                    model = None;
+                }
+                provider = Some(named.clone());
+            }
+            if let Some(named) = self.model.iter().find(|given| level(&given.origin)) {
+                model = Some(named.clone());
+            }
+        }
+        (provider, model)
+    }
+}
+
+fn rank_file(origin: &Origin) -> bool {
+    matches!(origin, Origin::File { .. })
+}
+
+fn rank_variable(origin: &Origin) -> bool {
+    matches!(origin, Origin::Variable(_))
+}
+
+fn rank_option(origin: &Origin) -> bool {
+    matches!(origin, Origin::Option(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings from a file's text, variables and arguments.
+    fn load(text: &str, variables: &[(&str, &str)], arguments: Arguments) -> Result<Settings, Error> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config.toml");
+        fs_err::write(&path, text).expect("a file");
+        let environment =
+            |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned());
+        Settings::load(&arguments, &environment, &path)
+    }
+
+    #[test]
+    fn later_levels_win() {
+        let file = "messages = 4\npairs = 5\nretries = 6\n";
+        let arguments = Arguments { messages: Some("8".to_owned()), no_save: true, ..Arguments::default() };
+        let settings = load(file, &[("Q_MESSAGES", "7"), ("Q_PAIRS", "9")], arguments).expect("sound settings");
+        let values = settings.values;
+        assert_eq!((values.messages, values.pairs, values.retries, values.save), (8, 9, 6, false));
+        assert_eq!(values.max_history, 400_000);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_place() {
+        for (file, variables, option, words) in [
+            ("\nmessages = \"x\"", &[][..], None, "config.toml, line 2: messages"),
+            ("", &[("Q_PAIRS", "x")], None, "Q_PAIRS: “x”"),
+            ("", &[], Some("x"), "--messages: “x”"),
+            ("provider = \"nobody\"", &[], None, "there is no provider “nobody”"),
+            ("", &[("Q_PROVIDER", "nobody")], None, "(Q_PROVIDER)"),
+        ] {
+            let arguments = Arguments { messages: option.map(str::to_owned), ..Arguments::default() };
+            let error = load(file, variables, arguments).expect_err(words);
+            assert_eq!(error.exit_status(), 2);
+            assert!(error.message.contains(words), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_model_goes_with_the_provider_it_was_set_for() {
+        let work = "[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"own\"\n";
+        let table: &[(&str, &[(&str, &str)], Option<&str>, Option<&str>, Option<&str>)] = &[
+            // file, variables, -p, -m, the model that is named
+            ("provider = \"openai\"\nmodel = \"a\"", &[], None, None, Some("a")),
+            ("provider = \"openai\"\nmodel = \"a\"", &[], Some("groq"), None, None),
+            ("provider = \"openai\"\nmodel = \"a\"", &[], Some("openai"), None, Some("a")),
+            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_PROVIDER", "groq")], None, None, None),
+            (
+                "provider = \"openai\"\nmodel = \"a\"",
+                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "b")],
+                None,
+                None,
+                Some("b"),
+            ),
+            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_MODEL", "b")], Some("groq"), None, None),
+            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_MODEL", "b")], Some("groq"), Some("c"), Some("c")),
+            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], None, None, Some("a")),
+            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], Some("openai"), None, Some("a")),
+            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], Some("groq"), None, None),
+            ("model = \"a\"", &[], Some("ollama"), None, Some("a")),
+        ];
+        for (file, variables, provider, model, expected) in table {
+            let arguments = Arguments {
+                provider: provider.map(str::to_owned),
+                model: model.map(str::to_owned),
+                ..Arguments::default()
+            };
+            let settings = load(&format!("{file}\n{work}"), variables, arguments).expect(file);
+            let named = settings.model.as_ref().map(|given| given.text.as_str());
+            assert_eq!(named, *expected, "{file} {variables:?} {provider:?} {model:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_provider_with_a_key_is_chosen_the_files_first() {
+        let file =
+            "[providers.zeta]\nbase_url = \"http://z/v1\"\nkey_env = \"ZETA\"\n[providers.groq]\nmodel = \"m\"\n";
+        for (variables, expected) in [
+            (&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")][..], Some("anthropic")),
+            (&[("GROQ_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], Some("groq")),
+            (&[("GROQ_API_KEY", "k"), ("ZETA", "k")], Some("zeta")),
+            (&[("GOOGLE_API_KEY", "k")], Some("gemini")),
+            (&[], None),
+        ] {
+            let environment = |name: &str| {
+                variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+            };
+            let settings = load(file, variables, Arguments::default()).expect("sound settings");
+            let chosen = settings.chosen_provider(&environment).map(|provider| provider.name.as_str());
+            assert_eq!(chosen, expected, "{variables:?}");
+        }
+    }
+}

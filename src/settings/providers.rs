@@ -1,0 +1,252 @@
+//! The providers that are configured: the built-in ones, as the file and the environment change them, and the file's own.
+
+use std::path::Path;
+
+use super::file::Section;
+use super::{Environment, Given, Origin};
+use crate::address::Address;
+use crate::error::Error;
+use crate::provider::table::{self, Row, USUAL};
+use crate::provider::{Api, Habits};
+use crate::secret::Secret;
+
+/// A server that can be asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    pub(crate) api: Api,
+    /// Where it is; or, in words, why that cannot be told.
+    address: Result<Address, String>,
+    pub(crate) key: Key,
+    /// The model that is asked where none is named: its section's, else the table's; `None` is the first that it lists.
+    pub(crate) model: Option<Given>,
+    pub(crate) headers: Vec<(String, Secret)>,
+    pub(crate) habits: Habits,
+    /// How to start it, for a server on the user's own machine.
+    pub(crate) start: Option<&'static str>,
+}
+
+/// Where a provider's key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The server wants none.
+    None,
+    /// In the first of these variables that is set.
+    Variables(Vec<String>),
+    /// On the first line that this command prints.
+    Command(Vec<String>),
+}
+
+/// All providers: those of the file in its order, then the rest of the table.
+pub(super) fn all(sections: Vec<Section>, environment: Environment, file: &Path) -> Vec<Provider> {
+    let in_file: Vec<String> = sections.iter().map(|section| section.name.clone()).collect();
+    let of_file = sections.into_iter().map(|section| configured(section, environment, file));
+    let of_table = table::PROVIDERS
+        .iter()
+        .filter(|row| !in_file.iter().any(|name| name == row.name))
+        .map(|row| built_in(row, environment));
+    of_file.chain(of_table).collect()
+}
+
+fn built_in(row: &Row, environment: Environment) -> Provider {
+    Provider {
+        name: row.name.to_owned(),
+        api: row.api,
+        address: moved(row, environment)
+            .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))),
+        key: match row.key_variables {
+            [] => Key::None,
+            names => Key::Variables(names.iter().map(|name| (*name).to_owned()).collect()),
+        },
+        model: row.model.map(|model| Given { text: model.to_owned(), origin: Origin::Default }),
+        headers: Vec::new(),
+        habits: row.habits,
+        start: row.start,
+    }
+}
+
+fn configured(section: Section, environment: Environment, file: &Path) -> Provider {
+    let place = format!("{}, line {}: providers.{}", file.display(), section.line, section.name);
+    let row = table::find(&section.name);
+    let mut provider = match row {
+        Some(row) => built_in(row, environment),
+        None => Provider {
+            name: section.name.clone(),
+            api: Api::OpenAi,
+            address: Err(format!("{place}: has no base_url")),
+            key: Key::None,
+            model: None,
+            headers: Vec::new(),
+            habits: USUAL,
+            start: None,
+        },
+    };
+    // The environment is above the file.
+    if let Some(address) = section.base_url.filter(|_| row.is_none_or(|row| moved(row, environment).is_none())) {
+        provider.address = Ok(address);
+    }
+    provider.api = section.api.unwrap_or(provider.api);
+    if let Some(variable) = section.key_env {
+        provider.key = Key::Variables(vec![variable]);
+    }
+    if let Some(command) = section.key_cmd {
+        provider.key = Key::Command(command);
+    }
+    if let Some(model) = section.model {
+        let origin = Origin::File { path: file.to_owned(), line: section.line };
+        provider.model = Some(Given { text: model, origin });
+    }
+    provider.headers = section.headers;
+    provider
+}
+
+/// The address that the environment gives to a built-in provider, if it does.
+fn moved(row: &Row, environment: Environment) -> Option<Result<Address, String>> {
+    let variable = row.base_url_variable();
+    if let Some(text) = environment(&variable) {
+        return Some(Address::parse(&text).map_err(|reason| format!("{variable} {reason}")));
+    }
+    if row.name == "ollama" {
+        let text = environment("OLLAMA_HOST")?;
+        return Some(ollama_host(&text).map_err(|reason| format!("OLLAMA_HOST {reason}")));
+    }
+    None
+}
+
+/// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address to listen on at all interfaces is
+/// this machine's (Ollama, envconfig/config.go).
+fn ollama_host(text: &str) -> Result<Address, String> {
+    let text = text.trim().trim_matches(['"', '\'']).trim();
+    let (scheme, rest, port) = match text.split_once("://") {
+        None => ("http", text, "11434"),
+        Some(("http", rest)) => ("http", rest, "80"),
+        Some(("https", rest)) => ("https", rest, "443"),
+        Some((other, _)) => return Err(format!("has the scheme {other}, but only http and https can be used")),
+    };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = match host.rsplit_once(':') {
+        // An IPv6 address without brackets has no port.
+        Some((name, named)) if !name.contains(':') || name.ends_with(']') => (name, named),
+        _ => (host, port),
+    };
+    let host = match host.trim_matches(['[', ']']) {
+        "" | "0.0.0.0" => "127.0.0.1".to_owned(),
+        "::" => "[::1]".to_owned(),
+        address if address.contains(':') => format!("[{address}]"),
+        name => name.to_owned(),
+    };
+    let path = path.trim_matches('/');
+    let path = if path.is_empty() { String::new() } else { format!("/{path}") };
+    Address::parse(&format!("{scheme}://{host}:{port}{path}/v1"))
+}
+
+impl Provider {
+    /// Where the provider is.
+    ///
+    /// # Errors
+    /// `Settings`: the variable or the key of the file that does not say it.
+    pub(crate) fn address(&self) -> Result<&Address, Error> {
+        self.address.as_ref().map_err(|reason| Error::settings(reason.clone()))
+    }
+
+    /// Whether a key is there, or a command that will tell it.
+    pub(crate) fn has_key(&self, environment: Environment) -> bool {
+        match &self.key {
+            Key::None => false,
+            Key::Variables(names) => names.iter().any(|name| environment(name).is_some()),
+            Key::Command(_) => true,
+        }
+    }
+
+    /// The key, where the environment has it; `None` where the provider wants none, or where a command tells it.
+    ///
+    /// # Errors
+    /// `Settings`: no variable has it, or it cannot be a key. It is not shown.
+    pub(crate) fn key(&self, environment: Environment) -> Result<Option<Secret>, Error> {
+        let Key::Variables(names) = &self.key else { return Ok(None) };
+        let found = names.iter().find_map(|name| Some((name, environment(name)?)));
+        let Some((name, key)) = found else {
+            return Err(Error::settings(format!(
+                "there is no key for {}: {} is not set",
+                self.name,
+                names.join(" or ")
+            ))
+            .advise("set it, or choose another provider with -p"));
+        };
+        usable_key(key, name).map(Some)
+    }
+}
+
+/// A key as it can travel in a header.
+///
+/// # Errors
+/// `Settings`: it has characters that no key has. It is not shown.
+pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
+    if key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(Secret::new(key));
+    }
+    let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
+        Some('\n' | '\r') => "a line break",
+        Some(' ' | '\t') => "a blank",
+        _ => "a character that is not plain ASCII",
+    };
+    Err(Error::settings(format!("the key in {source} has {what} in it, which no key has"))
+        .advise("set it anew; the key itself is not shown here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
+        let environment =
+            |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned());
+        let providers = all(Vec::new(), &environment, Path::new("config.toml"));
+        let provider = providers.iter().find(|provider| provider.name == name).expect(name);
+        provider.address().map_or_else(|error| error.message, ToString::to_string)
+    }
+
+    #[test]
+    fn ollama_host_is_read_as_ollama_reads_it() {
+        for (text, address) in [
+            ("127.0.0.1", "http://127.0.0.1:11434/v1"),
+            ("box:8000", "http://box:8000/v1"),
+            (":8000", "http://127.0.0.1:8000/v1"),
+            ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+            ("0.0.0.0:5000", "http://127.0.0.1:5000/v1"),
+            ("http://0.0.0.0:5000/", "http://127.0.0.1:5000/v1"),
+            ("[::]:5000", "http://[::1]:5000/v1"),
+            ("::1", "http://[::1]:11434/v1"),
+            ("https://box.example", "https://box.example:443/v1"),
+            ("http://box.example/ollama/", "http://box.example:80/ollama/v1"),
+            ("\"box\"", "http://box:11434/v1"),
+            ("ftp://box", "OLLAMA_HOST has the scheme ftp, but only http and https can be used"),
+        ] {
+            assert_eq!(address_of("ollama", &[("OLLAMA_HOST", text)]), address, "{text}");
+        }
+        assert!(address_of("ollama", &[("OLLAMA_HOST", "bo x")]).starts_with("OLLAMA_HOST is not a URL"));
+    }
+
+    #[test]
+    fn base_urls_move_built_in_providers() {
+        assert_eq!(address_of("openai", &[("OPENAI_BASE_URL", "http://h:1/v1/")]), "http://h:1/v1");
+        assert_eq!(address_of("anthropic", &[("ANTHROPIC_BASE_URL", "http://h:1")]), "http://h:1");
+        assert_eq!(address_of("openai", &[]), "https://api.openai.com/v1");
+        assert!(address_of("groq", &[("GROQ_BASE_URL", "nonsense")]).starts_with("GROQ_BASE_URL is not a URL"));
+        let both = [("OLLAMA_HOST", "a"), ("OLLAMA_BASE_URL", "http://b/v1")];
+        assert_eq!(address_of("ollama", &both), "http://b/v1");
+    }
+
+    #[test]
+    fn keys_that_cannot_be_keys_are_refused_and_not_shown() {
+        for key in ["sk-abc\ndef", "sk abc", "schlüssel", "sk-abc\r", "sk\u{1b}abc"] {
+            let error = usable_key(key.to_owned(), "K").expect_err(key);
+            assert!(error.message.contains('K') && !error.message.contains("abc"), "{}", error.message);
+            assert_eq!(error.exit_status(), 2);
+        }
+        assert_eq!(
+            usable_key("sk-abc".to_owned(), "K").map(|key| key.expose().to_owned()).ok().as_deref(),
+            Some("sk-abc")
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! The table of settings: for each one its names, its default, what it may be and what the documents say of it.
+
+use std::time::Duration;
+
+use super::duration;
+
+/// What the settings say, all levels together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Values {
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    /// `None`: the built-in system prompt.
+    pub(crate) system: Option<String>,
+    /// How many of the last messages a follow-up sends.
+    pub(crate) messages: usize,
+    /// Bytes of them at most.
+    pub(crate) max_history: usize,
+    pub(crate) history: History,
+    /// Question-answer pairs that the current conversation keeps; at least 1.
+    pub(crate) pairs: usize,
+    /// Idle time after which a follow-up starts anew; `None` is never.
+    pub(crate) expire: Option<Duration>,
+    /// How long a conversation set aside is kept; `None` is for ever, zero sets nothing aside.
+    pub(crate) keep: Option<Duration>,
+    pub(crate) max_tokens: Option<u64>,
+    /// The longest silence on a connection; `None` is any.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) retries: u32,
+    pub(crate) save: bool,
+}
+
+/// How a conversation is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum History {
+    /// Flattened into one prompt.
+    #[default]
+    Prompt,
+    /// As user and assistant messages.
+    Messages,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) key: &'static str,
+    pub(crate) variable: &'static str,
+    /// The value where nobody sets one, as it would be written; `None` where that is no value.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) kind: Kind,
+    pub(crate) doc: &'static str,
+}
+
+/// What a value may be, and where it goes.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Text(fn(&mut Values, String)),
+    Whole { least: u64, most: u64, set: fn(&mut Values, u64) },
+    Duration { allows_zero: bool, set: fn(&mut Values, Option<Duration>) },
+    Choice { words: &'static [&'static str], set: fn(&mut Values, usize) },
+    Switch(fn(&mut Values, bool)),
+}
+
+/// Every setting, in the order of the documents.
+pub(crate) const SETTINGS: &[Row] = &[
+    Row {
+        key: "provider",
+        variable: "Q_PROVIDER",
+        default: None,
+        kind: Kind::Text(|values, text| values.provider = Some(text)),
+        doc: "whom to ask; unset: the first with a key, else the first local server",
+    },
+    Row {
+        key: "model",
+        variable: "Q_MODEL",
+        default: None,
+        kind: Kind::Text(|values, text| values.model = Some(text)),
+        doc: "the model to ask; unset: the provider's default",
+    },
+    Row {
+        key: "system",
+        variable: "Q_SYSTEM",
+        default: None,
+        kind: Kind::Text(|values, text| values.system = Some(text)),
+        doc: "replaces the built-in system prompt",
+    },
+    Row {
+        key: "messages",
+        variable: "Q_MESSAGES",
+        default: Some("10"),
+        kind: Kind::Whole { least: 0, most: u32::MAX as u64, set: |values, number| values.messages = number as usize },
+        doc: "of the last messages, how many a follow-up sends",
+    },
+    Row {
+        key: "max_history",
+        variable: "Q_MAX_HISTORY",
+        default: Some("400000"),
+        kind: Kind::Whole {
+            least: 0,
+            most: u32::MAX as u64,
+            set: |values, number| values.max_history = number as usize,
+        },
+        doc: "bytes of them at most; older ones are left out, with a note",
+    },
+    Row {
+        key: "history",
+        variable: "Q_HISTORY",
+        default: Some("prompt"),
+        kind: Kind::Choice {
+            words: &["prompt", "messages"],
+            set: |values, index| values.history = [History::Prompt, History::Messages][index],
+        },
+        doc: "how they are sent: in one prompt, or as user and assistant messages",
+    },
+    Row {
+        key: "pairs",
+        variable: "Q_PAIRS",
+        default: Some("20"),
+        kind: Kind::Whole { least: 1, most: u32::MAX as u64, set: |values, number| values.pairs = number as usize },
+        doc: "question-answer pairs that the current conversation keeps",
+    },
+    Row {
+        key: "expire",
+        variable: "Q_EXPIRE",
+        default: Some("24h"),
+        kind: Kind::Duration { allows_zero: true, set: |values, duration| values.expire = duration },
+        doc: "idle time after which -f starts anew",
+    },
+    Row {
+        key: "keep",
+        variable: "Q_KEEP",
+        default: Some("30d"),
+        kind: Kind::Duration { allows_zero: true, set: |values, duration| values.keep = duration },
+        doc: "how long a conversation set aside is kept; \"0\" sets nothing aside",
+    },
+    Row {
+        key: "max_tokens",
+        variable: "Q_MAX_TOKENS",
+        default: None,
+        kind: Kind::Whole { least: 1, most: u32::MAX as u64, set: |values, number| values.max_tokens = Some(number) },
+        doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
+    },
+    Row {
+        key: "timeout",
+        variable: "Q_TIMEOUT",
+        default: Some("5m"),
+        kind: Kind::Duration { allows_zero: false, set: |values, duration| values.timeout = duration },
+        doc: "silence on the connection after which q gives up",
+    },
+    Row {
+        key: "retries",
+        variable: "Q_RETRIES",
+        default: Some("2"),
+        kind: Kind::Whole { least: 0, most: 100, set: |values, number| values.retries = number as u32 },
+        doc: "how often a request is tried again that failed before the first word",
+    },
+    Row {
+        key: "save",
+        variable: "Q_SAVE",
+        default: Some("true"),
+        kind: Kind::Switch(|values, on| values.save = on),
+        doc: "\"false\" for --no-save always",
+    },
+];
+
+/// The row of a setting.
+pub(crate) fn find(key: &str) -> Option<&'static Row> {
+    SETTINGS.iter().find(|row| row.key == key)
+}
+
+impl Row {
+    /// Takes a value over from its text.
+    ///
+    /// # Errors
+    /// What is wrong with it, to be put behind the name of the setting.
+    pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
+        match &self.kind {
+            Kind::Text(set) => set(values, text.to_owned()),
+            Kind::Whole { least, most, set } => {
+                let wrong = || format!("“{text}” is not a whole number from {least} to {most}");
+                if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(wrong());
+                }
+                let number = text.parse::<u64>().ok().filter(|number| (*least..=*most).contains(number));
+                set(values, number.ok_or_else(wrong)?);
+            }
+            Kind::Duration { allows_zero, set } => {
+                let duration = match text {
+                    "0" if *allows_zero => Some(Duration::ZERO),
+                    _ => duration::parse(text)?,
+                };
+                if duration == Some(Duration::ZERO) && !allows_zero {
+                    return Err(format!("“{text}” is too short: at least 1s, or never"));
+                }
+                set(values, duration);
+            }
+            Kind::Choice { words, set } => {
+                let index = words.iter().position(|word| *word == text);
+                set(values, index.ok_or_else(|| format!("“{text}” is not one of {}", words.join(", ")))?);
+            }
+            Kind::Switch(set) => match text {
+                "true" => set(values, true),
+                "false" => set(values, false),
+                _ => return Err(format!("“{text}” is neither true nor false")),
+            },
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_value_of_its_setting() {
+        let mut values = Values::default();
+        for row in SETTINGS {
+            assert_eq!(row.variable, format!("Q_{}", row.key.to_ascii_uppercase()));
+            if let Some(default) = row.default {
+                assert_eq!(row.set(&mut values, default), Ok(()), "{}", row.key);
+            }
+        }
+        assert_eq!((values.messages, values.pairs, values.max_history), (10, 20, 400_000));
+        assert_eq!(values.keep, Some(Duration::from_secs(30 * 24 * 60 * 60)));
+        assert!(values.save);
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (key, text) in [
+            ("messages", "-1"),
+            ("messages", "ten"),
+            ("messages", ""),
+            ("messages", "1.5"),
+            ("messages", "+1"),
+            ("messages", "99999999999999999999"),
+            ("pairs", "0"),
+            ("max_tokens", "0"),
+            ("history", "chat"),
+            ("save", "yes"),
+            ("expire", "1w"),
+            ("timeout", "0s"),
+            ("timeout", "0"),
+        ] {
+            let row = find(key).expect(key);
+            assert!(row.set(&mut Values::default(), text).is_err(), "{key} = {text}");
+        }
+        let mut values = Values::default();
+        assert_eq!(find("keep").expect("keep").set(&mut values, "0"), Ok(()));
+        assert_eq!(values.keep, Some(Duration::ZERO));
+    }
+}
