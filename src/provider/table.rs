@@ -1,0 +1,145 @@
+//! The table of built-in providers: adding one is adding a row.
+
+use super::{Api, Habits};
+
+/// The name of the field that limits an answer's tokens in the OpenAI dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenLimit {
+    /// What most servers know.
+    MaxTokens,
+    /// What OpenAI's newer models demand in its place, and Mistral refuses.
+    MaxCompletionTokens,
+}
+
+/// One built-in provider.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) api: Api,
+    pub(crate) base_url: &'static str,
+    /// The variables that may hold the key, in order; none where the server wants no key.
+    pub(crate) key_variables: &'static [&'static str],
+    /// `None`: the first model that the server lists.
+    pub(crate) model: Option<&'static str>,
+    pub(crate) habits: Habits,
+    /// How to start it, for a server on the user's own machine.
+    pub(crate) start: Option<&'static str>,
+}
+
+/// What is assumed of a server of which nothing else is known.
+pub(crate) const USUAL: Habits = Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens };
+
+/// The built-in providers, in the order in which a key or a local server is looked for.
+pub(crate) const PROVIDERS: &[Row] = &[
+    Row {
+        name: "anthropic",
+        api: Api::Anthropic,
+        base_url: "https://api.anthropic.com",
+        key_variables: &["ANTHROPIC_API_KEY"],
+        model: Some("claude-haiku-4-5"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "openai",
+        api: Api::OpenAi,
+        base_url: "https://api.openai.com/v1",
+        key_variables: &["OPENAI_API_KEY"],
+        model: Some("gpt-5.4-mini"),
+        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..USUAL },
+        start: None,
+    },
+    Row {
+        name: "gemini",
+        api: Api::Gemini,
+        base_url: "https://generativelanguage.googleapis.com",
+        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        model: Some("gemini-flash-latest"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "groq",
+        api: Api::OpenAi,
+        base_url: "https://api.groq.com/openai/v1",
+        key_variables: &["GROQ_API_KEY"],
+        model: Some("openai/gpt-oss-20b"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "mistral",
+        api: Api::OpenAi,
+        base_url: "https://api.mistral.ai/v1",
+        key_variables: &["MISTRAL_API_KEY"],
+        model: Some("mistral-small-latest"),
+        habits: Habits { stream_usage: false, ..USUAL },
+        start: None,
+    },
+    Row {
+        name: "openrouter",
+        api: Api::OpenAi,
+        base_url: "https://openrouter.ai/api/v1",
+        key_variables: &["OPENROUTER_API_KEY"],
+        model: Some("openrouter/auto"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "deepseek",
+        api: Api::OpenAi,
+        base_url: "https://api.deepseek.com/v1",
+        key_variables: &["DEEPSEEK_API_KEY"],
+        model: Some("deepseek-chat"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "xai",
+        api: Api::OpenAi,
+        base_url: "https://api.x.ai/v1",
+        key_variables: &["XAI_API_KEY"],
+        model: Some("grok-4-1-fast-non-reasoning"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "ollama",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:11434/v1",
+        key_variables: &[],
+        model: None,
+        habits: USUAL,
+        start: Some("ollama serve"),
+    },
+    Row {
+        name: "llamacpp",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:8080/v1",
+        key_variables: &[],
+        model: None,
+        habits: USUAL,
+        start: Some("llama-server -m MODEL.gguf"),
+    },
+    Row {
+        name: "lmstudio",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:1234/v1",
+        key_variables: &[],
+        model: None,
+        habits: USUAL,
+        start: Some("lms server start"),
+    },
+];
+
+impl Row {
+    /// The variable that moves the provider to another address.
+    pub(crate) fn base_url_variable(&self) -> String {
+        format!("{}_BASE_URL", self.name.to_ascii_uppercase())
+    }
+}
+
+/// The row of a built-in provider.
+pub(crate) fn find(name: &str) -> Option<&'static Row> {
+    PROVIDERS.iter().find(|row| row.name == name)
+}

@@ -1,0 +1,193 @@
+//! An event stream, after the rules of the WHATWG (HTML, 9.2.6): bytes go in, split anywhere; the data of events come out.
+
+use memchr::memchr2;
+
+/// The most bytes that a line, or the data of one event, may have.
+pub(crate) const LONGEST: usize = 16_000_000;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A line or an event was longer than [`LONGEST`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+/// What stands between two calls of [`Parser::feed`].
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    /// The beginning of a line of which the end has not come.
+    line: Vec<u8>,
+    /// The lines of data of the event that has not been dispatched, joined by LF.
+    data: Vec<u8>,
+    has_data: bool,
+    /// The last byte was CR, so that an LF now belongs to it.
+    after_carriage_return: bool,
+    past_first_line: bool,
+}
+
+impl Parser {
+    /// Takes the next bytes and calls `event` with the data of each event that they complete. Bytes that are not UTF-8
+    /// become U+FFFD, as the rules ask.
+    ///
+    /// # Errors
+    /// A line or an event that is too long, or what `event` returns.
+    pub(crate) fn feed<E: From<TooLong>>(
+        &mut self,
+        mut bytes: &[u8],
+        event: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.after_carriage_return && !bytes.is_empty() {
+            self.after_carriage_return = false;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            if self.line.is_empty() {
+                self.end_line(&bytes[..end], event)?;
+            } else {
+                self.extend(&bytes[..end])?;
+                let line = std::mem::take(&mut self.line);
+                self.end_line(&line, event)?;
+                self.line = line;
+                self.line.clear();
+            }
+            let ended_by = bytes[end];
+            bytes = &bytes[end + 1..];
+            if ended_by == b'\r' {
+                match bytes.first() {
+                    Some(b'\n') => bytes = &bytes[1..],
+                    Some(_) => {}
+                    None => self.after_carriage_return = true,
+                }
+            }
+        }
+        self.extend(bytes)?;
+        Ok(())
+    }
+
+    /// The stream has ended. By the rules an event that no empty line has finished is discarded; servers that leave out
+    /// the last line's end mean it all the same, so it is dispatched.
+    ///
+    /// # Errors
+    /// As for [`Parser::feed`].
+    pub(crate) fn finish<E: From<TooLong>>(&mut self, event: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.end_line(&line, event)?;
+        }
+        self.end_line(b"", event)
+    }
+
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        if self.line.len() + bytes.len() > LONGEST {
+            return Err(TooLong);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end_line<E: From<TooLong>>(
+        &mut self,
+        mut line: &[u8],
+        event: &mut impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.past_first_line {
+            self.past_first_line = true;
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            if std::mem::take(&mut self.has_data) {
+                let data = String::from_utf8_lossy(&self.data);
+                if !data.is_empty() {
+                    event(&data)?;
+                }
+                self.data.clear();
+            }
+            return Ok(());
+        }
+        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` tell nothing that the data
+        // do not tell as well.
+        let Some(value) = line.strip_prefix(b"data") else { return Ok(()) };
+        let value = match value {
+            [] => value,
+            [b':', b' ', value @ ..] | [b':', value @ ..] => value,
+            _ => return Ok(()),
+        };
+        if self.data.len() + value.len() > LONGEST {
+            return Err(TooLong.into());
+        }
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(value);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn events(pieces: &[&[u8]]) -> Vec<String> {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        let mut collect = |data: &str| -> Result<(), TooLong> {
+            events.push(data.to_owned());
+            Ok(())
+        };
+        for piece in pieces {
+            parser.feed(piece, &mut collect).expect("short lines");
+        }
+        parser.finish(&mut collect).expect("short lines");
+        events
+    }
+
+    #[test]
+    fn the_rules_hold() {
+        for (stream, expected) in [
+            ("data: a\n\n", &["a"][..]),
+            ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+            ("data: a\r\rdata: b\r\r", &["a", "b"]),
+            ("data: a\r\n\ndata: b\n\r\n", &["a", "b"]),
+            ("\u{FEFF}data: a\n\n", &["a"]),
+            (": comment\ndata: a\n\n: another\n\n", &["a"]),
+            ("data:a\n\n", &["a"]),
+            ("data:  a\n\n", &[" a"]),
+            ("data: a\ndata: b\ndata\n\n", &["a\nb\n"]),
+            ("event: x\nid: 1\nretry: 2\ndata: a\n\n", &["a"]),
+            ("database: a\n\ndata\n\n", &[]),
+            ("data: whole but not finished", &["whole but not finished"]),
+            ("data: a\n", &["a"]),
+            ("\n\n\n", &[]),
+        ] {
+            assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced() {
+        assert_eq!(events(&[b"data: a\xFFb\n\n"]), ["a\u{FFFD}b"]);
+    }
+
+    #[test]
+    fn a_line_without_end_fails() {
+        let mut parser = Parser::default();
+        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
+        let piece = vec![b'x'; LONGEST / 2];
+        assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
+        assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
+        assert_eq!(parser.feed(b"x", &mut ignore), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn where_a_stream_is_split_does_not_matter(
+            lines in proptest::collection::vec("(data: ?[aü€]{0,3}|data|:c|id: 1|)(\n|\r\n|\r)", 0..12), at in 0usize..100, next in 0usize..100,
+        ) {
+            let stream = lines.concat().into_bytes();
+            let at = at.min(stream.len());
+            let next = (at + next).min(stream.len());
+            prop_assert_eq!(events(&[&stream[..at], &stream[at..next], &stream[next..]]), events(&[&stream]));
+        }
+    }
+}
