@@ -1,0 +1,420 @@
+//! HTTP: the only file that names the client; which proxy and certificates, how long to wait, when to try again, and
+//! every failure with its cause.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
+use ureq::config::Config;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Proxy, Timeout};
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::secret::Secret;
+
+/// How long connecting may take, and before it the resolution of the name.
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// The first wait before trying again; each further one is twice as long.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
+
+/// The longest `Retry-After` that is waited for.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// The most that is read of an error's body.
+const ERROR_BODY: u64 = 64 << 10;
+
+/// The statuses that may be gone at the next try.
+const TRY_AGAIN: &[u16] = &[429, 500, 502, 503, 504, 529];
+
+/// A request to a path below the client's address.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, Secret)>,
+    /// JSON to be posted; `None` is a GET.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+/// An answer with a status of success; its body comes as it arrives.
+pub(crate) struct Response {
+    pub(crate) content_type: String,
+    pub(crate) body: Box<dyn Read + Send>,
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The server answered with a status that is no success.
+    Status { status: u16, body: String, retry_after: Option<Duration> },
+    /// The connection failed.
+    Connection { cause: String, advice: Option<String>, temporary: bool },
+}
+
+/// What the environment says of proxies and certificates, by name of variable.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// A client for one address.
+pub(crate) struct Client {
+    agent: Agent,
+    address: Address,
+    /// The variable that names the proxy, and the proxy without its password.
+    proxy: Option<(&'static str, String)>,
+    retries: u32,
+}
+
+impl Client {
+    /// Decides on proxy and certificates; nothing is sent yet. `timeout` is the longest silence.
+    ///
+    /// # Errors
+    /// `Settings`: a proxy that is not a URL, or certificates that were named and are none.
+    pub(crate) fn new(
+        address: &Address,
+        timeout: Option<Duration>,
+        retries: u32,
+        variables: Variables,
+    ) -> Result<Client, Error> {
+        let proxy = proxy_for(address, variables)?;
+        let tls = TlsConfig::builder();
+        let tls = if address.is_https() { tls.root_certs(root_certificates(variables)?) } else { tls };
+        let named = address.ip().is_none() && !address.is_loopback();
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(proxy.as_ref().map(|(_, proxy)| proxy.clone()))
+            .tls_config(tls.build())
+            .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
+            // Resolving in a thread, which the time-out takes, is not worth it for what needs no resolving.
+            .timeout_resolve(named.then_some(CONNECT))
+            .timeout_connect(Some(CONNECT))
+            .timeout_per_read(timeout)
+            .timeout_per_write(timeout)
+            .build();
+        let proxy = proxy.map(|(variable, proxy)| (variable, format!("{}:{}", proxy.host(), proxy.port())));
+        Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
+    }
+
+    /// Sends a request, again where that may help, and returns when the headers of an answer are there. Before each
+    /// further try, `before_retry` is told the failure and the wait.
+    ///
+    /// # Errors
+    /// The failure of the last try.
+    pub(crate) fn send(
+        &self,
+        request: &Request,
+        mut before_retry: impl FnMut(&Failure, Duration),
+    ) -> Result<Response, Failure> {
+        let mut tried = 0;
+        loop {
+            let failure = match self.send_once(request) {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            if tried == self.retries || !failure.may_pass() {
+                return Err(failure);
+            }
+            let wait = match failure {
+                Failure::Status { retry_after: Some(wait), .. } if wait > LONGEST_RETRY_AFTER => return Err(failure),
+                Failure::Status { retry_after: Some(wait), .. } => wait,
+                _ => back_off(tried),
+            };
+            before_retry(&failure, wait);
+            std::thread::sleep(wait);
+            tried += 1;
+        }
+    }
+
+    fn send_once(&self, request: &Request) -> Result<Response, Failure> {
+        let url = self.address.join(&request.path);
+        let sent = match &request.body {
+            Some(body) => {
+                let mut call = self.agent.post(url).content_type("application/json");
+                for (name, value) in &request.headers {
+                    call = call.header(name, value.expose());
+                }
+                call.send(&body[..])
+            }
+            None => {
+                let mut call = self.agent.get(url);
+                for (name, value) in &request.headers {
+                    call = call.header(name, value.expose());
+                }
+                call.call()
+            }
+        };
+        let mut response = sent.map_err(|error| self.connection_failure(error))?;
+        let status = response.status();
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if !status.is_success() {
+            let retry_after = header("retry-after").and_then(|text| retry_after(&text, OffsetDateTime::now_utc()));
+            // A body that breaks off still says more than none.
+            let mut body = Vec::new();
+            let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
+            let body = String::from_utf8_lossy(&body).into_owned();
+            return Err(Failure::Status { status: status.as_u16(), body, retry_after });
+        }
+        let content_type = header("content-type").unwrap_or_default();
+        Ok(Response { content_type, body: Box::new(response.into_body().into_reader()) })
+    }
+
+    /// Puts a failure while the body was read into words.
+    pub(crate) fn read_failure(&self, error: io::Error) -> Failure {
+        self.connection_failure(ureq::Error::from(error))
+    }
+
+    fn connection_failure(&self, error: ureq::Error) -> Failure {
+        let host = self.address.host();
+        let mut advice = None;
+        let mut temporary = false;
+        let cause = match &error {
+            ureq::Error::HostNotFound => format!("the host {host} has no address"),
+            ureq::Error::Io(error) if is_lookup_failure(error) => {
+                temporary = is_temporary_lookup_failure(error);
+                advice = Some("check the network, and the name in the address".to_owned());
+                format!("the name {host} cannot be resolved ({})", lookup_reason(error))
+            }
+            ureq::Error::Io(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    advice = Some("is the server running, and is this its address?".to_owned());
+                    "the connection was refused".to_owned()
+                }
+                io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof => {
+                    temporary = true;
+                    "the server closed the connection".to_owned()
+                }
+                io::ErrorKind::TimedOut => {
+                    temporary = true;
+                    "the connection timed out".to_owned()
+                }
+                io::ErrorKind::InvalidData => tls_cause(&error.to_string(), &mut advice),
+                _ => error.to_string(),
+            },
+            ureq::Error::Rustls(error) => tls_cause(&error.to_string(), &mut advice),
+            ureq::Error::Tls(reason) => tls_cause(reason, &mut advice),
+            ureq::Error::Timeout(Timeout::Connect) => {
+                temporary = true;
+                format!("no connection within {} s", CONNECT.as_secs())
+            }
+            ureq::Error::Timeout(Timeout::Resolve) => {
+                temporary = true;
+                format!("the name {host} was not resolved within {} s", CONNECT.as_secs())
+            }
+            ureq::Error::Timeout(_) => {
+                advice = Some("the setting timeout (Q_TIMEOUT) says how long a silence may last".to_owned());
+                "nothing came from the server for too long".to_owned()
+            }
+            ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
+            ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
+            ureq::Error::Protocol(error) => format!("the server does not speak HTTP as it should ({error})"),
+            other => other.to_string(),
+        };
+        let cause = match &self.proxy {
+            Some((variable, proxy)) => format!("{cause} (by the proxy {proxy} of {variable})"),
+            None => cause,
+        };
+        Failure::Connection { cause, advice, temporary }
+    }
+}
+
+impl Failure {
+    /// Whether another try may succeed.
+    fn may_pass(&self) -> bool {
+        match self {
+            Failure::Status { status, .. } => TRY_AGAIN.contains(status),
+            Failure::Connection { temporary, .. } => *temporary,
+        }
+    }
+}
+
+/// Half to all of the exponential wait, so that many clients do not come back at the same moment.
+fn back_off(tried: u32) -> Duration {
+    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(LONGEST_RETRY_AFTER);
+    // A hasher's keys are random in each process and for each hasher.
+    let random = RandomState::new().build_hasher().finish() % 1000;
+    longest.mul_f64(0.5 + random as f64 / 2000.0)
+}
+
+/// Reads the header in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
+fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+    }
+    let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
+    Some(Duration::try_from(date - now).unwrap_or_default())
+}
+
+fn is_lookup_failure(error: &io::Error) -> bool {
+    error.to_string().starts_with(LOOKUP_FAILURE)
+}
+
+/// How the standard library begins the message of a name that was not resolved; there is no kind for it.
+const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
+
+fn lookup_reason(error: &io::Error) -> String {
+    error.to_string().trim_start_matches(LOOKUP_FAILURE).to_owned()
+}
+
+/// EAI_AGAIN in the words of glibc, musl and the BSDs.
+fn is_temporary_lookup_failure(error: &io::Error) -> bool {
+    let reason = lookup_reason(error);
+    ["Temporary failure", "Try again", "try again"].iter().any(|known| reason.contains(known))
+}
+
+fn tls_cause(reason: &str, advice: &mut Option<String>) -> String {
+    if reason.contains("UnknownIssuer") {
+        *advice =
+            Some("if the certificate is your company's or your own, name its authority in SSL_CERT_FILE".to_owned());
+    } else if reason.contains("Expired") || reason.contains("NotValidYet") {
+        *advice = Some("the server's certificate, or this machine's clock, is out of date".to_owned());
+    }
+    format!("TLS: {reason}")
+}
+
+/// The proxy for an address, by its scheme, and the variable that names it.
+fn proxy_for(address: &Address, variables: Variables) -> Result<Option<(&'static str, Proxy)>, Error> {
+    const FOR_HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    const FOR_HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    if address.is_loopback()
+        || ["NO_PROXY", "no_proxy"]
+            .iter()
+            .find_map(|name| variables(name))
+            .is_some_and(|list| is_exempt(address, &list))
+    {
+        return Ok(None);
+    }
+    let names = if address.is_https() { FOR_HTTPS } else { FOR_HTTP };
+    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, variables(name)?))) else {
+        return Ok(None);
+    };
+    // The client takes more for a proxy than can be one.
+    let server = value.split_once("://").map_or(value.as_str(), |(_, server)| server);
+    let sound = Address::parse(&format!("http://{server}")).is_ok();
+    match Proxy::new(&value) {
+        Ok(proxy) if sound => Ok(Some((name, proxy))),
+        _ => Err(Error::settings(format!("{name} is not the URL of a proxy"))
+            .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080")),
+    }
+}
+
+/// Whether `NO_PROXY` names the host or a domain that it belongs to.
+fn is_exempt(address: &Address, list: &str) -> bool {
+    let host = address.host().to_ascii_lowercase();
+    list.split([',', ' ', '\t']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
+        let entry = entry.to_ascii_lowercase();
+        let (entry, port) = match entry.rsplit_once(':') {
+            Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse::<u16>().ok()),
+            _ => (entry.as_str(), None),
+        };
+        let entry = entry.trim_start_matches("*.").trim_start_matches('.').trim_matches(['[', ']']);
+        let named = entry == "*" || host == entry || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'));
+        named && port.is_none_or(|port| port == address.port())
+    })
+}
+
+/// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name in their place.
+fn root_certificates(variables: Variables) -> Result<RootCerts, Error> {
+    let named: Vec<&str> =
+        ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(|name| variables(name).is_some()).collect();
+    let found = rustls_native_certs::load_native_certs();
+    if found.certs.is_empty() {
+        if named.is_empty() {
+            return Ok(RootCerts::WebPki);
+        }
+        let reason = found.errors.first().map_or_else(|| "it holds none".to_owned(), ToString::to_string);
+        return Err(Error::settings(format!("{} yields no certificate: {reason}", named.join(" or ")))
+            .advise("unset it to use the system's certificates"));
+    }
+    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    Ok(RootCerts::new_with_certs(&certificates))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        Address::parse(text).expect(text)
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = OffsetDateTime::parse("Sun, 06 Nov 1994 08:49:00 GMT", &Rfc2822).expect("a date");
+        for (text, seconds) in [
+            ("7", Some(7)),
+            (" 0 ", Some(0)),
+            ("-3", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn waits_grow_and_vary_within_bounds() {
+        for tried in 0..4 {
+            let longest = FIRST_BACK_OFF * 2_u32.pow(tried);
+            for _ in 0..50 {
+                let wait = back_off(tried);
+                assert!(wait >= longest / 2 && wait <= longest, "{wait:?}");
+            }
+        }
+        assert!(back_off(u32::MAX) <= LONGEST_RETRY_AFTER);
+    }
+
+    #[test]
+    fn no_proxy_names_hosts_and_their_subdomains() {
+        for (list, url, exempt) in [
+            ("example.com", "https://example.com", true),
+            ("example.com", "https://api.example.com", true),
+            ("example.com", "https://notexample.com", false),
+            (".example.com", "https://api.example.com", true),
+            ("*.example.com", "https://api.example.com", true),
+            (" a.example , EXAMPLE.com ", "https://example.com", true),
+            ("a.example example.com", "https://example.com", true),
+            ("*", "https://example.com", true),
+            ("example.com:8443", "https://example.com", false),
+            ("example.com:8443", "https://example.com:8443", true),
+            ("10.0.0.1", "http://10.0.0.1:8080", true),
+            ("fe80::1", "http://[fe80::1]:8080", true),
+            ("", "https://example.com", false),
+            (",", "https://example.com", false),
+        ] {
+            assert_eq!(is_exempt(&address(url), list), exempt, "{list:?} for {url}");
+        }
+    }
+
+    #[test]
+    fn proxies_go_by_scheme_and_never_for_loopback() {
+        let all = |name: &str| match name {
+            "HTTPS_PROXY" => Some("http://secure.example:1".to_owned()),
+            "http_proxy" => Some("http://plain.example:2".to_owned()),
+            "ALL_PROXY" => Some("socks5://all.example:3".to_owned()),
+            _ => None,
+        };
+        let only_all = |name: &str| all(name).filter(|_| name == "ALL_PROXY");
+        let chosen = |url, variables: Variables| {
+            proxy_for(&address(url), variables).expect(url).map(|(name, proxy)| (name, proxy.host().to_owned()))
+        };
+        assert_eq!(chosen("https://h.example", &all), Some(("HTTPS_PROXY", "secure.example".into())));
+        assert_eq!(chosen("http://h.example", &all), Some(("http_proxy", "plain.example".into())));
+        assert_eq!(chosen("http://h.example", &only_all), Some(("ALL_PROXY", "all.example".into())));
+        for url in ["http://127.0.0.1:8080", "https://localhost", "http://[::1]"] {
+            assert_eq!(chosen(url, &all), None, "{url}");
+        }
+        let broken = |name: &str| (name == "ALL_PROXY").then(|| "http://u:hunter22@:x".to_owned());
+        let error = proxy_for(&address("http://h.example"), &broken).expect_err("not a proxy");
+        assert!(error.message.contains("ALL_PROXY") && !error.message.contains("hunter22"));
+    }
+}
