@@ -1,0 +1,151 @@
+//! The record of one exchange while its answer comes: saved once, whole or as far as it was shown, by whoever ends it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use crate::output::Notes;
+use crate::session::Exchange;
+use crate::session::commit::{Committed, Committer};
+use crate::session::timestamp::Timestamp;
+
+/// How long to wait for the lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long to wait for it once a signal has come.
+const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
+
+/// How long, once a signal has come, a save may go on that had begun before it.
+const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
+
+/// A question, and as much of its answer as has come.
+#[derive(Debug)]
+pub(crate) struct Record {
+    committer: Committer,
+    provider: String,
+    model: String,
+    question: String,
+    asked: Timestamp,
+    notes: Notes,
+    state: Mutex<State>,
+    saved: Condvar,
+    signalled: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    answer: String,
+    /// How many bytes of it the user was shown.
+    shown: usize,
+    stage: Stage,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Growing,
+    Saving,
+    Saved,
+}
+
+impl Record {
+    pub(crate) fn new(
+        committer: Committer,
+        provider: &str,
+        model: &str,
+        question: String,
+        asked: Timestamp,
+        notes: Notes,
+    ) -> Record {
+        Record {
+            committer,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            question,
+            asked,
+            notes,
+            state: Mutex::default(),
+            saved: Condvar::new(),
+            signalled: AtomicBool::new(false),
+        }
+    }
+
+    /// A piece of the answer has come. Returns where it begins.
+    pub(crate) fn add(&self, piece: &str) -> usize {
+        let mut state = self.state();
+        let begin = state.answer.len();
+        state.answer.push_str(piece);
+        begin
+    }
+
+    /// The user has been shown this many bytes of the answer.
+    pub(crate) fn shown(&self, bytes: usize) {
+        self.state().shown = bytes;
+    }
+
+    /// Saves the answer as whole.
+    pub(crate) fn save_whole(&self) -> Committed {
+        self.save(false, |state| state.answer.clone())
+    }
+
+    /// Saves what was shown; or, if it broke off before anything was, what had come.
+    pub(crate) fn save_shown(&self) -> Committed {
+        self.save(true, |state| {
+            let shown = (0..=state.shown).rev().find(|at| state.answer.is_char_boundary(*at)).unwrap_or(0);
+            let shown = if shown == 0 { &state.answer[..] } else { &state.answer[..shown] };
+            shown.to_owned()
+        })
+    }
+
+    /// A signal has come: saves what was shown, unless a save is on its way, which is then waited for.
+    pub(crate) fn save_interrupted(&self) {
+        self.signalled.store(true, Ordering::Relaxed);
+        let state = self.state();
+        if state.stage == Stage::Growing {
+            drop(state);
+            self.save_shown();
+            return;
+        }
+        let _ = self.saved.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
+    }
+
+    fn save(&self, interrupted: bool, answer: impl FnOnce(&State) -> String) -> Committed {
+        let mut state = self.state();
+        if state.stage != Stage::Growing {
+            // A signal's thread has it in hand, and ends q when it is done.
+            drop(state);
+            loop {
+                std::thread::park();
+            }
+        }
+        state.stage = Stage::Saving;
+        let answer = answer(&state);
+        drop(state);
+        let exchange = Exchange {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            question: self.question.clone(),
+            asked: self.asked,
+            answer,
+            answered: Timestamp::new(OffsetDateTime::now_utc()),
+            interrupted,
+        };
+        let committed = self.committer.commit(&exchange, &|waited| {
+            let signalled = self.signalled.load(Ordering::Relaxed);
+            waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
+        });
+        if let Some(note) = &committed.note {
+            self.notes.note(note);
+        }
+        self.state().stage = Stage::Saved;
+        self.saved.notify_all();
+        committed
+    }
+
+    /// A thread that panicked has left nothing half done here.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

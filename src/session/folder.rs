@@ -1,0 +1,331 @@
+//! The state folder: the only code that reads and writes files of conversations.
+
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use time::OffsetDateTime;
+
+use super::rules::Found;
+use super::timestamp::Timestamp;
+use super::{Conversation, LARGEST, Unusable};
+use crate::settings::Environment;
+use crate::unix;
+
+/// Files that nobody else may read.
+const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_FOLDER: u32 = 0o700;
+
+/// The name of the file that is being written, in the folder of the one that it will replace. Only the holder of the
+/// lock writes, so one name is enough, and what a killed run left behind is in nobody's way.
+const TEMPORARY: &str = ".tmp";
+
+/// How often conversations are looked for that are to be removed.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long to wait between two looks at a lock that another process holds.
+const LOCK_POLL: Duration = Duration::from_millis(5);
+
+/// What follows the name of a conversation set aside that could not be read.
+const UNREADABLE: &str = ".json.unreadable";
+
+/// The folder `q` among the user's state, of which nothing needs to exist yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    root: PathBuf,
+    sessions: PathBuf,
+}
+
+/// Held while a conversation is read, changed and written; closing the file gives it back.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held for its drop")] File);
+
+/// Why there is no lock.
+#[derive(Debug)]
+pub(crate) enum NoLock {
+    /// Another process has it, and whoever waited gave up.
+    Busy,
+    /// This file system has no locks.
+    Unsupported,
+    /// The lock's file cannot be opened.
+    Failed(io::Error),
+}
+
+impl Folder {
+    /// The folder below `$XDG_STATE_HOME`, where that is an absolute path, else below the platform's folder for state, or
+    /// for local data where it has none. `None` without a home.
+    pub(crate) fn find(environment: Environment) -> Option<Folder> {
+        let named = environment("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = named.or_else(|| {
+            let folders = directories::BaseDirs::new()?;
+            Some(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_owned())
+        })?;
+        let root = home.join("q");
+        Some(Folder { sessions: root.join("sessions"), root })
+    }
+
+    /// The file of the current conversation.
+    pub(crate) fn current(&self) -> PathBuf {
+        self.sessions.join("current.json")
+    }
+
+    /// Makes the folders, and puts their modes right where they are this user's.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        if let Some(parent) = self.root.parent() {
+            fs_err::create_dir_all(parent)?;
+        }
+        for folder in [&self.root, &self.sessions] {
+            match fs::DirBuilder::new().mode(PRIVATE_FOLDER).create(folder) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let metadata = fs_err::metadata(folder)?;
+                    let open_to_others = metadata.mode() & 0o7777 != PRIVATE_FOLDER;
+                    if metadata.is_dir() && open_to_others && metadata.uid() == unix::effective_user() {
+                        fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
+                    }
+                }
+                Err(error) => return Err(named(error, "make the folder", folder)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything at all.
+    pub(crate) fn exists(&self) -> bool {
+        self.sessions.is_dir()
+    }
+
+    /// Takes the lock. While another process has it, `give_up` is asked from time to time, with the time waited.
+    pub(crate) fn lock(&self, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
+        let path = self.root.join("lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(PRIVATE_FILE)
+            .open(&path)
+            .map_err(|error| NoLock::Failed(named(error, "open", &path)))?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock(file)),
+                Err(TryLockError::WouldBlock) if give_up(began.elapsed()) => return Err(NoLock::Busy),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_POLL),
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(TryLockError::Error(_)) => return Err(NoLock::Unsupported),
+            }
+        }
+    }
+
+    /// Writes a file in place of another, so that a reader finds either the old one or the new one, whole. The caller has
+    /// the lock.
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.replace_after(path, bytes, || Ok(None))
+    }
+
+    /// As [`Folder::replace`], for a file that holds another conversation: what is there gets a second name first, so
+    /// that it is never missing. `aside` says by which stamp and ending.
+    pub(crate) fn displace(&self, path: &Path, bytes: &[u8], stamp: &str, ending: &str) -> io::Result<PathBuf> {
+        let mut aside = PathBuf::new();
+        self.replace_after(path, bytes, || {
+            aside = self.link_aside(path, stamp, ending)?;
+            Ok(Some(aside.clone()))
+        })?;
+        Ok(aside)
+    }
+
+    fn replace_after(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
+    ) -> io::Result<()> {
+        let temporary = path.with_file_name(TEMPORARY);
+        let written = write_new(&temporary, bytes, mode_of(path)).and_then(|()| {
+            let aside = before_rename()?;
+            fs_err::rename(&temporary, path).inspect_err(|_| {
+                if let Some(aside) = aside {
+                    let _ = fs::remove_file(aside);
+                }
+            })
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    /// Gives a file a second name among those set aside, the first that is free.
+    fn link_aside(&self, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
+        self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                // A file system without links.
+                let bytes = fs_err::read(path)?;
+                write_new_or_remove(aside, &bytes)
+            }
+            done => done,
+        })
+    }
+
+    /// Writes a file of its own, set aside; needs no lock.
+    pub(crate) fn write_aside(&self, stamp: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let temporary = self.sessions.join(format!("{TEMPORARY}-{}", std::process::id()));
+        let written = write_new(&temporary, bytes, PRIVATE_FILE).and_then(|()| {
+            self.first_free(stamp, ".json", |aside| match fs::hard_link(&temporary, aside) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new_or_remove(aside, bytes),
+                done => done,
+            })
+        });
+        let _ = fs::remove_file(&temporary);
+        written
+    }
+
+    fn first_free(
+        &self,
+        stamp: &str,
+        ending: &str,
+        mut make: impl FnMut(&Path) -> io::Result<()>,
+    ) -> io::Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = self.sessions.join(format!("session_{stamp}{suffix}{ending}"));
+            match make(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Ok(()) => return Ok(path),
+                Err(error) => return Err(named(error, "set aside as", &path)),
+            }
+        }
+    }
+
+    /// The conversation that was set aside since, by its `created`, and where it lies.
+    pub(crate) fn find_aside(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
+        let prefix = format!("session_{}", created.stamp());
+        for entry in fs_err::read_dir(&self.sessions)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json")) {
+                continue;
+            }
+            let path = entry.path();
+            if let Ok(Found::Conversation(conversation)) = read(&path)
+                && conversation.created == created
+            {
+                return Ok(Some((path, conversation)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether conversations are there beside this one.
+    pub(crate) fn has_others(&self, path: &Path) -> bool {
+        let Ok(entries) = fs::read_dir(&self.sessions) else { return false };
+        entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            entry.path() != path && (name.ends_with(".json") || name.ends_with(UNREADABLE))
+        })
+    }
+
+    /// Removes what was set aside, and conversations of other terminals, that nobody has changed for longer than `keep`;
+    /// once a day at most, and by their modification time alone. The caller has the lock.
+    pub(crate) fn sweep(&self, keep: Option<Duration>, now: SystemTime) {
+        let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
+        let marker = self.root.join("swept");
+        let age = |metadata: &Metadata| metadata.modified().ok().and_then(|modified| now.duration_since(modified).ok());
+        if fs::metadata(&marker).is_ok_and(|metadata| age(&metadata).is_some_and(|age| age < SWEEP_INTERVAL)) {
+            return;
+        }
+        if OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&marker).is_err() {
+            return;
+        }
+        let _ = File::options().write(true).open(&marker).and_then(|marker| marker.set_modified(now));
+        for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let limit = match &*name {
+                name if name.starts_with(TEMPORARY) => SWEEP_INTERVAL,
+                name if name.starts_with("session_") || name.starts_with("current-") => keep,
+                _ => continue,
+            };
+            let old = entry
+                .metadata()
+                .is_ok_and(|metadata| metadata.is_file() && age(&metadata).is_some_and(|age| age > limit));
+            if old {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// The ending and the stamp under which a file is set aside that holds no conversation that can be used.
+pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
+    (Timestamp::new(OffsetDateTime::from(modified)).stamp(), UNREADABLE)
+}
+
+/// Reads what stands at a path.
+///
+/// # Errors
+/// It cannot be read, for a reason that says nothing of what it holds.
+pub(crate) fn read(path: &Path) -> io::Result<Found> {
+    let metadata = match fs_err::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
+    // Opening a pipe would wait for somebody to write to it.
+    if !metadata.is_file() {
+        return Err(io::Error::other(format!("{} is not a regular file", path.display())));
+    }
+    if metadata.len() > LARGEST as u64 {
+        return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
+    }
+    let bytes = fs_err::read(path)?;
+    Ok(match Conversation::parse(&bytes) {
+        Ok(conversation) => Found::Conversation(conversation),
+        Err(unusable) => Found::Unusable(unusable),
+    })
+}
+
+/// Deletes a file. Returns whether there was one.
+pub(crate) fn remove(path: &Path) -> io::Result<bool> {
+    match fs_err::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    remove(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(|error| named(error, "write", path))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| named(error, "write", path))
+}
+
+/// Where there are no links, a file is written under its own name at once. It must not stay if it is not whole.
+fn write_new_or_remove(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(path)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+/// A file keeps its mode, but not that of a link's target, which is not replaced.
+fn mode_of(path: &Path) -> u32 {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => metadata.mode() & 0o777,
+        _ => PRIVATE_FILE,
+    }
+}
+
+fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+}

@@ -1,0 +1,354 @@
+//! A conversation: what its file says, read and written without losing what q does not know.
+
+pub(crate) mod commit;
+pub(crate) mod folder;
+pub(crate) mod rules;
+pub(crate) mod timestamp;
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::prompt::Said;
+use crate::provider::Role;
+use timestamp::Timestamp;
+
+/// The version of the format that q reads and writes.
+const VERSION: u64 = 1;
+
+/// The most bytes that a file of a conversation may have.
+pub(crate) const LARGEST: usize = 10_000_000;
+
+/// A question and its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) question: String,
+    pub(crate) asked: Timestamp,
+    pub(crate) answer: String,
+    pub(crate) answered: Timestamp,
+    /// The answer broke off.
+    pub(crate) interrupted: bool,
+}
+
+/// What a file holds. Messages stay as they were written; so do fields that q does not know.
+#[derive(Debug, Clone)]
+pub(crate) struct Conversation {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    /// Tells this conversation from all others.
+    pub(crate) created: Timestamp,
+    pub(crate) updated: Timestamp,
+    messages: Vec<Box<RawValue>>,
+    unknown: Vec<(String, Box<RawValue>)>,
+}
+
+/// Why a file is no conversation that q can use.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// In the parser's words.
+    Malformed(String),
+    Version(u64),
+    /// Bytes.
+    TooLarge(u64),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Malformed(reason) => write!(formatter, "it cannot be parsed ({reason})"),
+            Unusable::Version(version) => write!(formatter, "it is of version {version}, not of version {VERSION}"),
+            Unusable::TooLarge(bytes) => write!(formatter, "it has {bytes} bytes, more than {LARGEST}"),
+        }
+    }
+}
+
+/// A message as it is read; other fields of it stay where they are, in the file's own text.
+#[derive(Deserialize)]
+struct MessageRead<'a> {
+    role: Role,
+    #[serde(borrow)]
+    content: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    timestamp: Option<Timestamp>,
+    #[serde(default)]
+    interrupted: bool,
+}
+
+/// A message as it is written.
+#[derive(Serialize)]
+struct MessageWritten<'a> {
+    role: Role,
+    content: &'a str,
+    timestamp: Timestamp,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
+}
+
+impl Conversation {
+    /// One without messages, for an exchange to be added.
+    pub(crate) fn new(provider: &str, model: &str, created: Timestamp) -> Conversation {
+        Conversation {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            created,
+            updated: created,
+            messages: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// Why it is no conversation that can be used.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Conversation, Unusable> {
+        if bytes.len() > LARGEST {
+            return Err(Unusable::TooLarge(bytes.len() as u64));
+        }
+        let conversation = serde_json::from_slice(bytes).map_err(|error| {
+            // Another version may have another shape.
+            match serde_json::from_slice::<Versioned>(bytes) {
+                Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
+                _ => Unusable::Malformed(error.to_string()),
+            }
+        })?;
+        let Parsed { version, conversation } = conversation;
+        if version == VERSION { Ok(conversation) } else { Err(Unusable::Version(version)) }
+    }
+
+    /// The file's bytes: JSON, one message a line.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let size: usize = self.messages.iter().map(|message| message.get().len() + 2).sum();
+        let mut text = String::with_capacity(size + 512);
+        let quoted = |value: &str| serde_json::Value::from(value).to_string();
+        text.push_str(&format!(
+            "{{\"version\":{VERSION},\"provider\":{},\"model\":{},\"created\":\"{}\",\"updated\":\"{}\"",
+            quoted(&self.provider),
+            quoted(&self.model),
+            self.created,
+            self.updated
+        ));
+        for (name, value) in &self.unknown {
+            text.push_str(&format!(",{}:{}", quoted(name), value.get()));
+        }
+        text.push_str(",\"messages\":[");
+        for (index, message) in self.messages.iter().enumerate() {
+            text.push_str(if index == 0 { "\n" } else { ",\n" });
+            text.push_str(message.get());
+        }
+        text.push_str("\n]}\n");
+        text.into_bytes()
+    }
+
+    /// Adds an exchange to the end; its provider and model become the conversation's.
+    pub(crate) fn add(&mut self, exchange: &Exchange) {
+        self.provider.clone_from(&exchange.provider);
+        self.model.clone_from(&exchange.model);
+        self.updated = exchange.answered.max(self.updated);
+        let question = MessageWritten {
+            role: Role::User,
+            content: &exchange.question,
+            timestamp: exchange.asked,
+            interrupted: false,
+        };
+        let answer = MessageWritten {
+            role: Role::Assistant,
+            content: &exchange.answer,
+            timestamp: exchange.answered,
+            interrupted: exchange.interrupted,
+        };
+        // Text can always be written as JSON.
+        self.messages.extend([question, answer].iter().filter_map(|message| to_raw_value(message).ok()));
+    }
+
+    pub(crate) fn message_count(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The last messages, oldest first.
+    pub(crate) fn window(&self, most: usize) -> Vec<Said> {
+        let first = self.messages.len().saturating_sub(most);
+        self.read(first).map(|message| Said { role: message.role, text: message.content.into_owned() }).collect()
+    }
+
+    /// The messages from an index on. All of them could be read when the file was.
+    fn read(&self, first: usize) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
+        self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.get()).ok())
+    }
+
+    /// Keeps the last pairs of question and answer.
+    pub(crate) fn keep_pairs(&mut self, pairs: usize) {
+        let first = self.messages.len().saturating_sub(pairs.saturating_mul(2));
+        self.messages.drain(..first);
+    }
+
+    /// Leaves out the oldest pairs until the file has no more bytes than this; the last pair stays in any case.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let mut size = self.to_bytes().len();
+        let mut first = 0;
+        while size > bytes && first + 2 < self.messages.len() {
+            size -= self.messages[first..first + 2].iter().map(|message| message.get().len() + 2).sum::<usize>();
+            first += 2;
+        }
+        self.messages.drain(..first);
+    }
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+struct Parsed {
+    version: u64,
+    conversation: Conversation,
+}
+
+/// By hand, since serde cannot keep raw values in a flattened map.
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parsed, D::Error> {
+        deserializer.deserialize_map(FileVisitor)
+    }
+}
+
+struct FileVisitor;
+
+impl<'de> Visitor<'de> for FileVisitor {
+    type Value = Parsed;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a conversation")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed, A::Error> {
+        let (mut version, mut provider, mut model, mut created, mut updated, mut messages) =
+            (None, None, None, None, None, None);
+        let mut unknown = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "version" => version = Some(map.next_value()?),
+                "provider" => provider = Some(map.next_value()?),
+                "model" => model = Some(map.next_value()?),
+                "created" => created = Some(map.next_value()?),
+                "updated" => updated = Some(map.next_value()?),
+                "messages" => messages = Some(map.next_value::<Vec<Message>>()?),
+                _ => unknown.push((key, map.next_value()?)),
+            }
+        }
+        let missing = |name| serde::de::Error::missing_field(name);
+        let conversation = Conversation {
+            provider: provider.ok_or_else(|| missing("provider"))?,
+            model: model.ok_or_else(|| missing("model"))?,
+            created: created.ok_or_else(|| missing("created"))?,
+            updated: updated.ok_or_else(|| missing("updated"))?,
+            messages: messages.ok_or_else(|| missing("messages"))?.into_iter().map(|message| message.0).collect(),
+            unknown,
+        };
+        Ok(Parsed { version: version.ok_or_else(|| missing("version"))?, conversation })
+    }
+}
+
+/// The text of a message that can be read.
+struct Message(Box<RawValue>);
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        serde_json::from_str::<MessageRead>(raw.get()).map_err(serde::de::Error::custom)?;
+        Ok(Message(raw.to_owned()))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use time::OffsetDateTime;
+
+    pub(crate) fn moment(second: i64) -> Timestamp {
+        Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
+    }
+
+    pub(crate) fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
+        Exchange {
+            provider: "openai".to_owned(),
+            model: "m".to_owned(),
+            question: question.to_owned(),
+            asked: moment(second),
+            answer: answer.to_owned(),
+            answered: moment(second + 1),
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut conversation = Conversation::new("openai", "a \"model\"", moment(0));
+        conversation.add(&exchange("one\n\u{1b}", "\"two\"", 0));
+        conversation.add(&Exchange { interrupted: true, ..exchange("three", "fo", 2) });
+        let bytes = conversation.to_bytes();
+        let read = Conversation::parse(&bytes).expect("a conversation");
+        assert_eq!(read.to_bytes(), bytes);
+        assert_eq!((read.created, read.updated), (moment(0), moment(3)));
+        let texts: Vec<String> = read.window(10).into_iter().map(|said| said.text).collect();
+        assert_eq!(texts, ["one\n\u{1b}", "\"two\"", "three", "fo"]);
+        let value: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(value["messages"][3]["interrupted"], true);
+        assert!(value["messages"][1].get("interrupted").is_none());
+        assert_eq!(value["messages"][0]["timestamp"], moment(0).to_string());
+    }
+
+    #[test]
+    fn unknown_fields_stay_as_they_are() {
+        let file = r#"{"x-title": {"b": 1.50, "a": [ null ]}, "version": 1, "provider": "p", "model": "m",
+            "created": "2026-11-21T10:00:00.000Z", "updated": "2026-11-21T10:00:00.000Z", "big": 12345678901234567890123,
+            "messages": [{"role": "user", "content": "q", "stars": 1e2}, {"role": "assistant", "content": "a", "timestamp": "2026-11-21T10:00:00.000Z"}]}"#;
+        let mut conversation = Conversation::parse(file.as_bytes()).expect("a conversation");
+        conversation.add(&exchange("more", "yes", 0));
+        let written = String::from_utf8(conversation.to_bytes()).expect("text");
+        for kept in [r#""x-title":{"b": 1.50, "a": [ null ]}"#, r#""big":12345678901234567890123"#, r#""stars": 1e2"#] {
+            assert!(written.contains(kept), "{kept} is missing in {written}");
+        }
+        assert_eq!(conversation.message_count(), 4);
+    }
+
+    #[test]
+    fn what_is_no_conversation_is_told_apart() {
+        let sound = String::from_utf8(Conversation::new("p", "m", moment(0)).to_bytes()).expect("text");
+        for (file, words) in [
+            (String::new(), "cannot be parsed"),
+            ("{".to_owned(), "cannot be parsed"),
+            ("[]".to_owned(), "cannot be parsed"),
+            ("{}".to_owned(), "missing field"),
+            ("{\"version\":2,\"messages\":{}}".to_owned(), "of version 2"),
+            (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
+            (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
+            (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
+            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "invalid type"),
+            (format!("{sound}x"), "trailing"),
+            (" ".repeat(LARGEST + 1), "more than"),
+        ] {
+            let unusable = Conversation::parse(file.as_bytes()).expect_err("no conversation");
+            assert!(unusable.to_string().contains(words), "{unusable}");
+        }
+        assert!(Conversation::parse(sound.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn pairs_and_bytes_are_bounded_from_the_old_end() {
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        for number in 0..10 {
+            conversation.add(&exchange(&format!("q{number}"), "a", number));
+        }
+        conversation.keep_pairs(4);
+        assert_eq!(conversation.window(99).first().map(|said| said.text.clone()).as_deref(), Some("q6"));
+        let bytes = conversation.to_bytes().len();
+        conversation.shrink_to(bytes - 1);
+        assert_eq!(conversation.window(99).first().map(|said| said.text.clone()).as_deref(), Some("q7"));
+        conversation.shrink_to(0);
+        assert_eq!(conversation.message_count(), 2);
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether a follow-up can go on with the conversation that is there, and with which model.
+
+use std::time::Duration;
+
+use super::timestamp::Timestamp;
+use super::{Conversation, Unusable};
+
+/// What stands where the current conversation is kept.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    Conversation(Conversation),
+    Unusable(Unusable),
+}
+
+/// What a follow-up asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) provider: &'a str,
+    /// `None` where no model is named anywhere: the conversation's own is used.
+    pub(crate) model: Option<&'a str>,
+    /// The longest idle time; `None` is any.
+    pub(crate) expire: Option<Duration>,
+}
+
+/// Why a follow-up starts anew.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Anew {
+    Nothing,
+    Unusable(String),
+    Idle(Duration),
+    Provider { was: String, is: String },
+    Model { was: String, is: String },
+}
+
+/// Why a follow-up cannot go on with what is there, if it cannot.
+pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
+    match found {
+        Found::Nothing => Some(Anew::Nothing),
+        Found::Unusable(unusable) => Some(Anew::Unusable(unusable.to_string())),
+        Found::Conversation(conversation) => mismatch(conversation, wanted, now),
+    }
+}
+
+fn mismatch(conversation: &Conversation, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
+    let idle = conversation.updated.elapsed_until(now);
+    if wanted.expire.is_some_and(|expire| idle > expire) {
+        return Some(Anew::Idle(idle));
+    }
+    if conversation.provider != wanted.provider {
+        return Some(Anew::Provider { was: conversation.provider.clone(), is: wanted.provider.to_owned() });
+    }
+    match wanted.model {
+        Some(model) if model != conversation.model => {
+            Some(Anew::Model { was: conversation.model.clone(), is: model.to_owned() })
+        }
+        _ => None,
+    }
+}
+
+impl std::fmt::Display for Anew {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Anew::Nothing => formatter.write_str("there is no conversation to continue"),
+            Anew::Unusable(reason) => write!(formatter, "the conversation cannot be continued: {reason}"),
+            Anew::Idle(idle) => {
+                let hours = idle.as_secs() / 3600;
+                match hours {
+                    0 => write!(formatter, "the conversation was idle for {} s", idle.as_secs()),
+                    _ => write!(formatter, "the conversation was idle for {hours} h"),
+                }
+            }
+            Anew::Provider { was, is } => write!(formatter, "the conversation is with the provider {was}, not {is}"),
+            Anew::Model { was, is } => write!(formatter, "the conversation is with the model {was}, not {is}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::moment;
+    use super::*;
+
+    const HOUR: i64 = 3600;
+
+    fn anew(now: i64, provider: &str, model: Option<&str>, expire: Option<u64>) -> Option<Anew> {
+        let conversation = Conversation::new("openai", "m", moment(0));
+        let wanted = Wanted { provider, model, expire: expire.map(Duration::from_secs) };
+        obstacle(&Found::Conversation(conversation), &wanted, moment(now))
+    }
+
+    #[test]
+    fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
+        let day = Some(24 * 60 * 60);
+        assert_eq!(anew(23 * HOUR, "openai", Some("m"), day), None);
+        assert_eq!(anew(24 * HOUR, "openai", Some("m"), day), None);
+        assert_eq!(anew(-HOUR, "openai", Some("m"), day), None);
+        assert_eq!(anew(1000 * HOUR, "openai", Some("m"), None), None);
+        assert_eq!(anew(0, "openai", None, day), None);
+        assert!(matches!(anew(25 * HOUR, "openai", Some("m"), day), Some(Anew::Idle(_))));
+        assert!(matches!(anew(24 * HOUR + 1, "openai", Some("m"), day), Some(Anew::Idle(_))));
+        assert!(matches!(anew(0, "groq", None, day), Some(Anew::Provider { .. })));
+        assert!(matches!(anew(0, "openai", Some("other"), day), Some(Anew::Model { .. })));
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_usable_is_not_followed() {
+        let wanted = Wanted { provider: "openai", model: None, expire: None };
+        assert_eq!(obstacle(&Found::Nothing, &wanted, moment(0)), Some(Anew::Nothing));
+        let unusable = Found::Unusable(Unusable::Version(2));
+        assert!(matches!(obstacle(&unusable, &wanted, moment(0)), Some(Anew::Unusable(_))));
+    }
+}

@@ -1,0 +1,113 @@
+//! Moments as session files have them: UTC, RFC 3339, milliseconds.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
+
+/// A moment, to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timestamp(OffsetDateTime);
+
+impl Timestamp {
+    /// A moment, less what is finer than a millisecond.
+    pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
+        let moment = moment.to_offset(UtcOffset::UTC);
+        Timestamp(moment.replace_millisecond(moment.millisecond()).unwrap_or(moment))
+    }
+
+    /// The next moment that can be told from this one.
+    pub(crate) fn next(self) -> Timestamp {
+        Timestamp(self.0.checked_add(time::Duration::MILLISECOND).unwrap_or(self.0))
+    }
+
+    /// How long ago this was; nothing where it is yet to come.
+    pub(crate) fn elapsed_until(self, now: Timestamp) -> Duration {
+        Duration::try_from(now.0 - self.0).unwrap_or_default()
+    }
+
+    /// The day, in UTC.
+    pub(crate) fn date(self) -> time::Date {
+        self.0.date()
+    }
+
+    /// `YYYYMMDDHHMMSS`, as it stands in the name of a conversation set aside.
+    pub(crate) fn stamp(self) -> String {
+        let (date, time) = (self.0.date(), self.0.time());
+        format!(
+            "{:04}{:02}{:02}{:02}{:02}{:02}",
+            date.year(),
+            u8::from(date.month()),
+            date.day(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        )
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (date, time) = (self.0.date(), self.0.time());
+        write!(
+            formatter,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            date.year(),
+            u8::from(date.month()),
+            date.day(),
+            time.hour(),
+            time.minute(),
+            time.second(),
+            time.millisecond()
+        )
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        OffsetDateTime::parse(&text, &Rfc3339)
+            .map(Timestamp::new)
+            .map_err(|_| serde::de::Error::custom(format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Timestamp, serde_json::Error> {
+        serde_json::from_value(serde_json::Value::from(text))
+    }
+
+    #[test]
+    fn times_are_utc_to_the_millisecond() {
+        for (text, written) in [
+            ("2026-11-21T10:00:00.000Z", "2026-11-21T10:00:00.000Z"),
+            ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00.000Z"),
+            ("2026-11-21T12:00:00.1239+02:00", "2026-11-21T10:00:00.123Z"),
+        ] {
+            assert_eq!(parse(text).expect(text).to_string(), written);
+        }
+        for text in ["", "yesterday", "2026-11-21", "2026-13-21T10:00:00Z", "2026-11-21T10:00:00"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_next_moment_is_a_millisecond_later() {
+        let moment = parse("2026-12-31T23:59:59.999Z").expect("a time");
+        assert_eq!(moment.next().to_string(), "2027-01-01T00:00:00.000Z");
+        assert_eq!(moment.stamp(), "20261231235959");
+        assert_eq!(moment.elapsed_until(moment.next()), Duration::from_millis(1));
+        assert_eq!(moment.next().elapsed_until(moment), Duration::ZERO);
+    }
+}
