@@ -1,0 +1,159 @@
+//! The two helps, short and long, made from the tables of options, settings and providers.
+
+use crate::flags::{Effect, FLAGS, Flag};
+use crate::provider::table::PROVIDERS;
+use crate::settings::table::SETTINGS;
+
+const SYNOPSIS: &str = "\
+q [OPTIONS] WORDS…              a new conversation
+q -f [OPTIONS] WORDS…           goes on with it
+COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
+";
+
+/// The width that the texts are wrapped to.
+const WIDTH: usize = 80;
+
+/// Usage and options, a line each.
+pub(crate) fn short() -> String {
+    let names: Vec<String> = FLAGS.iter().map(names).collect();
+    let width = names.iter().map(String::len).max().unwrap_or_default();
+    let mut text = format!("{SYNOPSIS}\nOptions come before the question; -- ends them.\n");
+    for (flag, names) in FLAGS.iter().zip(&names) {
+        text.push_str(&format!("  {names:width$}  {}\n", flag.help));
+    }
+    text
+}
+
+/// Everything.
+pub(crate) fn long() -> String {
+    let mut text = String::from(
+        "q asks a language model one question from the shell, prints the answer, and\n\
+         remembers the conversation, so that q -f can go on with it.\n\n",
+    );
+    text.push_str(SYNOPSIS);
+    text.push_str("\nOPTIONS\n");
+    text.push_str("  They come before the question; -- ends them.\n");
+    for flag in FLAGS {
+        text.push_str(&format!("\n  {}\n{}", names(flag), wrapped(flag.doc, 6)));
+    }
+    text.push_str(&format!(
+        "\nTHE QUESTION\n{}",
+        wrapped(
+            "The words, joined by blanks; or standard input, where it is not a terminal; or both: then the input comes \
+             first, between <context> and </context>, and the words after it. Input may have 10,000,000 bytes of text.",
+            2
+        )
+    ));
+    text.push_str(&format!(
+        "\nSETTINGS\n{}\n",
+        wrapped(
+            "Lowest to highest: the default, the key in $XDG_CONFIG_HOME/q/config.toml (else ~/.config/q/config.toml), the \
+             variable, the option. Durations are a whole number and s, m, h or d, or never.",
+            2
+        )
+    ));
+    let width = SETTINGS.iter().map(|row| row.key.len()).max().unwrap_or_default();
+    for row in SETTINGS {
+        let default = row.default.map_or_else(String::new, |default| format!(" ({default})"));
+        let line = format!("{:width$}  {:15} {}{default}", row.key, row.variable, row.doc);
+        text.push_str(&hanging(&line, 2, width + 20));
+    }
+    text.push_str(&format!(
+        "\n{}\n    [providers.work]\n    api      = \"openai\"     # or \"anthropic\", \"gemini\"\n    \
+         base_url = \"https://llm.corp.example/v1\"\n    key_env  = \"WORK_KEY\"\n    model    = \"…\"\n    \
+         headers  = {{ x-team = \"infra\" }}\n",
+        wrapped("Sections of the file add providers, any number, or change the built-in ones:", 2)
+    ));
+    text.push_str(&format!(
+        "\nPROVIDERS\n{}\n",
+        wrapped(
+            "Where none is named: the first with its key set, those of the file before these; else the first local server \
+             that answers. NAME_BASE_URL moves a provider; OLLAMA_HOST is read as Ollama reads it.",
+            2
+        )
+    ));
+    let width = PROVIDERS.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    for row in PROVIDERS {
+        let key = if row.key_variables.is_empty() { "no key".to_owned() } else { row.key_variables.join(", ") };
+        let model = row.model.unwrap_or("the first that it lists");
+        text.push_str(&format!("  {:width$}  {key:30}  {model}\n  {:width$}  {}\n", row.name, "", row.base_url));
+    }
+    text.push_str(&format!(
+        "\nCONVERSATIONS\n{}",
+        wrapped(
+            "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \
+             for 30 days, as session_YYYYMMDDHHMMSS.json, those that a newer one has displaced. Answers that break off are \
+             kept too, and marked.",
+            2
+        )
+    ));
+    text.push_str(
+        "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed\n  \
+         2              wrong usage or configuration; no request was sent\n  \
+         129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n",
+    );
+    text
+}
+
+/// `-f, --follow`, `-m, --model ID`.
+fn names(flag: &Flag) -> String {
+    let value = match flag.effect {
+        Effect::Value { name, .. } => format!(" {name}"),
+        Effect::Mode(_) | Effect::Switch(_) => String::new(),
+    };
+    match (flag.short, flag.long) {
+        (Some(short), Some(long)) => format!("-{short}, --{long}{value}"),
+        (Some(short), None) => format!("-{short}{value}"),
+        (None, long) => format!("    --{}{value}", long.unwrap_or_default()),
+    }
+}
+
+fn wrapped(text: &str, indent: usize) -> String {
+    hanging(text, indent, 0)
+}
+
+/// Wraps a text; lines after the first are indented further.
+fn hanging(text: &str, indent: usize, further: usize) -> String {
+    let mut lines = String::new();
+    let mut line = " ".repeat(indent);
+    let mut width = indent;
+    for (index, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if width + 1 + length > WIDTH && width > indent + further {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = " ".repeat(indent + further);
+            width = indent + further;
+        } else if index > 0 {
+            line.push(' ');
+            width += 1;
+        }
+        line.push_str(word);
+        width += length;
+    }
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_setting_and_provider_is_told_and_no_line_is_too_long() {
+        let (short, long) = (short(), long());
+        for flag in FLAGS {
+            assert!(short.contains(&names(flag)) && long.contains(&names(flag)), "{}", flag.name());
+        }
+        for row in SETTINGS {
+            assert!(long.contains(row.variable), "{}", row.key);
+        }
+        for row in PROVIDERS {
+            assert!(long.contains(row.base_url), "{}", row.name);
+        }
+        for line in short.lines().chain(long.lines()) {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+    }
+}
