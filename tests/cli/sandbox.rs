@@ -1,0 +1,854 @@
+//! A folder of its own for each test, and the real `q` run in it with no environment but what the test gives.
+
+// A harness offers more than the tests of any one moment use.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::{self, Write as _};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::server::Server;
+
+/// The key that the sandbox gives for a test server; it must never turn up in what q says.
+pub const API_KEY: &str = "sk-test-0123456789";
+
+/// How long a run may take before it is killed and the test fails.
+const GUARD: Duration = Duration::from_secs(30);
+/// Keeps starting a program and closing a pipe apart. Between fork and exec a new process holds copies of the other
+/// tests' pipes: one that is closed in that moment would stay open a little longer, and could still be written to.
+static FORKING: RwLock<()> = RwLock::new(());
+/// How much of an output a failure shows.
+const SHOWN: usize = 4_000;
+
+/// A fresh folder with `home/`, `config/` and `state/`, removed when dropped.
+pub struct Sandbox {
+    /// Held only to be dropped.
+    folder: TempDir,
+    root: PathBuf,
+    env: BTreeMap<OsString, OsString>,
+}
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // Where the temporary folder is behind a link, q may name files by their real path.
+        let root = folder.path().canonicalize().expect("the folder's path");
+        let mut env = BTreeMap::new();
+        for (name, key) in [("home", "HOME"), ("config", "XDG_CONFIG_HOME"), ("state", "XDG_STATE_HOME")] {
+            let path = root.join(name);
+            fs::create_dir(&path).expect("a folder in the sandbox");
+            env.insert(key.into(), path.into());
+        }
+        Sandbox { folder, root, env }
+    }
+
+    /// A variable for every later run.
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Sandbox {
+        self.env.insert(key.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    /// Every later run has an OpenAI key and finds its API at `server`.
+    pub fn server_env(mut self, server: &Server) -> Sandbox {
+        self.env.extend(openai_env(server));
+        self
+    }
+
+    /// Every later run has an Anthropic key and finds its API at `server`.
+    pub fn anthropic_env(mut self, server: &Server) -> Sandbox {
+        self.env.extend(anthropic_env(server));
+        self
+    }
+
+    /// Every later run has a Gemini key and finds its API at `server`.
+    pub fn gemini_env(mut self, server: &Server) -> Sandbox {
+        self.env.extend(gemini_env(server));
+        self
+    }
+
+    /// The real `q` with these arguments, in `home/`.
+    pub fn q(&self, args: &[&str]) -> Q {
+        self.program(env!("CARGO_BIN_EXE_q").as_ref()).args(args)
+    }
+
+    /// A shell script that finds `q` on its path: for pipelines.
+    pub fn shell(&self, script: &str) -> Q {
+        let folder = Path::new(env!("CARGO_BIN_EXE_q")).parent();
+        let mut path = folder.expect("the folder of the binary").as_os_str().to_owned();
+        path.push(":/usr/bin:/bin");
+        self.program("/bin/sh".as_ref()).env("PATH", path).args(&["-c", script])
+    }
+
+    fn program(&self, program: &OsStr) -> Q {
+        Q {
+            invocation: Invocation {
+                program: program.to_owned(),
+                args: Vec::new(),
+                env: self.env.clone(),
+                current_dir: self.home(),
+                state: self.state(),
+            },
+            stdin: Input::Null,
+            stdout: None,
+            stderr: None,
+            ignored: Vec::new(),
+            guard: GUARD,
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// `XDG_STATE_HOME`.
+    pub fn state(&self) -> PathBuf {
+        self.root.join("state")
+    }
+
+    /// Where the configuration file belongs, whether it exists or not.
+    pub fn config_file(&self) -> PathBuf {
+        self.root.join("config/q/config.toml")
+    }
+
+    /// Writes the configuration file.
+    pub fn config(&self, text: &str) {
+        let file = self.config_file();
+        let folder = file.parent().expect("a file in a folder");
+        fs::create_dir_all(folder).expect("the configuration folder");
+        fs::write(file, text).expect("the configuration file");
+    }
+
+    /// The folder of the conversations, whether it exists or not.
+    pub fn sessions(&self) -> PathBuf {
+        self.state().join("q/sessions")
+    }
+
+    /// The names in the folder of the conversations, sorted; none where it does not exist.
+    pub fn session_files(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.sessions()) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry of the sessions folder").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The current conversation.
+    #[track_caller]
+    pub fn current(&self) -> Value {
+        self.session("current.json")
+    }
+
+    /// The conversation in the file of this name.
+    #[track_caller]
+    pub fn session(&self, name: &str) -> Value {
+        let bytes = self.read_bytes(name);
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => value,
+            Err(error) => panic!("{name} is not JSON: {error}\n{}", shown(&bytes)),
+        }
+    }
+
+    /// A file of the sessions folder as it is.
+    #[track_caller]
+    pub fn read_bytes(&self, name: &str) -> Vec<u8> {
+        match fs::read(self.sessions().join(name)) {
+            Ok(bytes) => bytes,
+            Err(error) => panic!("{name}: {error}\nfiles below state:\n{}", listing(&self.state())),
+        }
+    }
+
+    #[track_caller]
+    pub fn write_current(&self, conversation: &Value) {
+        self.write_bytes("current.json", conversation.to_string());
+    }
+
+    /// Writes a file into the sessions folder, with the modes that q gives.
+    #[track_caller]
+    pub fn write_bytes(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true).mode(0o700);
+        folders.create(self.sessions()).expect("the sessions folder");
+        let mut file = fs::OpenOptions::new();
+        file.write(true).create(true).truncate(true).mode(0o600);
+        file.open(self.sessions().join(name))
+            .and_then(|mut file| file.write_all(bytes.as_ref()))
+            .expect("a file in the sessions folder");
+    }
+}
+
+type Variables = [(OsString, OsString); 2];
+
+fn openai_env(server: &Server) -> Variables {
+    variables("OPENAI", format!("{}/v1", server.url()))
+}
+
+fn anthropic_env(server: &Server) -> Variables {
+    variables("ANTHROPIC", server.url())
+}
+
+fn gemini_env(server: &Server) -> Variables {
+    variables("GEMINI", server.url())
+}
+
+fn variables(provider: &str, base_url: String) -> Variables {
+    [(format!("{provider}_BASE_URL").into(), base_url.into()), (format!("{provider}_API_KEY").into(), API_KEY.into())]
+}
+
+/// One run of `q`, to be described and then started.
+pub struct Q {
+    invocation: Invocation,
+    stdin: Input,
+    stdout: Option<Stdio>,
+    stderr: Option<Stdio>,
+    ignored: Vec<i32>,
+    guard: Duration,
+}
+
+enum Input {
+    Null,
+    Bytes(Vec<u8>),
+    Open,
+    From(Stdio),
+}
+
+/// What a failure has to say about how the program was started.
+#[derive(Clone)]
+struct Invocation {
+    program: OsString,
+    args: Vec<OsString>,
+    env: BTreeMap<OsString, OsString>,
+    current_dir: PathBuf,
+    state: PathBuf,
+}
+
+impl Q {
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Q {
+        self.invocation.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(self, args: &[S]) -> Q {
+        args.iter().fold(self, Q::arg)
+    }
+
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Q {
+        self.invocation.env.insert(key.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Q {
+        self.invocation.env.remove(key.as_ref());
+        self
+    }
+
+    /// An OpenAI key, and its API at `server`.
+    pub fn server_env(mut self, server: &Server) -> Q {
+        self.invocation.env.extend(openai_env(server));
+        self
+    }
+
+    /// An Anthropic key, and its API at `server`.
+    pub fn anthropic_env(mut self, server: &Server) -> Q {
+        self.invocation.env.extend(anthropic_env(server));
+        self
+    }
+
+    /// A Gemini key, and its API at `server`.
+    pub fn gemini_env(mut self, server: &Server) -> Q {
+        self.invocation.env.extend(gemini_env(server));
+        self
+    }
+
+    pub fn current_dir(mut self, folder: impl AsRef<Path>) -> Q {
+        self.invocation.current_dir = folder.as_ref().to_owned();
+        self
+    }
+
+    /// Standard input is a pipe with these bytes and an end.
+    pub fn stdin(mut self, bytes: impl AsRef<[u8]>) -> Q {
+        self.stdin = Input::Bytes(bytes.as_ref().to_vec());
+        self
+    }
+
+    /// Standard input is `/dev/null`: so it is where a test says nothing.
+    pub fn stdin_null(mut self) -> Q {
+        self.stdin = Input::Null;
+        self
+    }
+
+    /// Standard input is a pipe that stays open and empty until the test writes to it or closes it.
+    pub fn stdin_open(mut self) -> Q {
+        self.stdin = Input::Open;
+        self
+    }
+
+    /// Standard input is this file or pipe.
+    pub fn stdin_from(mut self, source: impl Into<Stdio>) -> Q {
+        self.stdin = Input::From(source.into());
+        self
+    }
+
+    /// Standard output goes there and not into the outcome.
+    pub fn stdout_to(mut self, target: impl Into<Stdio>) -> Q {
+        self.stdout = Some(target.into());
+        self
+    }
+
+    /// Standard error goes there and not into the outcome.
+    pub fn stderr_to(mut self, target: impl Into<Stdio>) -> Q {
+        self.stderr = Some(target.into());
+        self
+    }
+
+    /// The program starts with this signal ignored, as under `nohup`.
+    pub fn ignoring(mut self, signal: i32) -> Q {
+        self.ignored.push(signal);
+        self
+    }
+
+    /// Another limit than the usual 30 seconds.
+    pub fn guard(mut self, guard: Duration) -> Q {
+        self.guard = guard;
+        self
+    }
+
+    #[track_caller]
+    pub fn run(self) -> Outcome {
+        self.spawn().wait()
+    }
+
+    #[track_caller]
+    pub fn spawn(self) -> Running {
+        let mut command = Command::new(&self.invocation.program);
+        command
+            .args(&self.invocation.args)
+            .env_clear()
+            .envs(&self.invocation.env)
+            .current_dir(&self.invocation.current_dir)
+            // So that the guard reaches the children of a shell too.
+            .process_group(0)
+            .stdout(self.stdout.unwrap_or_else(Stdio::piped))
+            .stderr(self.stderr.unwrap_or_else(Stdio::piped));
+        let mut input = Vec::new();
+        let mut keep_open = false;
+        match self.stdin {
+            Input::Null => command.stdin(Stdio::null()),
+            Input::Bytes(bytes) => {
+                input = bytes;
+                command.stdin(Stdio::piped())
+            }
+            Input::Open => {
+                keep_open = true;
+                command.stdin(Stdio::piped())
+            }
+            Input::From(source) => command.stdin(source),
+        };
+        if !self.ignored.is_empty() {
+            let ignored = self.ignored;
+            let ignore = move || {
+                for &signal in &ignored {
+                    // SAFETY: plain system call without pointers.
+                    if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            };
+            // SAFETY: between fork and exec the closure does nothing but call signal(2), and allocates nothing.
+            unsafe { command.pre_exec(ignore) };
+        }
+        let started = Instant::now();
+        let spawned = {
+            let _forking = FORKING.read().unwrap_or_else(PoisonError::into_inner);
+            command.spawn()
+        };
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => panic!("{}cannot be started: {error}", self.invocation),
+        };
+        // Holds the caller's ends of the pipes that it hands on, which would keep their readers waiting.
+        drop(command);
+        let mut stdin = child.stdin.take();
+        if !keep_open && let Some(mut pipe) = stdin.take() {
+            // A program that does not read its input makes this fail, which is its right.
+            thread::spawn(move || pipe.write_all(&input));
+        }
+        Running {
+            invocation: self.invocation,
+            started,
+            deadline: started + self.guard,
+            stdin,
+            stdout: Capture::start(child.stdout.take()),
+            stderr: Capture::start(child.stderr.take()),
+            ended: watch(child.id()),
+            child,
+            reaped: false,
+        }
+    }
+}
+
+/// A program that was started; dropping it kills it.
+pub struct Running {
+    invocation: Invocation,
+    started: Instant,
+    deadline: Instant,
+    stdin: Option<ChildStdin>,
+    stdout: Capture,
+    stderr: Capture,
+    /// When the program ended. It is reaped later, so that its number cannot go to another process before.
+    ended: Receiver<Instant>,
+    child: Child,
+    reaped: bool,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until standard output contains `text`, and returns all of it up to now.
+    #[track_caller]
+    pub fn read_stdout_until(&mut self, text: &str) -> Vec<u8> {
+        match self.stdout.wait_for(text.as_bytes(), self.deadline) {
+            Ok(bytes) => bytes,
+            Err(why) => self.fail(&format!("stdout: {why} before {text:?}")),
+        }
+    }
+
+    /// Waits until standard error contains `text`, and returns all of it up to now.
+    #[track_caller]
+    pub fn read_stderr_until(&mut self, text: &str) -> Vec<u8> {
+        match self.stderr.wait_for(text.as_bytes(), self.deadline) {
+            Ok(bytes) => bytes,
+            Err(why) => self.fail(&format!("stderr: {why} before {text:?}")),
+        }
+    }
+
+    /// The reader of standard output goes away; when this returns, writing to it fails.
+    pub fn close_stdout(&mut self) -> &mut Running {
+        self.stdout.close();
+        self
+    }
+
+    /// The reader of standard error goes away; when this returns, writing to it fails.
+    pub fn close_stderr(&mut self) -> &mut Running {
+        self.stderr.close();
+        self
+    }
+
+    /// Writes to a standard input that was left open. More than a pipe holds waits until the program reads.
+    #[track_caller]
+    pub fn write_stdin(&mut self, bytes: impl AsRef<[u8]>) -> &mut Running {
+        let stdin = self.stdin.as_mut().expect("a standard input left open");
+        stdin.write_all(bytes.as_ref()).expect("a program that reads");
+        self
+    }
+
+    /// Ends a standard input that was left open.
+    pub fn close_stdin(&mut self) -> &mut Running {
+        self.stdin = None;
+        self
+    }
+
+    #[track_caller]
+    pub fn signal(&mut self, signal: i32) -> &mut Running {
+        let sent = self.kill(self.process(), signal);
+        assert!(sent, "signal {signal}: {}", io::Error::last_os_error());
+        self
+    }
+
+    /// Waits for the end of the program and of its output.
+    #[track_caller]
+    pub fn wait(mut self) -> Outcome {
+        let limit = self.deadline.saturating_duration_since(Instant::now());
+        let ended = match self.ended.recv_timeout(limit) {
+            Ok(ended) => ended,
+            Err(RecvTimeoutError::Timeout) => self.fail("did not end in time"),
+            Err(RecvTimeoutError::Disconnected) => self.fail("could not be waited for"),
+        };
+        for (name, capture) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !capture.wait_for_end(self.deadline) {
+                self.fail(&format!("ended, but something holds its {name} open"));
+            }
+        }
+        let status = self.reap();
+        Outcome {
+            invocation: self.invocation.clone(),
+            args: self.invocation.args.clone(),
+            status,
+            stdout: self.stdout.take(),
+            stderr: self.stderr.take(),
+            elapsed: ended.duration_since(self.started),
+        }
+    }
+
+    #[track_caller]
+    fn fail(&self, what: &str) -> ! {
+        // The program itself is killed and reaped when the panic drops it.
+        panic!(
+            "{}",
+            report(what, &self.invocation, "not known yet", &self.stdout.lock().bytes, &self.stderr.lock().bytes,)
+        );
+    }
+
+    fn process(&self) -> libc::pid_t {
+        libc::pid_t::try_from(self.child.id()).expect("a process number")
+    }
+
+    fn kill(&self, target: libc::pid_t, signal: i32) -> bool {
+        assert!(!self.reaped, "its number may belong to another process by now");
+        // SAFETY: plain system call without pointers.
+        unsafe { libc::kill(target, signal) == 0 }
+    }
+
+    fn reap(&mut self) -> ExitStatus {
+        let status = self.child.wait().expect("the status of the program");
+        self.reaped = true;
+        status
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // The whole group: children of a shell would outlive it.
+            self.kill(-self.process(), libc::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Tells when the process has ended and leaves it to be reaped.
+fn watch(pid: u32) -> Receiver<Instant> {
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        loop {
+            // SAFETY: all zeroes is a valid siginfo_t, and it outlives the call.
+            let result = unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let flags = libc::WEXITED | libc::WNOWAIT;
+                libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut info, flags)
+            };
+            if result == 0 {
+                let _ = sender.send(Instant::now());
+                return;
+            }
+            // No such process: it was dropped by the test and is reaped already.
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    });
+    ended
+}
+
+/// Collects what comes out of a pipe until it ends or the test closes it.
+struct Capture {
+    shared: Arc<(Mutex<Captured>, Condvar)>,
+    /// Dropping it makes the reading thread close the pipe.
+    stop: Option<UnixStream>,
+}
+
+#[derive(Default)]
+struct Captured {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Capture {
+    /// Without a pipe there is nothing to come.
+    fn start(pipe: Option<impl Read + AsFd + Send + 'static>) -> Capture {
+        let shared = Arc::new((Mutex::<Captured>::default(), Condvar::new()));
+        let Some(mut pipe) = pipe else {
+            lock(&shared.0).ended = true;
+            return Capture { shared, stop: None };
+        };
+        let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
+        thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                collect(&mut pipe, &stopped, &shared);
+                let forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
+                drop(pipe);
+                drop(forking);
+                lock(&shared.0).ended = true;
+                shared.1.notify_all();
+            }
+        });
+        Capture { shared, stop: Some(stop) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Captured> {
+        lock(&self.shared.0)
+    }
+
+    fn close(&mut self) {
+        self.stop = None;
+        let ended = self.shared.1.wait_while(self.lock(), |now| !now.ended);
+        drop(ended);
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.lock().bytes)
+    }
+
+    fn wait_for_end(&self, deadline: Instant) -> bool {
+        self.wait_until(deadline, |now| now.ended).ended
+    }
+
+    fn wait_for(&self, text: &[u8], deadline: Instant) -> Result<Vec<u8>, &'static str> {
+        let mut searched = 0;
+        let mut found = false;
+        let now = self.wait_until(deadline, |now| {
+            found = contains(&now.bytes[searched..], text);
+            // The next look needs only what is new, and what might be the first half of it.
+            searched = now.bytes.len().saturating_sub(text.len());
+            found || now.ended
+        });
+        match (found, now.ended) {
+            (true, _) => Ok(now.bytes.clone()),
+            (false, true) => Err("ended"),
+            (false, false) => Err("nothing more in time"),
+        }
+    }
+
+    fn wait_until(&self, deadline: Instant, mut reached: impl FnMut(&Captured) -> bool) -> MutexGuard<'_, Captured> {
+        let limit = deadline.saturating_duration_since(Instant::now());
+        self.shared
+            .1
+            .wait_timeout_while(self.lock(), limit, |now| !reached(now))
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}
+
+fn collect(pipe: &mut (impl Read + AsFd), stopped: &UnixStream, (captured, changed): &(Mutex<Captured>, Condvar)) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let interest = |descriptor| libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+        let mut both = [interest(pipe.as_fd().as_raw_fd()), interest(stopped.as_raw_fd())];
+        // SAFETY: the array outlives the call, and its length is given.
+        unsafe { libc::poll(both.as_mut_ptr(), both.len() as libc::nfds_t, -1) };
+        if both[1].revents != 0 {
+            return;
+        }
+        if both[0].revents == 0 {
+            // Interrupted.
+            continue;
+        }
+        match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => {
+                lock(captured).bytes.extend_from_slice(&buffer[..count]);
+                changed.notify_all();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// How a run ended. Every check that fails shows the whole run.
+pub struct Outcome {
+    invocation: Invocation,
+    pub args: Vec<OsString>,
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    elapsed: Duration,
+}
+
+impl Outcome {
+    /// Exit code 0, and nothing to say about it.
+    #[track_caller]
+    pub fn success(&self) -> &Outcome {
+        self.exit(0).stderr_is_empty()
+    }
+
+    #[track_caller]
+    pub fn exit(&self, code: i32) -> &Outcome {
+        let right = self.status.code() == Some(code);
+        self.check(right, || format!("expected exit code {code}"))
+    }
+
+    #[track_caller]
+    pub fn killed_by(&self, signal: i32) -> &Outcome {
+        let right = self.status.signal() == Some(signal);
+        self.check(right, || format!("expected the end by signal {signal}"))
+    }
+
+    /// Exactly this.
+    #[track_caller]
+    pub fn stdout(&self, expected: impl AsRef<[u8]>) -> &Outcome {
+        let expected = expected.as_ref();
+        self.check(self.stdout == expected, || format!("expected stdout to be:\n{}", shown(expected)))
+    }
+
+    #[track_caller]
+    pub fn stdout_contains(&self, text: &str) -> &Outcome {
+        let right = contains(&self.stdout, text.as_bytes());
+        self.check(right, || format!("expected in stdout: {text:?}"))
+    }
+
+    #[track_caller]
+    pub fn stdout_lacks(&self, text: &str) -> &Outcome {
+        let right = !contains(&self.stdout, text.as_bytes());
+        self.check(right, || format!("not expected in stdout: {text:?}"))
+    }
+
+    #[track_caller]
+    pub fn stdout_is_empty(&self) -> &Outcome {
+        self.check(self.stdout.is_empty(), || "expected nothing on stdout".to_owned())
+    }
+
+    /// Exactly this.
+    #[track_caller]
+    pub fn stderr(&self, expected: impl AsRef<[u8]>) -> &Outcome {
+        let expected = expected.as_ref();
+        self.check(self.stderr == expected, || format!("expected stderr to be:\n{}", shown(expected)))
+    }
+
+    #[track_caller]
+    pub fn stderr_contains(&self, text: &str) -> &Outcome {
+        let right = contains(&self.stderr, text.as_bytes());
+        self.check(right, || format!("expected in stderr: {text:?}"))
+    }
+
+    #[track_caller]
+    pub fn stderr_lacks(&self, text: &str) -> &Outcome {
+        let right = !contains(&self.stderr, text.as_bytes());
+        self.check(right, || format!("not expected in stderr: {text:?}"))
+    }
+
+    #[track_caller]
+    pub fn stderr_is_empty(&self) -> &Outcome {
+        self.check(self.stderr.is_empty(), || "expected nothing on stderr".to_owned())
+    }
+
+    /// Any condition of the test's own, with the run shown where it does not hold.
+    #[track_caller]
+    pub fn check(&self, right: bool, expected: impl FnOnce() -> String) -> &Outcome {
+        if !right {
+            let status = self.status.to_string();
+            panic!("{}", report(&expected(), &self.invocation, &status, &self.stdout, &self.stderr));
+        }
+        self
+    }
+
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    #[track_caller]
+    pub fn stdout_json(&self) -> Value {
+        let value = serde_json::from_slice(&self.stdout);
+        self.check(value.is_ok(), || "expected JSON on stdout".to_owned());
+        value.unwrap_or_default()
+    }
+
+    /// From the start to the end of the program.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+}
+
+impl fmt::Display for Invocation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "command: {:?}", self.program)?;
+        for arg in &self.args {
+            write!(formatter, " {arg:?}")?;
+        }
+        writeln!(formatter, "\nin: {}", self.current_dir.display())?;
+        writeln!(formatter, "environment:")?;
+        for (key, value) in &self.env {
+            writeln!(formatter, "  {}={value:?}", key.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn report(what: &str, invocation: &Invocation, status: &str, stdout: &[u8], stderr: &[u8]) -> String {
+    format!(
+        "{what}\n\n{invocation}files below state:\n{}status: {status}\nstdout:\n{}\nstderr:\n{}\n",
+        listing(&invocation.state),
+        shown(stdout),
+        shown(stderr),
+    )
+}
+
+/// An output as text; of a long one the beginning and the end.
+fn shown(bytes: &[u8]) -> String {
+    if bytes.len() <= SHOWN {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let half = SHOWN / 2;
+    format!(
+        "{}\n[… {} bytes …]\n{}",
+        String::from_utf8_lossy(&bytes[..half]),
+        bytes.len() - SHOWN,
+        String::from_utf8_lossy(&bytes[bytes.len() - half..]),
+    )
+}
+
+/// Mode, size and path of everything below a folder.
+fn listing(folder: &Path) -> String {
+    let mut text = String::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&next) else {
+            let _ = writeln!(text, "  cannot be read: {}", next.display());
+            continue;
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let shortened = path.strip_prefix(folder).unwrap_or(&path).display();
+            let Ok(metadata) = path.symlink_metadata() else {
+                let _ = writeln!(text, "  gone meanwhile: {shortened}");
+                continue;
+            };
+            let mode = metadata.permissions().mode() & 0o7777;
+            let _ = writeln!(text, "  {mode:04o} {:>9} {shortened}", metadata.len());
+            if metadata.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    text
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// A panic elsewhere has been reported already; it must not hide behind a poisoned lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

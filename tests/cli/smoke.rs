@@ -1,0 +1,334 @@
+//! Tests of the harness itself: what the other tests stand on.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{API_KEY, Sandbox};
+use crate::server::{Gate, MODEL, Reply, Server, anthropic_stream, gemini_stream, openai_event, openai_stream};
+
+#[test]
+fn the_real_program_runs_with_nothing_but_what_the_sandbox_gives() {
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.q(&["--version"]).stdin_open().run();
+    outcome.success();
+    let text = outcome.stdout_text();
+    let version = text.strip_prefix("q ").and_then(|rest| rest.strip_suffix('\n'));
+    let numbers: Vec<_> = version.unwrap_or_default().split('.').collect();
+    let right = numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok());
+    outcome.check(right, || "expected `q X.Y.Z`".to_owned());
+
+    let environment = sandbox.shell("/usr/bin/env -u PWD -u PATH -u _ -u SHLVL | sort");
+    let expected =
+        format!("HOME={0}/home\nXDG_CONFIG_HOME={0}/config\nXDG_STATE_HOME={0}/state\n", sandbox.root().display());
+    environment.run().success().stdout(expected);
+}
+
+#[test]
+fn much_input_and_output_at_once_do_not_lock_up() {
+    let sandbox = Sandbox::new();
+    let input = vec![b'x'; 3_000_000];
+    let echoed = sandbox.shell("tee /dev/stderr").stdin(&input).run();
+    echoed.exit(0).stdout(&input).stderr(&input);
+    // A program that leaves its input unread.
+    sandbox.q(&["--version"]).stdin(&input).run().success();
+}
+
+#[test]
+fn a_running_program_is_read_written_signalled_and_left() {
+    let sandbox = Sandbox::new();
+    let mut echo = sandbox.shell("echo ready; read line; echo $line; echo done >&2; exit 3").stdin_open().spawn();
+    assert_eq!(echo.read_stdout_until("ready\n"), b"ready\n");
+    echo.write_stdin("words\n");
+    let echoed = echo.wait();
+    echoed.exit(3).stdout("ready\nwords\n").stderr_contains("done");
+
+    let mut waiting = sandbox.shell("echo ready; read line").stdin_open().spawn();
+    waiting.read_stdout_until("ready");
+    waiting.signal(libc::SIGTERM);
+    waiting.wait().killed_by(libc::SIGTERM).stderr_is_empty();
+
+    let mut left = sandbox.shell("read line; echo $line").stdin_open().spawn();
+    left.close_stdout().write_stdin("words\n");
+    let left = left.wait();
+    left.stdout_is_empty();
+    assert!(!left.status.success());
+
+    let ignoring = sandbox.shell("kill -HUP $$; echo alive").ignoring(libc::SIGHUP);
+    ignoring.run().success().stdout("alive\n");
+}
+
+#[test]
+fn a_failure_shows_the_whole_run() {
+    let sandbox = Sandbox::new().env("COLOUR", "blue");
+    sandbox.write_current(&json!({"version": 1}));
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+    assert_eq!(sandbox.current(), json!({"version": 1}));
+    let outcome = sandbox.shell("echo out; echo err >&2; exit 4").run();
+    let shown = panic_of(|| {
+        outcome.success();
+    });
+    for part in [
+        "exit code 0",
+        "exit 4",
+        "COLOUR=\"blue\"",
+        "0600        13 q/sessions/current.json",
+        "exit status: 4",
+        "stdout:\nout\n",
+        "stderr:\nerr\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
+    }
+}
+
+#[test]
+fn a_run_that_does_not_end_is_killed() {
+    let sandbox = Sandbox::new();
+    let endless = sandbox.shell("echo out; cat").stdin_open();
+    let shown = panic_of(|| {
+        endless.guard(Duration::from_millis(300)).run();
+    });
+    assert!(shown.contains("did not end in time"), "{shown}");
+}
+
+#[test]
+fn a_server_is_reached_through_the_environment() {
+    let server = Server::openai("Hello there");
+    let sandbox = Sandbox::new().server_env(&server);
+    let show = "echo $OPENAI_BASE_URL $OPENAI_API_KEY $GEMINI_BASE_URL";
+    let expected = format!("{0}/v1 {API_KEY} {0}\n", server.url());
+    let shown = sandbox.shell(show).gemini_env(&server).run();
+    shown.success().stdout(expected);
+}
+
+#[test]
+fn openai_answers_in_a_stream_or_whole_and_lists_its_model() {
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let streamed = post(&server, "/v1/chat/completions", r#"{"stream":true}"#);
+    let body = streamed.body();
+    assert!(streamed.head.contains("content-type: text/event-stream"));
+    assert!(body.contains(r#""content":"answer ""#), "{body}");
+    assert!(body.ends_with("data: [DONE]\n\n"), "{body}");
+
+    let whole = post(&server, "/v1/chat/completions", "{}").json();
+    assert_eq!(whole["choices"][0]["message"]["content"], "answer 1");
+    let list = exchange(&server, "GET /v1/models HTTP/1.1\r\n\r\n");
+    assert_eq!(list.json()["data"][0]["id"], MODEL);
+    let nothing = exchange(&server, "GET /v1/else HTTP/1.1\r\n\r\n");
+    assert!(nothing.head.starts_with("HTTP/1.1 404 "));
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 4);
+    assert_eq!(requests[0].method, "POST");
+    assert_eq!(requests[0].path, "/v1/chat/completions");
+    assert_eq!(requests[0].header("x-mixed"), Some("Case"));
+    assert_eq!(requests[0].json(), json!({"stream": true}));
+}
+
+#[test]
+fn anthropic_and_gemini_answer_in_a_stream_or_whole() {
+    let server = Server::anthropic("Hello there");
+    let body = post(&server, "/v1/messages", r#"{"stream":true}"#).body();
+    assert!(body.starts_with("event: message_start\ndata: {"), "{body}");
+    assert!(body.contains("event: message_stop\n"), "{body}");
+    let whole = post(&server, "/v1/messages", "{}").json();
+    assert_eq!(whole["content"][0]["text"], "Hello there");
+
+    let server = Server::gemini("Hello there");
+    let path = "/v1beta/models/m:streamGenerateContent?alt=sse";
+    let body = post(&server, path, "{}").body();
+    assert!(body.contains(r#""finishReason":"STOP""#), "{body}");
+    assert!(body.ends_with("}\r\n\r\n"), "{body}");
+    let whole = post(&server, "/v1beta/models/m:generateContent", "{}").json();
+    assert_eq!(whole["candidates"][0]["content"]["parts"][0]["text"], "Hello there");
+    let list = exchange(&server, "GET /v1beta/models HTTP/1.1\r\n\r\n").json();
+    assert_eq!(list["models"][0]["name"], format!("models/{MODEL}"));
+}
+
+#[test]
+fn streams_have_one_event_a_piece() {
+    let deltas = ["one ", "two"];
+    for pieces in [openai_stream(&deltas), anthropic_stream(&deltas), gemini_stream(&deltas)] {
+        for piece in &pieces {
+            let text = String::from_utf8(piece.clone()).unwrap();
+            assert_eq!(text.matches("data: ").count(), 1, "{text}");
+            assert!(text.ends_with("\n\n") || text.ends_with("\r\n\r\n"), "{text}");
+        }
+        let usage = pieces.iter().filter(|piece| {
+            let text = String::from_utf8_lossy(piece);
+            text.contains(":7")
+        });
+        assert_eq!(usage.count(), 1);
+    }
+}
+
+#[test]
+fn a_gate_holds_a_reply_back_and_a_client_that_leaves_is_noticed() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |_, _| {
+        let first = openai_event(json!({"content": "one"}), None);
+        Reply::sse([first]).wait_for(&held).piece("data: [DONE]\n\n")
+    });
+    let mut staying = BufReader::new(send(&server, &question("{}")));
+    read_until(&mut staying, "one");
+    let mut leaving = BufReader::new(send(&server, &question("{}")));
+    read_until(&mut leaving, "one");
+    drop(leaving);
+    server.wait_for_abandoned(1);
+    gate.open();
+    read_until(&mut staying, "[DONE]");
+    let mut rest = String::new();
+    staying.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
+    // An open gate stays open.
+    post(&server, "/", "{}");
+    server.wait_for_requests(3);
+}
+
+#[test]
+fn replies_can_break_off_in_every_way() {
+    let server = Server::start(|_, number| match number {
+        0 => Reply::sse(["data: half\n\n"]).cut(),
+        1 => Reply::sse(["data: half\n\n"]).reset(),
+        2 => Reply::json(200, json!("half")).cut(),
+        3 => Reply::raw(""),
+        4 => Reply::raw("").reset(),
+        _ => Reply::raw("HTTP/1.0 200 OK\r\n\r\nto the end"),
+    });
+    let chunked = post(&server, "/", "{}");
+    assert!(chunked.rest.ends_with("data: half\n\n\r\n"));
+    let mut stream = send(&server, &question("{}"));
+    let error = stream.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    let announced = post(&server, "/", "{}");
+    assert!(announced.head.contains("content-length: 7"));
+    assert_eq!(announced.rest, "\"half\"");
+    assert_eq!(exchange(&server, &question("{}")).head, "");
+    let mut stream = send(&server, &question("{}"));
+    let error = stream.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(post(&server, "/", "{}").rest, "to the end");
+}
+
+#[test]
+fn a_kept_connection_serves_requests_in_order() {
+    let server = Server::start(|request, number| {
+        let reply = Reply::new(200).piece(format!("{number} {}", request.text()));
+        if number == 0 { reply.keep_alive() } else { reply }
+    });
+    let both = format!(
+        "{}{}",
+        question("first"),
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n"
+    );
+    let both = exchange(&server, &both);
+    assert!(both.head.contains("connection: keep-alive"));
+    assert!(both.rest.starts_with("0 first"), "{}", both.rest);
+    assert!(both.rest.ends_with("1 second"), "{}", both.rest);
+}
+
+#[test]
+fn a_dropped_server_ends_what_hangs() {
+    let server = Server::start(|_, _| Reply::raw("").hang());
+    let mut silent = send(&server, &question("{}"));
+    let mut unfinished = send(&server, "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n");
+    server.wait_for_requests(1);
+    drop(server);
+    for stream in [&mut silent, &mut unfinished] {
+        let mut bytes = Vec::new();
+        // A reset is an end as well: what was sent last may not have been read.
+        let _ = stream.read_to_end(&mut bytes);
+        assert_eq!(bytes, b"");
+    }
+}
+
+#[test]
+fn a_handler_that_panics_fails_the_test() {
+    let server = Server::start(|_, _| panic!("expected by this test"));
+    assert_eq!(exchange(&server, &question("{}")).head, "");
+    let shown = panic_of(|| drop(server));
+    assert_eq!(shown, "the server's handler panicked");
+}
+
+#[test]
+fn what_is_not_a_request_is_refused_and_not_recorded() {
+    let server = Server::openai("never");
+    let refused = exchange(&server, "nonsense\r\n\r\n");
+    assert!(refused.head.starts_with("HTTP/1.1 400 "));
+    // A client that says nothing at all.
+    let silent = TcpStream::connect(server.address()).unwrap();
+    silent.shutdown(Shutdown::Both).unwrap();
+    assert!(server.requests().is_empty());
+}
+
+/// What a raw client got.
+struct Received {
+    head: String,
+    rest: String,
+}
+
+impl Received {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.rest).expect("JSON")
+    }
+
+    /// The chunks of the body, which must end as it should.
+    fn body(&self) -> String {
+        let mut body = String::new();
+        let mut rest = self.rest.as_str();
+        loop {
+            let (length, more) = rest.split_once("\r\n").expect("a chunk's length");
+            let length = usize::from_str_radix(length, 16).expect("a number");
+            body.push_str(&more[..length]);
+            rest = more[length..].strip_prefix("\r\n").expect("a chunk's end");
+            if length == 0 {
+                assert_eq!(rest, "");
+                return body;
+            }
+        }
+    }
+}
+
+fn question(body: &str) -> String {
+    format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn post(server: &Server, path: &str, body: &str) -> Received {
+    exchange(server, &format!("POST {path} HTTP/1.1\r\nX-Mixed: Case\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+}
+
+fn exchange(server: &Server, request: &str) -> Received {
+    let mut text = String::new();
+    let mut stream = send(server, request);
+    stream.read_to_string(&mut text).unwrap();
+    let (head, rest) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    Received { head: head.to_owned(), rest: rest.to_owned() }
+}
+
+fn send(server: &Server, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+fn read_until(reader: &mut impl BufRead, text: &str) {
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "no {text:?}");
+    }
+}
+
+/// The message of the panic that must come.
+fn panic_of(action: impl FnOnce()) -> String {
+    let panic = panic::catch_unwind(AssertUnwindSafe(action)).expect_err("no panic");
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| String::new(), |message| (*message).to_owned()),
+    }
+}
