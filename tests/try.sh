@@ -1,0 +1,35 @@
+#!/bin/sh
+# Runs `q WORDS…` against a small real model on this machine, without a key: sh tests/try.sh "…", then sh tests/try.sh -f "…".
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+try=$root/target/try
+mkdir -p "$try"
+
+# Only q may read the input, which can be the output of `git diff`.
+[ -x "$root/target/release/q" ] || echo 'Building q (once); this takes a minute.' >&2
+(cd "$root" && cargo build --release --locked --quiet --target-dir target) </dev/null
+python=$(sh "$root/tests/model/setup.sh" </dev/null)
+
+# The server lives as long as descriptor 3 is open, which only this shell holds: it ends with it, whatever happens.
+pipes=$(mktemp -d "$try/pipes.XXXXXX")
+mkfifo "$pipes/in" "$pipes/out"
+"$python" "$root/tests/model/serve.py" <"$pipes/in" >"$pipes/out" 2>"$try/server.log" &
+exec 3>"$pipes/in" 4<"$pipes/out"
+rm -r "$pipes"
+read -r address <&4 || address=
+if [ -z "$address" ]; then
+    cat "$try/server.log" >&2
+    echo 'The model server did not start.' >&2
+    exit 1
+fi
+
+# A model that was set for another provider means nothing here.
+unset Q_MODEL
+status=0
+LLAMACPP_BASE_URL=$address/v1 Q_PROVIDER=llamacpp XDG_STATE_HOME=$try/state XDG_CONFIG_HOME=$try/config \
+    "$root/target/release/q" "$@" 3>&- 4<&- || status=$?
+
+exec 3>&-
+wait
+exit "$status"
