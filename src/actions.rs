@@ -1,54 +1,309 @@
-//! What q does without asking a model: no standard input is read, no request is sent.
+//! What q does with conversations without asking a model: no standard input is read, no request is sent.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::session::folder::{self, Folder, NoLock};
-use crate::settings::Environment;
+use crate::provider::Role;
+use crate::session::Conversation;
+use crate::session::folder::{self, Folder, Lock, NoLock};
+use crate::session::name::Which;
+use crate::session::rules::Found;
+use crate::session::timestamp::Timestamp;
+use crate::unix;
 
 /// How long an action waits for the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Deletes the current conversation.
-///
-/// # Errors
-/// `File`: it is still there.
-pub(crate) fn clear(environment: Environment, notes: &Notes) -> Result<(), Error> {
-    let folder = Folder::find(environment).ok_or_else(no_home)?;
-    if folder.exists() {
-        let _lock = match folder.lock(&|waited| waited >= LOCK_PATIENCE) {
-            Ok(lock) => Some(lock),
-            Err(NoLock::Unsupported) => None,
-            Err(NoLock::Busy) => {
-                return Err(Error::file("another q holds the lock of the conversations").advise("try again"));
-            }
-            Err(NoLock::Failed(error)) => return Err(Error::file(error.to_string())),
-        };
-        folder::remove(&folder.current()).map_err(|error| Error::file(error.to_string()))?;
+/// Where the conversations are, and which one is meant.
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
+    pub(crate) which: Which,
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        self.folder.path(&self.which)
     }
-    print("Conversation cleared\n")?;
-    if folder.has_others(&folder.current()) {
-        notes.note("older conversations are kept");
+
+    /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
+    fn read(&self) -> Result<Option<Conversation>, Error> {
+        let path = self.path();
+        // A file that was named has no excuse.
+        let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
+        match folder::read(&path) {
+            Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
+            Ok(Found::Nothing) if self.which.is_current() => Ok(None),
+            Ok(Found::Nothing) => Err(self.unknown()),
+            Ok(Found::Unusable(unusable)) => Err(Error::new(kind, format!("{}: {unusable}", path.display()))),
+            Err(error) => Err(Error::new(kind, error.to_string())),
+        }
+    }
+
+    fn unknown(&self) -> Error {
+        let what = match &self.which {
+            Which::File(path) => path.display().to_string(),
+            Which::Named(name) => name.clone(),
+            Which::Current { .. } => "current".to_owned(),
+        };
+        Error::nothing(format!("there is no conversation {what}")).advise("q --list lists those that are there")
+    }
+
+    /// `None`: this file system has no locks. There is something to lock only where there is a folder.
+    fn lock(&self) -> Result<Option<Lock>, Error> {
+        match self.folder.lock(&|waited| waited >= LOCK_PATIENCE) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(NoLock::Unsupported) => Ok(None),
+            Err(NoLock::Busy) => Err(Error::file("another q holds the lock of the conversations").advise("try again")),
+            Err(NoLock::Failed(error)) => Err(Error::file(error.to_string())),
+        }
+    }
+}
+
+/// Prints the conversation; as JSON, its file.
+pub(crate) fn history(place: &Place, json: bool, notes: &Notes) -> Result<(), Error> {
+    let Some(conversation) = place.read()? else {
+        notes.note("there is no conversation");
+        return Ok(());
+    };
+    if json {
+        let path = place.path();
+        return print(&fs_err::read(&path).map_err(|error| Error::file(error.to_string()))?);
+    }
+    let mut text = String::new();
+    for (index, message) in conversation.messages().enumerate() {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        let time = message.timestamp.map_or_else(String::new, |time| format!(" {time}"));
+        let mark = if message.interrupted { " interrupted" } else { "" };
+        let begin = if index == 0 { "" } else { "\n" };
+        let end = if message.content.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(text, "{begin}[{role}{time}{mark}]\n{}{end}", message.content);
+    }
+    print(text.as_bytes())
+}
+
+/// Prints the last answer again.
+pub(crate) fn last(place: &Place, notes: &Notes) -> Result<(), Error> {
+    let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
+    let answer = conversation.messages().rev().find(|message| message.role == Role::Assistant);
+    let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
+    if answer.interrupted {
+        notes.note("this answer was interrupted");
+    }
+    print(with_newline(answer.content.into_owned()).as_bytes())
+}
+
+/// Drops the last exchange, prints its question, and sets the conversation aside as it was; `keep` of zero sets nothing
+/// aside.
+pub(crate) fn undo(place: &Place, keep: Option<Duration>) -> Result<(), Error> {
+    let nothing = || Error::nothing("there is nothing to undo");
+    if place.which.is_current() && !place.folder.exists() {
+        return Err(nothing());
+    }
+    if matches!(place.which, Which::File(_)) {
+        place.folder.prepare().map_err(|error| Error::file(error.to_string()))?;
+    }
+    // What is not there is told before a lock is wanted that may not be there either.
+    place.read()?.ok_or_else(nothing)?;
+    let _lock = place.lock()?;
+    let path = place.path();
+    let mut conversation = place.read()?.ok_or_else(nothing)?;
+    let stamp = conversation.created.stamp();
+    let question = conversation.undo().ok_or_else(nothing)?;
+    let keeps = keep.is_none_or(|keep| !keep.is_zero());
+    let done = match (conversation.message_count(), keeps) {
+        (0, true) => place.folder.retire(&path, &stamp).map(|_| ()),
+        (0, false) => folder::remove(&path).map(|_| ()),
+        (_, true) => place.folder.displace(&path, &conversation.to_bytes(), &stamp, folder::ENDING).map(|_| ()),
+        (_, false) => place.folder.replace(&path, &conversation.to_bytes()),
+    };
+    done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
+    print(with_newline(question).as_bytes())
+}
+
+/// A conversation in a list.
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: String,
+    path: PathBuf,
+    provider: String,
+    model: String,
+    created: Timestamp,
+    updated: Timestamp,
+    messages: usize,
+    #[serde(skip)]
+    question: String,
+    #[serde(skip)]
+    current: bool,
+}
+
+/// Lists the conversations, newest first.
+pub(crate) fn list(place: &Place, json: bool, notes: &Notes) -> Result<(), Error> {
+    let current = place.path();
+    let mut listed = Vec::new();
+    for path in place.folder.all().map_err(|error| Error::file(error.to_string()))? {
+        match folder::read(&path) {
+            Ok(Found::Conversation(conversation)) => listed.push(listing(&conversation, path, &current)),
+            // It was removed meanwhile.
+            Ok(Found::Nothing) => {}
+            Ok(Found::Unusable(unusable)) => notes.note(&format!("not listed: {}: {unusable}", path.display())),
+            Err(error) => notes.note(&format!("not listed: {error}")),
+        }
+    }
+    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
+    if listed.is_empty() {
+        notes.note("there are no conversations");
+    }
+    if json {
+        // Names, numbers and times can always be written as JSON, and so can paths that were made from text.
+        let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
+        return print(format!("{array}\n").as_bytes());
+    }
+    let text = match unix::terminal_columns().filter(|_| io::stdout().is_terminal()) {
+        Some(columns) => aligned(&listed, columns),
+        None => separated(&listed),
+    };
+    print(text.as_bytes())
+}
+
+fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed {
+    let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let question = conversation.messages().find(|message| message.role == Role::User);
+    let question = question.map_or_else(String::new, |message| {
+        message.content.split_whitespace().take(40).collect::<Vec<_>>().join(" ").chars().take(200).collect()
+    });
+    Listed {
+        current: path == current,
+        name,
+        path,
+        provider: conversation.provider.clone(),
+        model: conversation.model.clone(),
+        created: conversation.created,
+        updated: conversation.updated,
+        messages: conversation.message_count(),
+        question,
+    }
+}
+
+/// For programs: tabs between the fields, and a last field that marks the current conversation.
+fn separated(listed: &[Listed]) -> String {
+    let mut text = String::new();
+    for one in listed {
+        let Listed { name, updated, messages, provider, model, question, .. } = one;
+        let mark = if one.current { "\tcurrent" } else { "" };
+        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}{mark}");
+    }
+    text
+}
+
+/// For people: columns, no line longer than the terminal.
+fn aligned(listed: &[Listed], columns: usize) -> String {
+    let width = |field: fn(&Listed) -> usize| listed.iter().map(field).max().unwrap_or_default();
+    let names = width(|one| one.name.len());
+    let counts = width(|one| one.messages.to_string().len());
+    let models = width(|one| one.provider.len() + 1 + one.model.chars().count());
+    let mut text = String::new();
+    for one in listed {
+        let mark = if one.current { '*' } else { ' ' };
+        let updated = one.updated.to_string().chars().take(16).collect::<String>().replace('T', " ");
+        let model = format!("{}/{}", one.provider, one.model);
+        let line = format!(
+            "{mark} {:names$}  {updated}  {:>counts$}  {model:models$}  {}",
+            one.name, one.messages, one.question
+        );
+        let line: String = line.chars().take(columns).collect();
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// Deletes the conversation.
+pub(crate) fn clear(place: &Place, notes: &Notes) -> Result<(), Error> {
+    let path = place.path();
+    let there = std::fs::symlink_metadata(&path).is_ok();
+    if !there && !place.which.is_current() {
+        return Err(place.unknown());
+    }
+    if let Which::File(_) = place.which {
+        // A path may be mistyped: what is no conversation is not deleted.
+        place.read()?;
+    }
+    if there {
+        let _lock = if place.folder.exists() { place.lock()? } else { None };
+        folder::remove(&path).map_err(|error| Error::file(error.to_string()))?;
+    }
+    print(b"Conversation cleared\n")?;
+    let others = place.folder.all().unwrap_or_default().len();
+    if others > 0 {
+        let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
+        notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
     }
     Ok(())
+}
+
+/// Deletes all conversations. On a terminal it asks first.
+pub(crate) fn clear_all(place: &Place, notes: &Notes) -> Result<(), Error> {
+    let list = || place.folder.all().map_err(|error| Error::file(error.to_string()));
+    let there = list()?.len();
+    if there > 0 && !confirmed(there) {
+        return Err(Error::nothing("nothing was deleted"));
+    }
+    let mut deleted = 0;
+    if place.folder.exists() {
+        let _lock = place.lock()?;
+        place.folder.remove_leftovers();
+        let mut failed = None;
+        for path in list()? {
+            match folder::remove(&path) {
+                Ok(was_there) => deleted += usize::from(was_there),
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            notes.note(&format!("Conversations cleared: {deleted}"));
+            return Err(Error::file(error.to_string()));
+        }
+    }
+    print(format!("Conversations cleared: {deleted}\n").as_bytes())
+}
+
+/// Asks a person; whoever is no person has meant it.
+fn confirmed(count: usize) -> bool {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return true;
+    }
+    let _ = write!(io::stderr(), "q: delete {count} conversations for good? [y/N] ");
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+fn with_newline(mut text: String) -> String {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }
 
 /// Prints what was asked for.
 ///
 /// # Errors
 /// `Output`: it could not be written. A reader that has gone away is no error.
-pub(crate) fn print(text: &str) -> Result<(), Error> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+pub(crate) fn print(bytes: &[u8]) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
     }
-}
-
-fn no_home() -> Error {
-    Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
 }

@@ -2,53 +2,78 @@
 //! goes to standard output, and the exchange into the conversation's file.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use crate::call::{Call, Ended};
-use crate::discover;
+use crate::call::Ended;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::http::Client;
 use crate::interrupt;
-use crate::key_command;
 use crate::output::{Broken, Notes, Stdout};
 use crate::prompt::{self, Said};
 use crate::provider::Prompt;
 use crate::provider::reply::{Finish, Reply};
 use crate::question;
 use crate::record::Record;
-use crate::secret::Secret;
+use crate::session::Conversation;
 use crate::session::commit::{Committer, Intent};
 use crate::session::folder::{self, Folder};
+use crate::session::name::Which;
 use crate::session::rules::{self, Found, Wanted};
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Environment, Key, Provider, Settings};
+use crate::settings::{Environment, Settings, Values};
+use crate::target::Target;
 
-/// Asks one question.
+/// Asks one question, in the conversation that is meant.
 ///
 /// # Errors
 /// Why there is no answer, or not all of it.
 pub(crate) fn ask(
     arguments: &Arguments,
+    which: &Which,
     environment: Environment,
     configuration: &Path,
     notes: &Notes,
 ) -> Result<(), Error> {
     let settings = Settings::load(arguments, environment, configuration)?;
-    let target = Target::choose(&settings, environment, notes)?;
+    // What is wrong with these is told before input is waited for. A conversation by name has a provider of its own,
+    // which is known only once its file has been read.
+    let known = match which.is_current() || arguments.provider.is_some() {
+        true => Some(Target::choose(&settings, environment, notes)?),
+        false => None,
+    };
     let question = ask_for_question(arguments, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let session = Session::load(arguments, environment, &settings, &target, asked, notes);
+    let place = Place::find(which, environment, notes)?;
+    let (mut target, session) = match which.is_current() {
+        true => {
+            let target = match known {
+                Some(target) => target,
+                None => Target::choose(&settings, environment, notes)?,
+            };
+            let session = Session::current(arguments.follow, place.as_ref(), &target, &settings.values, asked, notes);
+            (target, session)
+        }
+        false => named(arguments, place.as_ref(), known, &settings, environment, notes)?,
+    };
+    let committer = place.filter(|_| settings.values.save).map(|place| Committer {
+        folder: place.folder,
+        path: place.path,
+        intent: session.intent,
+        pairs: settings.values.pairs,
+        keep: settings.values.keep,
+        expire: settings.values.expire,
+    });
     let client =
         Client::new(target.provider.address()?, settings.values.timeout, settings.values.retries, environment)?;
-    let target = target.with_key()?;
+    target.fetch_key()?;
     let model = target.model(session.model.as_deref(), &client)?;
     let mut history = Window::new(session.window, settings.values.max_history, notes);
     let system = system_prompt(arguments, &settings, environment, asked, notes);
-    let record = session.committer.map(|committer| {
+    let record = committer.map(|committer| {
         Arc::new(Record::new(committer, &target.provider.name, &model, question.clone(), asked, *notes))
     });
     let call = target.call(&client)?;
@@ -112,99 +137,6 @@ fn counted(messages: usize) -> String {
     if messages == 1 { "the oldest message was".to_owned() } else { format!("the {messages} oldest messages were") }
 }
 
-/// Whom to ask.
-struct Target<'a> {
-    provider: &'a Provider,
-    key: Option<Secret>,
-    /// The model that is named somewhere, by a person.
-    named_model: Option<String>,
-    /// The one to ask where none is named and no conversation has one.
-    default_model: Option<String>,
-}
-
-impl<'a> Target<'a> {
-    fn choose(settings: &'a Settings, environment: Environment, notes: &Notes) -> Result<Target<'a>, Error> {
-        let named_model = settings.model.as_ref().map(|given| given.text.clone());
-        if let Some(provider) = settings.chosen_provider(environment) {
-            provider.address()?;
-            let key = provider.key(environment)?;
-            let own = provider.model.as_ref();
-            let named_model = named_model.or_else(|| own.filter(|own| !own.is_default()).map(|own| own.text.clone()));
-            return Ok(Target { provider, key, named_model, default_model: own.map(|own| own.text.clone()) });
-        }
-        let Some(running) = discover::running(&settings.providers, environment) else {
-            return Err(nobody(settings));
-        };
-        let name = &running.provider.name;
-        notes.note(&format!(
-            "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
-             silences this note",
-            running.provider.address()?,
-            settings.file.display()
-        ));
-        Ok(Target { provider: running.provider, key: None, named_model, default_model: Some(running.model) })
-    }
-
-    /// Runs the command that tells the key, where there is one: only now, when a request is about to be sent.
-    fn with_key(mut self) -> Result<Target<'a>, Error> {
-        if let Key::Command(command) = &self.provider.key {
-            self.key = Some(key_command::run(command)?);
-        }
-        Ok(self)
-    }
-
-    /// The model to ask: the one that is named, else the conversation's, else the provider's.
-    fn model(&self, conversation: Option<&str>, client: &Client) -> Result<String, Error> {
-        let known = self.named_model.as_deref().or(conversation).or(self.default_model.as_deref());
-        if let Some(model) = known {
-            return Ok(model.to_owned());
-        }
-        discover::first_model(self.provider, client)?.ok_or_else(|| {
-            Error::new(Kind::Provider { status: None }, format!("{} has no model loaded", self.provider.name))
-                .advise("load one, or name one with -m")
-        })
-    }
-
-    fn call<'c>(&'c self, client: &'c Client) -> Result<Call<'c>, Error> {
-        let address = self.provider.address()?;
-        let headers = self.provider.headers.iter().map(|(_, value)| value.clone());
-        let key_advice = match &self.provider.key {
-            Key::None => None,
-            Key::Variables(names) => Some(format!("check the key in {}", names.join(" or "))),
-            Key::Command(command) => Some(format!("check the key that {} prints", command.join(" "))),
-        };
-        Ok(Call {
-            client,
-            provider: &self.provider.name,
-            api: self.provider.api,
-            address,
-            secrets: self.key.iter().cloned().chain(headers).chain(address.password()).collect(),
-            key_advice,
-        })
-    }
-}
-
-/// Nobody to ask: every way out in one message.
-fn nobody(settings: &Settings) -> Error {
-    let mut variables = Vec::new();
-    let mut servers = Vec::new();
-    for provider in &settings.providers {
-        match (&provider.key, provider.address()) {
-            (Key::Variables(names), _) => variables.extend(names.iter().map(String::as_str)),
-            (Key::None, Ok(address)) => servers.push(match provider.start {
-                Some(start) => format!("{} at {address} ({start})", provider.name),
-                None => format!("{} at {address}", provider.name),
-            }),
-            _ => {}
-        }
-    }
-    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
-        "set one of {}; or start one of {}",
-        variables.join(", "),
-        servers.join(", ")
-    ))
-}
-
 fn ask_for_question(arguments: &Arguments, notes: &Notes) -> Result<String, Error> {
     let words = question::joined(&arguments.words, notes);
     let stdin = io::stdin();
@@ -218,72 +150,113 @@ fn ask_for_question(arguments: &Arguments, notes: &Notes) -> Result<String, Erro
     })
 }
 
-/// What the conversation has to do with this question.
-struct Session {
-    window: Vec<Said>,
-    /// The conversation's own model.
-    model: Option<String>,
-    /// `None`: nothing is saved.
-    committer: Option<Committer>,
+/// Where the conversation is.
+struct Place {
+    folder: Folder,
+    path: PathBuf,
 }
 
-impl Session {
-    fn load(
-        arguments: &Arguments,
-        environment: Environment,
-        settings: &Settings,
-        target: &Target,
-        now: Timestamp,
-        notes: &Notes,
-    ) -> Session {
-        let values = &settings.values;
+impl Place {
+    /// `None`, with a note: there is no home, so nothing is read or saved.
+    fn find(which: &Which, environment: Environment, notes: &Notes) -> Result<Option<Place>, Error> {
         let Some(folder) = Folder::find(environment) else {
+            if !which.is_current() {
+                return Err(Error::new(Kind::Session, "there is no home folder, so there are no conversations")
+                    .advise("set HOME or XDG_STATE_HOME"));
+            }
             notes.note("there is no home folder: conversations are neither read nor saved");
-            return Session { window: Vec::new(), model: None, committer: None };
+            return Ok(None);
         };
-        let path = folder.current();
-        let (intent, window, model) = match arguments.follow {
-            false => (Intent::New, Vec::new(), None),
-            true => follow(&path, settings, target, now, notes),
-        };
-        let committer = values.save.then(|| Committer {
-            folder,
-            path,
-            intent,
-            pairs: values.pairs,
-            keep: values.keep,
-            expire: values.expire,
-        });
-        Session { window, model, committer }
+        Ok(Some(Place { path: folder.path(which), folder }))
     }
 }
 
-fn follow(
-    path: &Path,
-    settings: &Settings,
-    target: &Target,
-    now: Timestamp,
+/// What the conversation has to do with this question.
+struct Session {
+    intent: Intent,
+    window: Vec<Said>,
+    /// The conversation's own model.
+    model: Option<String>,
+}
+
+impl Session {
+    fn without_history(intent: Intent) -> Session {
+        Session { intent, window: Vec::new(), model: None }
+    }
+
+    fn going_on(intent: Intent, conversation: Conversation, values: &Values) -> Session {
+        Session { intent, window: conversation.window(values.messages), model: Some(conversation.model) }
+    }
+
+    /// The current conversation, where a follow-up can go on with it; else a new one, with a note that says why.
+    fn current(
+        follow: bool,
+        place: Option<&Place>,
+        target: &Target,
+        values: &Values,
+        now: Timestamp,
+        notes: &Notes,
+    ) -> Session {
+        let Some(place) = place.filter(|_| follow) else { return Session::without_history(Intent::New) };
+        let wanted =
+            Wanted { provider: &target.provider.name, model: target.named_model.as_deref(), expire: values.expire };
+        let reason = match folder::read(&place.path) {
+            Err(error) => format!("the conversation cannot be read ({error})"),
+            Ok(found) => match (rules::obstacle(&found, &wanted, now), found) {
+                (None, Found::Conversation(conversation)) => {
+                    let intent = Intent::Follow { created: conversation.created };
+                    return Session::going_on(intent, conversation, values);
+                }
+                (reason, Found::Conversation(_)) => {
+                    format!("{} (q --list has it)", reason.map_or_else(String::new, |reason| reason.to_string()))
+                }
+                (reason, _) => reason.map_or_else(String::new, |reason| reason.to_string()),
+            },
+        };
+        notes.note(&format!("{reason}: this is a new one"));
+        Session::without_history(Intent::FollowAnew)
+    }
+}
+
+/// A conversation by name or path: it is continued with its own provider and model, unless options name others.
+fn named<'a>(
+    arguments: &Arguments,
+    place: Option<&Place>,
+    known: Option<Target<'a>>,
+    settings: &'a Settings,
+    environment: Environment,
     notes: &Notes,
-) -> (Intent, Vec<Said>, Option<String>) {
-    let wanted = Wanted {
-        provider: &target.provider.name,
-        model: target.named_model.as_deref(),
-        expire: settings.values.expire,
+) -> Result<(Target<'a>, Session), Error> {
+    let found = match place {
+        None => Found::Nothing,
+        Some(place) => folder::read(&place.path).map_err(|error| Error::new(Kind::Session, error.to_string()))?,
     };
-    let found = folder::read(path).map_err(|error| format!("the conversation cannot be read: {error}"));
-    let reason = match found {
-        Err(reason) => reason,
-        Ok(found) => match (rules::obstacle(&found, &wanted, now), found) {
-            (None, Found::Conversation(conversation)) => {
-                let intent = Intent::Follow { created: conversation.created };
-                return (intent, conversation.window(settings.values.messages), Some(conversation.model));
+    let path = place.map_or_else(PathBuf::new, |place| place.path.clone());
+    match found {
+        Found::Unusable(unusable) => Err(Error::new(Kind::Session, format!("{}: {unusable}", path.display()))
+            .advise("it was left as it is; -s with another name starts another conversation")),
+        Found::Nothing if path.file_name().is_some_and(folder::is_aside) => {
+            Err(Error::new(Kind::Session, format!("there is no conversation {}", path.display()))
+                .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
+        }
+        Found::Nothing => {
+            let target = known.map_or_else(|| Target::choose(settings, environment, notes), Ok)?;
+            Ok((target, Session::without_history(Intent::Named)))
+        }
+        Found::Conversation(conversation) => {
+            let mut target =
+                known.map_or_else(|| Target::of_conversation(settings, &conversation.provider, environment), Ok)?;
+            if let Some(model) = &arguments.model {
+                target.named_model = Some(model.clone());
+            } else if target.provider.name == conversation.provider {
+                target.named_model = Some(conversation.model.clone());
             }
-            (reason, Found::Nothing) => reason.map_or_else(String::new, |reason| reason.to_string()),
-            (reason, _) => reason.map_or_else(String::new, |reason| format!("{reason}; it is set aside")),
-        },
-    };
-    notes.note(&format!("{reason}: this is a new one"));
-    (Intent::FollowAnew, Vec::new(), None)
+            let mut session = Session::going_on(Intent::Named, conversation, &settings.values);
+            // Of another provider's model this one knows nothing.
+            session.model = None;
+            Ok((target, session))
+        }
+    }
 }
 
 fn system_prompt(

@@ -1,12 +1,12 @@
-//! Where no provider is configured: a server on this machine that answers with at least one model.
+//! Servers on this machine: the first that answers, and the first model that one lists.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::call::Call;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::http::Client;
 use crate::settings::{Environment, Key, Provider};
+use crate::target::Target;
 
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -18,24 +18,26 @@ pub(crate) struct Running<'a> {
     pub(crate) model: String,
 }
 
-/// The first, in the order of the providers, of those that want no key and answer in time.
+/// The first, in the order of the providers, of those that want no key and answer in time with at least one model.
 pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Running<'a>> {
     let (send, answers) = mpsc::channel();
     let candidates: Vec<&Provider> = providers.iter().filter(|provider| provider.key == Key::None).collect();
     for (index, provider) in candidates.iter().enumerate() {
         let client = provider.address().and_then(|address| Client::new(address, Some(PATIENCE), 0, environment));
-        if let Ok(client) = client {
-            let (send, provider) = (send.clone(), (*provider).clone());
-            // Not joined: one that hangs must not hold up the others.
-            std::thread::spawn(move || send.send((index, first_model(&provider, &client).ok().flatten())));
-        } else {
+        let Ok(client) = client else {
             let _ = send.send((index, None));
-        }
+            continue;
+        };
+        let (send, provider) = (send.clone(), (*provider).clone());
+        // Not joined: one that hangs must not hold up the others.
+        std::thread::spawn(move || {
+            let model = first_model(&Target::without_key(&provider), &client);
+            send.send((index, model.ok().flatten()))
+        });
     }
-    drop(send);
     let deadline = Instant::now() + PATIENCE;
     let mut models: Vec<Option<Option<String>>> = vec![None; candidates.len()];
-    // The first that answers wins only once all before it are known to have nothing.
+    // One that answers wins only once all before it are known to have nothing.
     while models.iter().find(|answer| !matches!(answer, Some(None))).is_some_and(Option::is_none) {
         match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((index, model)) => models[index] = Some(model),
@@ -50,21 +52,21 @@ pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -
 ///
 /// # Errors
 /// It cannot be reached, or its list cannot be read.
-pub(crate) fn first_model(provider: &Provider, client: &Client) -> Result<Option<String>, Error> {
-    let call = Call {
-        client,
-        provider: &provider.name,
-        api: provider.api,
-        address: provider.address()?,
-        secrets: provider.headers.iter().map(|(_, value)| value.clone()).collect(),
-        key_advice: None,
-    };
-    let mut request = provider.api.list_models(None);
+pub(crate) fn first_model(target: &Target, client: &Client) -> Result<Option<String>, Error> {
+    Ok(models(target, client)?.into_iter().next())
+}
+
+/// The models that a server lists, in its order.
+///
+/// # Errors
+/// It cannot be reached, or its list cannot be read.
+pub(crate) fn models(target: &Target, client: &Client) -> Result<Vec<String>, Error> {
+    let provider = target.provider;
+    let mut request = provider.api.list_models(target.key.as_ref());
     request.headers.extend(provider.headers.iter().cloned());
-    let body = call.fetch(&request).map_err(|failed| failed.error)?;
-    let models = provider.api.read_models(&body).map_err(|malformed| {
-        Error::settings(format!("{}: its list of models cannot be read ({})", provider.name, malformed.0))
-            .advise("name the model with -m")
-    })?;
-    Ok(models.into_iter().next())
+    let body = target.call(client)?.fetch(&request).map_err(|failed| failed.error)?;
+    provider.api.read_models(&body).map_err(|malformed| {
+        let message = format!("{}: its list of models cannot be read ({})", provider.name, malformed.0);
+        Error::new(Kind::Provider { status: None }, message).advise("name the model with -m")
+    })
 }

@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Settings,
     /// The question cannot be taken from standard input; no request was sent.
     Input,
+    /// The conversation that was named cannot be used; no request was sent.
+    Session,
     /// There is nothing of the kind that was asked for.
     Nothing,
     /// A file could not be read or written.
@@ -60,7 +62,7 @@ impl Error {
     /// The exit status that the contract gives to this kind of failure.
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
-            Kind::Usage | Kind::Settings | Kind::Input => 2,
+            Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
             Kind::Nothing | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
         }
     }

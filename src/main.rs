@@ -20,15 +20,19 @@ mod secret;
 mod session;
 mod settings;
 mod sse;
+mod target;
 mod unix;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::actions::Place;
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
 use crate::output::Notes;
-use crate::settings::Environment;
+use crate::session::folder::Folder;
+use crate::session::name::Which;
+use crate::settings::{Environment, Settings};
 
 fn main() -> ExitCode {
     let notes = Notes::new();
@@ -48,11 +52,28 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result<(), Error> {
     match arguments.mode {
-        Mode::Ask => ask::ask(arguments, environment, &configuration(environment), notes),
-        Mode::Clear => actions::clear(environment, notes),
-        Mode::ShortHelp => actions::print(&help::short()),
-        Mode::LongHelp => actions::print(&help::long()),
-        Mode::Version => actions::print(concat!("q ", env!("CARGO_PKG_VERSION"), "\n")),
+        Mode::ShortHelp => return actions::print(help::short().as_bytes()),
+        Mode::LongHelp => return actions::print(help::long().as_bytes()),
+        Mode::Version => return actions::print(concat!("q ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()),
+        _ => {}
+    }
+    let configuration = configuration(environment);
+    let which = Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?;
+    if arguments.mode == Mode::Ask {
+        return ask::ask(arguments, &which, environment, &configuration, notes);
+    }
+    let folder = Folder::find(environment).ok_or_else(|| {
+        Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
+    })?;
+    let place = Place { folder, which };
+    match arguments.mode {
+        Mode::History => actions::history(&place, arguments.json, notes),
+        Mode::Last => actions::last(&place, notes),
+        Mode::Undo => actions::undo(&place, Settings::keep(environment, &configuration)),
+        Mode::List => actions::list(&place, arguments.json, notes),
+        Mode::Clear if arguments.all => actions::clear_all(&place, notes),
+        Mode::Clear => actions::clear(&place, notes),
+        Mode::Ask | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
     }
 }
 

@@ -11,6 +11,10 @@ pub(crate) use parse::parse;
 pub(crate) enum Mode {
     #[default]
     Ask,
+    History,
+    Last,
+    Undo,
+    List,
     Clear,
     ShortHelp,
     LongHelp,
@@ -23,6 +27,8 @@ pub(crate) struct Arguments {
     pub(crate) mode: Mode,
     pub(crate) words: Vec<OsString>,
     pub(crate) follow: bool,
+    /// A name, or the path of a file.
+    pub(crate) session: Option<OsString>,
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
     /// Like a word, this is text that may hold anything.
@@ -31,6 +37,8 @@ pub(crate) struct Arguments {
     pub(crate) no_stdin: bool,
     pub(crate) no_save: bool,
     pub(crate) no_stream: bool,
+    pub(crate) json: bool,
+    pub(crate) all: bool,
 }
 
 /// One option.
@@ -82,6 +90,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "continue the conversation",
         doc: "Continue the current conversation. It starts anew, with a note that says why, if there is none, if it was \
               idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now.",
+    },
+    Flag {
+        short: Some('s'),
+        long: Some("session"),
+        effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.session = Some(value)) },
+        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear],
+        help: "continue, or start, the conversation NAME",
+        doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
+              or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
+              value that ends in .json is the path of a file.",
     },
     Flag {
         short: Some('p'),
@@ -140,12 +158,62 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "Ask for the answer in one piece, and print it when it is whole.",
     },
     Flag {
+        short: Some('j'),
+        long: Some("json"),
+        effect: Effect::Switch(|arguments| arguments.json = true),
+        modes: &[Mode::History, Mode::List],
+        help: "machine-readable output",
+        doc: "Print JSON, for --history and --list.",
+    },
+    Flag {
+        short: None,
+        long: Some("history"),
+        effect: Effect::Mode(Mode::History),
+        modes: &[],
+        help: "print the conversation",
+        doc: "Print the conversation: of each message its role, its time and its text. With --json, the file's JSON.",
+    },
+    Flag {
+        short: None,
+        long: Some("last"),
+        effect: Effect::Mode(Mode::Last),
+        modes: &[],
+        help: "print the last answer again",
+        doc: "Print the last answer again, without a request.",
+    },
+    Flag {
+        short: None,
+        long: Some("undo"),
+        effect: Effect::Mode(Mode::Undo),
+        modes: &[],
+        help: "drop the last exchange, print its question",
+        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it anew. The \
+              conversation as it was is set aside.",
+    },
+    Flag {
+        short: None,
+        long: Some("list"),
+        effect: Effect::Mode(Mode::List),
+        modes: &[],
+        help: "list the conversations",
+        doc: "List the conversations, newest first: name, when updated, messages, provider/model and first question; \
+              tab-separated in a pipe. With --json, an array.",
+    },
+    Flag {
         short: None,
         long: Some("clear"),
         effect: Effect::Mode(Mode::Clear),
         modes: &[],
         help: "delete the conversation",
-        doc: "Delete the current conversation. Those that were set aside earlier stay; a note says so.",
+        doc: "Delete the conversation. Others stay, also those that it displaced; a note says so.",
+    },
+    Flag {
+        short: None,
+        long: Some("all"),
+        effect: Effect::Switch(|arguments| arguments.all = true),
+        modes: &[Mode::Clear],
+        help: "with --clear: delete all of them",
+        doc: "With --clear: delete every conversation, also the named ones and those set aside. On a terminal q asks first.",
     },
     Flag {
         short: Some('h'),

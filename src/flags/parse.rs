@@ -84,12 +84,9 @@ fn apply(
 }
 
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
-    if arguments.mode == Mode::Ask {
-        return Ok(());
-    }
-    let action =
-        used.iter().find(|flag| matches!(flag.effect, Effect::Mode(_))).map_or_else(String::new, |flag| flag.name());
-    if let Some(word) = arguments.words.first() {
+    let action = used.iter().find(|flag| matches!(flag.effect, Effect::Mode(_)));
+    let action = action.map_or_else(|| "a question".to_owned(), |flag| flag.name());
+    if let Some(word) = arguments.words.first().filter(|_| arguments.mode != Mode::Ask) {
         return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
             .advise(format!("to ask about {action}, put -- before the question")));
     }
@@ -99,6 +96,9 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     }
     match used.iter().find(|flag| !matches!(flag.effect, Effect::Mode(_)) && !flag.modes.contains(&arguments.mode)) {
         Some(flag) => Err(Error::usage(format!("{action} has no use for {}", flag.name()))),
+        None if arguments.all && arguments.session.is_some() => {
+            Err(Error::usage("--all and --session cannot go together").advise("either one conversation or all of them"))
+        }
         None => Ok(()),
     }
 }
@@ -207,6 +207,8 @@ mod tests {
         assert!(refused(&["--clear", "--version"]).contains("cannot go together"));
         assert!(refused(&["--clear", "everything"]).contains("takes no words"));
         assert!(refused(&["--clear", "-f"]).contains("has no use for --follow"));
+        assert!(refused(&["--clear", "--all", "-s", "x"]).contains("cannot go together"));
+        assert!(refused(&["--all", "x"]).contains("a question has no use for --all"));
         assert!(refused(&["-m", "x", "--clear"]).contains("has no use for --model"));
     }
 

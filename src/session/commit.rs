@@ -22,6 +22,8 @@ pub(crate) enum Intent {
     Follow { created: Timestamp },
     /// A follow-up that found nothing to go on with: a new one, unless another follow-up has begun it by now.
     FollowAnew,
+    /// The one that has this name, or is this file: it is begun where it is missing, and keeps all pairs.
+    Named,
 }
 
 /// Where and how exchanges are committed.
@@ -96,6 +98,11 @@ impl Committer {
                     (_, found) => self.begin(found, exchange),
                 }
             }
+            Intent::Named => match found {
+                Found::Nothing => self.begin(found, exchange),
+                Found::Conversation(conversation) => self.extend(&self.path, conversation, exchange, usize::MAX),
+                Found::Unusable(unusable) => Ok(Committed::not_saved(format!("{}: {unusable}", self.path.display()))),
+            },
             Intent::Follow { created } => match found {
                 Found::Conversation(conversation) if conversation.created == *created => {
                     self.extend(&self.path, conversation, exchange, self.pairs)
@@ -118,7 +125,7 @@ impl Committer {
                 if self.keep.is_some_and(|keep| keep.is_zero()) {
                     self.folder.replace(&self.path, &bytes)?;
                 } else {
-                    self.folder.displace(&self.path, &bytes, &displaced.created.stamp(), ".json")?;
+                    self.folder.displace(&self.path, &bytes, &displaced.created.stamp(), folder::ENDING)?;
                 }
             }
             Found::Unusable(_) => {
@@ -146,7 +153,7 @@ impl Committer {
         }
         conversation.created = created.next();
         conversation.shrink_to(SHRUNK);
-        let aside = self.folder.displace(path, &conversation.to_bytes(), &created.stamp(), ".json")?;
+        let aside = self.folder.displace(path, &conversation.to_bytes(), &created.stamp(), folder::ENDING)?;
         let note = format!(
             "the conversation would have more than {LARGEST} bytes: it goes on with its newest {} messages; all of it is in {}",
             conversation.message_count(),

@@ -1,5 +1,6 @@
 //! The state folder: the only code that reads and writes files of conversations.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use time::OffsetDateTime;
 
+use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
 use super::{Conversation, LARGEST, Unusable};
@@ -28,7 +30,13 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// What follows the name of a conversation set aside that could not be read.
+/// How the names of conversations set aside begin.
+const ASIDE: &str = "session_";
+
+/// What follows the name of a conversation.
+pub(crate) const ENDING: &str = ".json";
+
+/// What follows the name of a file set aside that could not be read.
 const UNREADABLE: &str = ".json.unreadable";
 
 /// The folder `q` among the user's state, of which nothing needs to exist yet.
@@ -66,9 +74,14 @@ impl Folder {
         Some(Folder { sessions: root.join("sessions"), root })
     }
 
-    /// The file of the current conversation.
-    pub(crate) fn current(&self) -> PathBuf {
-        self.sessions.join("current.json")
+    /// The file of a conversation.
+    pub(crate) fn path(&self, which: &Which) -> PathBuf {
+        match which {
+            Which::Current { slot: None } => self.sessions.join("current.json"),
+            Which::Current { slot: Some(slot) } => self.sessions.join(format!("current-{slot}.json")),
+            Which::Named(name) => self.sessions.join(format!("{name}.json")),
+            Which::File(path) => path.clone(),
+        }
     }
 
     /// Makes the folders, and puts their modes right where they are this user's.
@@ -142,7 +155,7 @@ impl Folder {
         bytes: &[u8],
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
-        let temporary = path.with_file_name(TEMPORARY);
+        let temporary = self.temporary_for(path);
         let written = write_new(&temporary, bytes, mode_of(path)).and_then(|()| {
             let aside = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
@@ -155,6 +168,16 @@ impl Folder {
             let _ = fs::remove_file(&temporary);
         }
         written
+    }
+
+    /// Among other people's files it has a name that tells whose it is.
+    fn temporary_for(&self, path: &Path) -> PathBuf {
+        match path.file_name() {
+            Some(name) if path.parent() != Some(&self.sessions) => {
+                path.with_file_name(format!(".{}{TEMPORARY}", name.to_string_lossy()))
+            }
+            _ => path.with_file_name(TEMPORARY),
+        }
     }
 
     /// Gives a file a second name among those set aside, the first that is free.
@@ -173,7 +196,7 @@ impl Folder {
     pub(crate) fn write_aside(&self, stamp: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let temporary = self.sessions.join(format!("{TEMPORARY}-{}", std::process::id()));
         let written = write_new(&temporary, bytes, PRIVATE_FILE).and_then(|()| {
-            self.first_free(stamp, ".json", |aside| match fs::hard_link(&temporary, aside) {
+            self.first_free(stamp, ENDING, |aside| match fs::hard_link(&temporary, aside) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new_or_remove(aside, bytes),
                 done => done,
             })
@@ -191,7 +214,7 @@ impl Folder {
         let mut number = 1;
         loop {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-            let path = self.sessions.join(format!("session_{stamp}{suffix}{ending}"));
+            let path = self.sessions.join(format!("{ASIDE}{stamp}{suffix}{ending}"));
             match make(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Ok(()) => return Ok(path),
@@ -202,11 +225,11 @@ impl Folder {
 
     /// The conversation that was set aside since, by its `created`, and where it lies.
     pub(crate) fn find_aside(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
-        let prefix = format!("session_{}", created.stamp());
+        let prefix = format!("{ASIDE}{}", created.stamp());
         for entry in fs_err::read_dir(&self.sessions)? {
             let entry = entry?;
             let name = entry.file_name();
-            if !name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json")) {
+            if !name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(ENDING)) {
                 continue;
             }
             let path = entry.path();
@@ -219,14 +242,39 @@ impl Folder {
         Ok(None)
     }
 
-    /// Whether conversations are there beside this one.
-    pub(crate) fn has_others(&self, path: &Path) -> bool {
-        let Ok(entries) = fs::read_dir(&self.sessions) else { return false };
-        entries.flatten().any(|entry| {
+    /// Removes a conversation's file, but keeps the conversation, set aside.
+    pub(crate) fn retire(&self, path: &Path, stamp: &str) -> io::Result<PathBuf> {
+        let aside = self.link_aside(path, stamp, ENDING)?;
+        fs_err::remove_file(path)?;
+        Ok(aside)
+    }
+
+    /// The files of all conversations, also of those that cannot be read; in no order.
+    pub(crate) fn all(&self) -> io::Result<Vec<PathBuf>> {
+        let entries = match fs_err::read_dir(&self.sessions) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let entry = entry?;
             let name = entry.file_name();
-            let name = name.to_string_lossy();
-            entry.path() != path && (name.ends_with(".json") || name.ends_with(UNREADABLE))
-        })
+            let name = name.as_encoded_bytes();
+            if name.ends_with(ENDING.as_bytes()) || name.ends_with(UNREADABLE.as_bytes()) {
+                paths.push(entry.path());
+            }
+        }
+        Ok(paths)
+    }
+
+    /// Removes what killed runs have left behind. The caller has the lock.
+    pub(crate) fn remove_leftovers(&self) {
+        for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Removes what was set aside, and conversations of other terminals, that nobody has changed for longer than `keep`;
@@ -247,7 +295,7 @@ impl Folder {
             let name = name.to_string_lossy();
             let limit = match &*name {
                 name if name.starts_with(TEMPORARY) => SWEEP_INTERVAL,
-                name if name.starts_with("session_") || name.starts_with("current-") => keep,
+                name if name.starts_with(ASIDE) || name.starts_with("current-") => keep,
                 _ => continue,
             };
             let old = entry
@@ -288,6 +336,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
         Ok(conversation) => Found::Conversation(conversation),
         Err(unusable) => Found::Unusable(unusable),
     })
+}
+
+/// Whether a name is one that q gives to conversations that it sets aside.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
 }
 
 /// Deletes a file. Returns whether there was one.

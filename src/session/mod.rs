@@ -2,6 +2,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod folder;
+pub(crate) mod name;
 pub(crate) mod rules;
 pub(crate) mod timestamp;
 
@@ -67,15 +68,16 @@ impl fmt::Display for Unusable {
 }
 
 /// A message as it is read; other fields of it stay where they are, in the file's own text.
-#[derive(Deserialize)]
-struct MessageRead<'a> {
-    role: Role,
+#[derive(Debug, Deserialize)]
+pub(crate) struct MessageRead<'a> {
+    pub(crate) role: Role,
     #[serde(borrow)]
-    content: std::borrow::Cow<'a, str>,
+    pub(crate) content: std::borrow::Cow<'a, str>,
+    /// Files of other hands may lack it.
     #[serde(default)]
-    timestamp: Option<Timestamp>,
+    pub(crate) timestamp: Option<Timestamp>,
     #[serde(default)]
-    interrupted: bool,
+    pub(crate) interrupted: bool,
 }
 
 /// A message as it is written.
@@ -175,9 +177,25 @@ impl Conversation {
         self.read(first).map(|message| Said { role: message.role, text: message.content.into_owned() }).collect()
     }
 
+    /// All messages, oldest first.
+    pub(crate) fn messages(&self) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
+        self.read(0)
+    }
+
     /// The messages from an index on. All of them could be read when the file was.
     fn read(&self, first: usize) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
         self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.get()).ok())
+    }
+
+    /// Takes the last question away, and whatever came after it; the rest is another conversation from now on. `None`
+    /// where there is no question.
+    pub(crate) fn undo(&mut self) -> Option<String> {
+        let roles: Vec<Role> = self.messages().map(|message| message.role).collect();
+        let last = roles.iter().rposition(|role| *role == Role::User)?;
+        let question = self.read(last).next()?.content.into_owned();
+        self.messages.truncate(last);
+        self.created = self.created.next();
+        Some(question)
     }
 
     /// Keeps the last pairs of question and answer.
@@ -335,6 +353,17 @@ pub(crate) mod tests {
             assert!(unusable.to_string().contains(words), "{unusable}");
         }
         assert!(Conversation::parse(sound.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn undoing_takes_the_last_question_and_what_came_after_it() {
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        conversation.add(&exchange("one", "two", 0));
+        conversation.add(&exchange("three", "four", 1));
+        assert_eq!(conversation.undo().as_deref(), Some("three"));
+        assert_eq!((conversation.message_count(), conversation.created), (2, moment(0).next()));
+        assert_eq!(conversation.undo().as_deref(), Some("one"));
+        assert_eq!((conversation.message_count(), conversation.undo()), (0, None));
     }
 
     #[test]

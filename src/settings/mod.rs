@@ -100,9 +100,22 @@ impl Settings {
         Ok(Settings { values, providers, provider, model, file: file.to_owned() })
     }
 
+    /// The setting `keep`, for actions, which work with a broken file too: then it is the default.
+    pub(crate) fn keep(environment: Environment, file: &Path) -> Option<std::time::Duration> {
+        let arguments = Arguments::default();
+        let settings = Settings::load(&arguments, environment, file)
+            .or_else(|_| Settings::load(&arguments, &|_| None, Path::new("")));
+        settings.ok().and_then(|settings| settings.values.keep)
+    }
+
     /// The provider of a name, if it is configured.
     pub(crate) fn provider_named(&self, name: &str) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// The names of all providers, in their order.
+    pub(crate) fn provider_names(&self) -> String {
+        joined_names(&self.providers)
     }
 
     /// The provider that is named, else the first with its key set.
@@ -118,14 +131,17 @@ fn first_with_key<'a>(providers: &'a [Provider], environment: Environment) -> Op
     providers.iter().find(|provider| provider.has_key(environment))
 }
 
+fn joined_names(providers: &[Provider]) -> String {
+    providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 fn known(providers: &[Provider], named: &Given, file: &Path) -> Result<(), Error> {
     if providers.iter().any(|provider| provider.name == named.text) {
         return Ok(());
     }
-    let names: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
     Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
         "there are {}; a section [providers.NAME] in {} adds one",
-        names.join(", "),
+        joined_names(providers),
         file.display()
     )))
 }

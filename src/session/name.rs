@@ -1,0 +1,125 @@
+//! Which conversation is meant: the current one, one by name, or a file by its path.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The most characters of a name.
+const LONGEST: usize = 100;
+
+/// A conversation, as a user names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The current one; or that of a slot, which `Q_SESSION` names.
+    Current { slot: Option<String> },
+    /// One that has a name, and never expires.
+    Named(String),
+    /// A file anywhere, by its resolved path. It never expires either.
+    File(PathBuf),
+}
+
+impl Which {
+    /// The conversation that the option names, else the one of the slot that `Q_SESSION` names, else the current one.
+    ///
+    /// # Errors
+    /// `Usage` or `Settings`: a value that cannot be a name.
+    pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
+        match (option, slot) {
+            (Some(value), _) => Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}"))),
+            (None, Some(name)) => Which::slot(name).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}"))),
+            (None, None) => Ok(Which::Current { slot: None }),
+        }
+    }
+
+    /// Reads the value of `-s`: a name, or, where it ends in `.json`, the path of a file.
+    ///
+    /// # Errors
+    /// Why it can be neither.
+    fn parse(value: &OsStr) -> Result<Which, String> {
+        if value.as_encoded_bytes().ends_with(b".json") {
+            return resolve(Path::new(value)).map(Which::File);
+        }
+        let name = value.to_str().ok_or_else(|| format!("“{}” is no name: it is not UTF-8", value.display()))?;
+        check(name)?;
+        Ok(Which::Named(name.to_owned()))
+    }
+
+    /// Reads the value of `Q_SESSION`.
+    ///
+    /// # Errors
+    /// Why it is no name.
+    fn slot(name: &str) -> Result<Which, String> {
+        check(name)?;
+        Ok(Which::Current { slot: Some(name.to_owned()) })
+    }
+
+    /// Whether it is displaced and expires.
+    pub(crate) fn is_current(&self) -> bool {
+        matches!(self, Which::Current { .. })
+    }
+}
+
+fn check(name: &str) -> Result<(), String> {
+    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
+    if name.is_empty() || name.len() > LONGEST || !name.chars().all(allowed) {
+        return Err(format!("“{name}” is no name: it must be 1 to {LONGEST} of A-Z a-z 0-9 . _ -"));
+    }
+    if name.starts_with('.') || name.starts_with("current") {
+        return Err(format!("“{name}” is no name: it must not begin with a dot, nor with “current”"));
+    }
+    Ok(())
+}
+
+/// The path without links, of a file that may be yet to come in a folder that is there.
+fn resolve(path: &Path) -> Result<PathBuf, String> {
+    let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
+    match std::fs::canonicalize(path) {
+        Ok(path) => Ok(path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if std::fs::symlink_metadata(path).is_ok() {
+                return Err(format!("{} is a link to nothing", path.display()));
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = std::fs::canonicalize(folder)
+                .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
+            let name = path.file_name().ok_or_else(|| format!("{} names no file", path.display()))?;
+            Ok(folder.join(name))
+        }
+        Err(error) => Err(wrong(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_the_folder() {
+        for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "session_20261121100000", "-x"] {
+            assert_eq!(Which::parse(OsStr::new(name)), Ok(Which::Named(name.to_owned())), "{name}");
+        }
+        for name in
+            ["", ".", "..", ".hidden", "a/b", "../x", "a b", "ä", "current", "current-1", "a\n", &"x".repeat(101)]
+        {
+            assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
+            assert!(Which::slot(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn files_are_resolved() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("a path");
+        fs_err::write(folder.join("real.json"), "{}").expect("a file");
+        std::os::unix::fs::symlink("real.json", folder.join("link.json")).expect("a link");
+        std::os::unix::fs::symlink("nothing", folder.join("broken.json")).expect("a link");
+        std::os::unix::fs::symlink("loop.json", folder.join("loop.json")).expect("a link");
+        for (name, real) in [("real.json", "real.json"), ("link.json", "real.json"), ("new.json", "new.json")] {
+            assert_eq!(Which::parse(folder.join(name).as_os_str()), Ok(Which::File(folder.join(real))), "{name}");
+        }
+        for name in ["broken.json", "loop.json", "no-folder/x.json"] {
+            assert!(Which::parse(folder.join(name).as_os_str()).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Whom to ask: the provider that is named, or that the conversation has, or that can be found; its key and its model.
+
+use crate::call::Call;
+use crate::discover;
+use crate::error::{Error, Kind};
+use crate::http::Client;
+use crate::key_command;
+use crate::output::Notes;
+use crate::secret::Secret;
+use crate::settings::{Environment, Key, Provider, Settings};
+
+/// A provider that can be asked.
+pub(crate) struct Target<'a> {
+    pub(crate) provider: &'a Provider,
+    pub(crate) key: Option<Secret>,
+    /// The model that somebody has named.
+    pub(crate) named_model: Option<String>,
+    /// The one to ask where none is named and no conversation has one.
+    default_model: Option<String>,
+}
+
+impl<'a> Target<'a> {
+    /// The provider that the settings name, else the first with a key, else the first local server.
+    ///
+    /// # Errors
+    /// `Settings`: there is none, its key is missing or cannot be one, or its address is no URL.
+    pub(crate) fn choose(settings: &'a Settings, environment: Environment, notes: &Notes) -> Result<Target<'a>, Error> {
+        let named_model = settings.model.as_ref().map(|given| given.text.clone());
+        if let Some(provider) = settings.chosen_provider(environment) {
+            return Target::new(provider, named_model, environment);
+        }
+        let Some(running) = discover::running(&settings.providers, environment) else {
+            return Err(nobody(settings));
+        };
+        let name = &running.provider.name;
+        notes.note(&format!(
+            "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
+             silences this note",
+            running.provider.address()?,
+            settings.file.display()
+        ));
+        Ok(Target { provider: running.provider, key: None, named_model, default_model: Some(running.model) })
+    }
+
+    /// The provider that a conversation has.
+    ///
+    /// # Errors
+    /// As for [`Target::choose`]; or the provider is no longer configured.
+    pub(crate) fn of_conversation(
+        settings: &'a Settings,
+        name: &str,
+        environment: Environment,
+    ) -> Result<Target<'a>, Error> {
+        let provider = settings.provider_named(name).ok_or_else(|| {
+            Error::new(
+                Kind::Session,
+                format!("the conversation is with the provider “{name}”, which is not configured"),
+            )
+            .advise(format!("-p chooses one of {}", settings.provider_names()))
+        })?;
+        Target::new(provider, None, environment)
+    }
+
+    fn new(provider: &'a Provider, named_model: Option<String>, environment: Environment) -> Result<Target<'a>, Error> {
+        provider.address()?;
+        let key = provider.key(environment)?;
+        let own = provider.model.as_ref();
+        let named_model = named_model.or_else(|| own.filter(|own| !own.is_default()).map(|own| own.text.clone()));
+        Ok(Target { provider, key, named_model, default_model: own.map(|own| own.text.clone()) })
+    }
+
+    /// Runs the command that tells the key, where there is one: only now, when a request is about to be sent.
+    ///
+    /// # Errors
+    /// `Settings`: it failed, or told no key.
+    pub(crate) fn fetch_key(&mut self) -> Result<(), Error> {
+        if let Key::Command(command) = &self.provider.key {
+            self.key = Some(key_command::run(command)?);
+        }
+        Ok(())
+    }
+
+    /// The model to ask: the one that is named, else the conversation's, else the provider's.
+    ///
+    /// # Errors
+    /// The provider has none of its own, and the list of its server cannot be had or is empty.
+    pub(crate) fn model(&self, conversation: Option<&str>, client: &Client) -> Result<String, Error> {
+        let known = self.named_model.as_deref().or(conversation).or(self.default_model.as_deref());
+        if let Some(model) = known {
+            return Ok(model.to_owned());
+        }
+        discover::first_model(self, client)?.ok_or_else(|| {
+            Error::new(Kind::Provider { status: None }, format!("{} has no model loaded", self.provider.name))
+                .advise("load one, or name one with -m")
+        })
+    }
+
+    /// What a call needs to know.
+    ///
+    /// # Errors
+    /// `Settings`: the provider's address is no URL.
+    pub(crate) fn call<'c>(&'c self, client: &'c Client) -> Result<Call<'c>, Error> {
+        let address = self.provider.address()?;
+        let headers = self.provider.headers.iter().map(|(_, value)| value.clone());
+        Ok(Call {
+            client,
+            provider: &self.provider.name,
+            api: self.provider.api,
+            address,
+            secrets: self.key.iter().cloned().chain(headers).chain(address.password()).collect(),
+            key_advice: match &self.provider.key {
+                Key::None => None,
+                Key::Variables(names) => Some(format!("check the key in {}", names.join(" or "))),
+                Key::Command(command) => Some(format!("check the key that {} prints", command.join(" "))),
+            },
+        })
+    }
+
+    /// A target that can be asked for its models, and for nothing that takes a key.
+    pub(crate) fn without_key(provider: &'a Provider) -> Target<'a> {
+        Target { provider, key: None, named_model: None, default_model: None }
+    }
+}
+
+/// Nobody to ask: every way out in one message.
+fn nobody(settings: &Settings) -> Error {
+    let mut variables = Vec::new();
+    let mut servers = Vec::new();
+    for provider in &settings.providers {
+        match (&provider.key, provider.address()) {
+            (Key::Variables(names), _) => variables.extend(names.iter().map(String::as_str)),
+            (Key::None, Ok(address)) => servers.push(match provider.start {
+                Some(start) => format!("{} at {address} ({start})", provider.name),
+                None => format!("{} at {address}", provider.name),
+            }),
+            _ => {}
+        }
+    }
+    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
+        "set one of {}; or start one of {}",
+        variables.join(", "),
+        servers.join(", ")
+    ))
+}
