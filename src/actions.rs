@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::ask::code_of;
 use crate::error::{Error, Kind};
-use crate::output::Notes;
+use crate::output::{Notes, print};
 use crate::provider::Role;
 use crate::session::Conversation;
 use crate::session::folder::{self, Folder, Lock, NoLock};
@@ -73,32 +74,33 @@ pub(crate) fn history(place: &Place, json: bool, notes: &Notes) -> Result<(), Er
     };
     if json {
         let path = place.path();
-        return print(&fs_err::read(&path).map_err(|error| Error::file(error.to_string()))?);
+        return print(&fs_err::read_to_string(&path).map_err(|error| Error::file(error.to_string()))?);
     }
     let mut text = String::new();
     for (index, message) in conversation.messages().enumerate() {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
         let time = message.timestamp.map_or_else(String::new, |time| format!(" {time}"));
         let mark = if message.interrupted { " interrupted" } else { "" };
         let begin = if index == 0 { "" } else { "\n" };
         let end = if message.content.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{role}{time}{mark}]\n{}{end}", message.content);
+        let _ = write!(text, "{begin}[{}{time}{mark}]\n{}{end}", message.role, message.content);
     }
-    print(text.as_bytes())
+    print(&text)
 }
 
-/// Prints the last answer again.
-pub(crate) fn last(place: &Place, notes: &Notes) -> Result<(), Error> {
+/// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
+/// was whole.
+pub(crate) fn last(place: &Place, extract: bool, notes: &Notes) -> Result<(), Error> {
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
     let answer = conversation.messages().rev().find(|message| message.role == Role::Assistant);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
+    if answer.interrupted && extract && !io::stdout().is_terminal() {
+        return Err(Error::nothing("the answer was interrupted: its code may be incomplete, so it is not printed")
+            .advise("q --last prints the answer as far as it came"));
+    }
     if answer.interrupted {
         notes.note("this answer was interrupted");
     }
-    print(with_newline(answer.content.into_owned()).as_bytes())
+    if extract { print(&code_of(&answer.content)?) } else { print(&answer.content) }
 }
 
 /// Drops the last exchange, prints its question, and sets the conversation aside as it was; `keep` of zero sets nothing
@@ -126,7 +128,7 @@ pub(crate) fn undo(place: &Place, keep: Option<Duration>) -> Result<(), Error> {
         (_, false) => place.folder.replace(&path, &conversation.to_bytes()),
     };
     done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
-    print(with_newline(question).as_bytes())
+    print(&question)
 }
 
 /// A conversation in a list.
@@ -165,13 +167,13 @@ pub(crate) fn list(place: &Place, json: bool, notes: &Notes) -> Result<(), Error
     if json {
         // Names, numbers and times can always be written as JSON, and so can paths that were made from text.
         let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
-        return print(format!("{array}\n").as_bytes());
+        return print(&array);
     }
     let text = match unix::terminal_columns().filter(|_| io::stdout().is_terminal()) {
         Some(columns) => aligned(&listed, columns),
         None => separated(&listed),
     };
-    print(text.as_bytes())
+    print(&text)
 }
 
 fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed {
@@ -240,7 +242,7 @@ pub(crate) fn clear(place: &Place, notes: &Notes) -> Result<(), Error> {
         let _lock = if place.folder.exists() { place.lock()? } else { None };
         folder::remove(&path).map_err(|error| Error::file(error.to_string()))?;
     }
-    print(b"Conversation cleared\n")?;
+    print("Conversation cleared")?;
     let others = place.folder.all().unwrap_or_default().len();
     if others > 0 {
         let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
@@ -272,7 +274,7 @@ pub(crate) fn clear_all(place: &Place, notes: &Notes) -> Result<(), Error> {
             return Err(Error::file(error.to_string()));
         }
     }
-    print(format!("Conversations cleared: {deleted}\n").as_bytes())
+    print(&format!("Conversations cleared: {deleted}"))
 }
 
 /// Asks a person; whoever is no person has meant it.
@@ -285,25 +287,4 @@ fn confirmed(count: usize) -> bool {
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
-}
-
-fn with_newline(mut text: String) -> String {
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text
-}
-
-/// Prints what was asked for.
-///
-/// # Errors
-/// `Output`: it could not be written. A reader that has gone away is no error.
-pub(crate) fn print(bytes: &[u8]) -> Result<(), Error> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::error::{Error, Kind};
-use crate::http::{Client, Failure, Request};
-use crate::output::Broken;
+use crate::http::{Client, Failure, Request, Response, Retry};
+use crate::output::{Broken, Notes};
 use crate::provider::failure::{self, Failure as Told};
 use crate::provider::reply::{Finish, Reply};
 use crate::provider::{Api, Malformed};
@@ -32,6 +32,7 @@ pub(crate) struct Call<'a> {
     pub(crate) secrets: Vec<Secret>,
     /// What to do about a key that is refused.
     pub(crate) key_advice: Option<String>,
+    pub(crate) notes: &'a Notes,
 }
 
 /// The network or the provider failed.
@@ -80,7 +81,7 @@ impl Call<'_> {
         reply: &mut Reply,
         piece: &mut dyn FnMut(&str) -> Result<(), Broken>,
     ) -> Result<(), Ended> {
-        let response = self.client.send(request, |_, _| {}).map_err(|failure| self.explain(failure))?;
+        let response = self.send(request)?;
         let mut body = Body::new(response.body);
         body.fill(None).map_err(|error| self.explain(self.client.read_failure(error)))?;
         // Some servers answer in one piece though a stream was asked for, some send a stream under another name.
@@ -98,8 +99,23 @@ impl Call<'_> {
 
     /// Asks for something that is not an answer, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, Failed> {
-        let response = self.client.send(request, |_, _| {}).map_err(|failure| self.explain(failure))?;
+        let response = self.send(request)?;
         self.collect(Body::new(response.body))
+    }
+
+    fn send(&self, request: &Request) -> Result<Response, Failed> {
+        let sign = self.notes.sign();
+        let waiting = format!("waiting for {}", self.provider);
+        sign.wait_for(&waiting);
+        let sent = self.client.send(request, |event| match event {
+            Retry::Waits { failure, wait } => {
+                let Failed { error, .. } = self.explain(failure.clone());
+                self.notes.detail(|| format!("{error}; retrying in {:.1} s", wait.as_secs_f64()));
+                sign.count_down("retrying", wait);
+            }
+            Retry::Sends => sign.wait_for(&waiting),
+        });
+        sent.map_err(|failure| self.explain(failure))
     }
 
     fn collect(&self, mut body: Body) -> Result<String, Failed> {
@@ -213,7 +229,9 @@ impl Call<'_> {
                     too_long: false,
                     code: String::new(),
                 });
+                let unknown_model = status == 404 || told.code.contains("model_not_found");
                 let advice = match status {
+                    _ if unknown_model => Some(format!("q --models -p {} lists the models that it has", self.provider)),
                     401 | 403 => self.key_advice.clone(),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after

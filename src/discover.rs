@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind};
 use crate::http::Client;
+use crate::output::Notes;
 use crate::settings::{Environment, Key, Provider};
 use crate::target::Target;
 
@@ -31,7 +32,7 @@ pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -
         let (send, provider) = (send.clone(), (*provider).clone());
         // Not joined: one that hangs must not hold up the others.
         std::thread::spawn(move || {
-            let model = first_model(&Target::without_key(&provider), &client);
+            let model = first_model(&Target::without_key(&provider), &client, &Notes::default());
             send.send((index, model.ok().flatten()))
         });
     }
@@ -52,19 +53,19 @@ pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -
 ///
 /// # Errors
 /// It cannot be reached, or its list cannot be read.
-pub(crate) fn first_model(target: &Target, client: &Client) -> Result<Option<String>, Error> {
-    Ok(models(target, client)?.into_iter().next())
+pub(crate) fn first_model(target: &Target, client: &Client, notes: &Notes) -> Result<Option<String>, Error> {
+    Ok(models(target, client, notes)?.into_iter().next())
 }
 
 /// The models that a server lists, in its order.
 ///
 /// # Errors
 /// It cannot be reached, or its list cannot be read.
-pub(crate) fn models(target: &Target, client: &Client) -> Result<Vec<String>, Error> {
+pub(crate) fn models(target: &Target, client: &Client, notes: &Notes) -> Result<Vec<String>, Error> {
     let provider = target.provider;
     let mut request = provider.api.list_models(target.key.as_ref());
     request.headers.extend(provider.headers.iter().cloned());
-    let body = target.call(client)?.fetch(&request).map_err(|failed| failed.error)?;
+    let body = target.call(client, notes)?.fetch(&request).map_err(|failed| failed.error)?;
     provider.api.read_models(&body).map_err(|malformed| {
         let message = format!("{}: its list of models cannot be read ({})", provider.name, malformed.0);
         Error::new(Kind::Provider { status: None }, message).advise("name the model with -m")

@@ -59,6 +59,15 @@ impl Error {
         self
     }
 
+    /// `{"error":{"message","status"}}`, on one line.
+    pub(crate) fn to_json(&self) -> String {
+        let status = match self.kind {
+            Kind::Provider { status } => status,
+            _ => None,
+        };
+        serde_json::json!({"error": {"message": self.message, "status": status}}).to_string()
+    }
+
     /// The exit status that the contract gives to this kind of failure.
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {

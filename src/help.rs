@@ -4,7 +4,7 @@ use crate::flags::{Effect, FLAGS, Flag};
 use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
 
-const SYNOPSIS: &str = "\
+pub(crate) const SYNOPSIS: &str = "\
 q [OPTIONS] WORDS…              a new conversation
 q -f [OPTIONS] WORDS…           goes on with it
 COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints

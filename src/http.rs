@@ -46,6 +46,12 @@ pub(crate) struct Response {
     pub(crate) body: Box<dyn Read + Send>,
 }
 
+/// What happens between two tries.
+pub(crate) enum Retry<'a> {
+    Waits { failure: &'a Failure, wait: Duration },
+    Sends,
+}
+
 /// Why there is no answer, or no more of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -98,16 +104,12 @@ impl Client {
         Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
     }
 
-    /// Sends a request, again where that may help, and returns when the headers of an answer are there. Before each
-    /// further try, `before_retry` is told the failure and the wait.
+    /// Sends a request, again where that may help, and returns when the headers of an answer are there. `retry` is told
+    /// before each wait and after it.
     ///
     /// # Errors
     /// The failure of the last try.
-    pub(crate) fn send(
-        &self,
-        request: &Request,
-        mut before_retry: impl FnMut(&Failure, Duration),
-    ) -> Result<Response, Failure> {
+    pub(crate) fn send(&self, request: &Request, mut retry: impl FnMut(Retry)) -> Result<Response, Failure> {
         let mut tried = 0;
         loop {
             let failure = match self.send_once(request) {
@@ -122,8 +124,9 @@ impl Client {
                 Failure::Status { retry_after: Some(wait), .. } => wait,
                 _ => back_off(tried),
             };
-            before_retry(&failure, wait);
+            retry(Retry::Waits { failure: &failure, wait });
             std::thread::sleep(wait);
+            retry(Retry::Sends);
             tried += 1;
         }
     }

@@ -1,32 +1,64 @@
-//! Signals while an answer comes: what was shown is saved, and q dies of the signal itself.
+//! Signals while q asks: what was shown is saved, the terminal is left as it was, and q dies of the signal itself.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
+use crate::output::Sign;
 use crate::record::Record;
 use crate::unix;
 
-/// From now on these signals save what was shown before they end q. One that was ignored when q started stays so; a
-/// second one ends q at once.
-pub(crate) fn install(record: &Arc<Record>) {
-    let signals: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
-    let second = Arc::new(AtomicBool::new(false));
-    for signal in &signals {
-        // Called in this order, so that the first signal only sets the flag. Where it cannot be registered, the signal
-        // ends q as it did before.
-        let _ = flag::register_conditional_default(*signal, Arc::clone(&second))
-            .and_then(|_| flag::register(*signal, Arc::clone(&second)));
-    }
-    let Ok(mut arriving) = Signals::new(&signals) else { return };
-    let record = Arc::clone(record);
-    std::thread::spawn(move || {
-        if let Some(signal) = arriving.forever().next() {
-            record.save_interrupted();
-            let _ = low_level::emulate_default_handler(signal);
+/// What is to be done before a signal ends q.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    sign: Sign,
+    record: OnceLock<Arc<Record>>,
+    installed: AtomicBool,
+}
+
+impl Interrupts {
+    /// Nothing is done yet, and a signal ends q by itself, unless there is a sign to be wiped.
+    pub(crate) fn new(sign: &Sign) -> Arc<Interrupts> {
+        let interrupts =
+            Arc::new(Interrupts { sign: sign.clone(), record: OnceLock::new(), installed: AtomicBool::new(false) });
+        if sign.is_active() {
+            interrupts.install();
         }
-    });
+        interrupts
+    }
+
+    /// The record to be saved, if an answer has begun by then.
+    pub(crate) fn save(&self, record: &Arc<Record>) {
+        let _ = self.record.set(Arc::clone(record));
+    }
+
+    /// From now on signals are seen to. One that was ignored when q started stays so; a second one ends q at once.
+    pub(crate) fn install(self: &Arc<Self>) {
+        if self.installed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let signals: Vec<i32> =
+            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
+        let second = Arc::new(AtomicBool::new(false));
+        for signal in &signals {
+            // Called in this order, so that the first signal only sets the flag. Where it cannot be registered, the
+            // signal ends q as it did before.
+            let _ = flag::register_conditional_default(*signal, Arc::clone(&second))
+                .and_then(|_| flag::register(*signal, Arc::clone(&second)));
+        }
+        let Ok(mut arriving) = Signals::new(&signals) else { return };
+        let interrupts = Arc::clone(self);
+        std::thread::spawn(move || {
+            if let Some(signal) = arriving.forever().next() {
+                interrupts.sign.stop();
+                if let Some(record) = interrupts.record.get() {
+                    record.save_interrupted();
+                }
+                let _ = low_level::emulate_default_handler(signal);
+            }
+        });
+    }
 }

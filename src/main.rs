@@ -11,6 +11,7 @@ mod help;
 mod http;
 mod interrupt;
 mod key_command;
+mod models;
 mod output;
 mod prompt;
 mod provider;
@@ -20,6 +21,7 @@ mod secret;
 mod session;
 mod settings;
 mod sse;
+mod status;
 mod target;
 mod unix;
 
@@ -29,38 +31,56 @@ use std::process::ExitCode;
 use crate::actions::Place;
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
-use crate::output::Notes;
+use crate::output::{Notes, Sign};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::{Environment, Settings};
 
 fn main() -> ExitCode {
-    let notes = Notes::new();
     let environment = |name: &str| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         Some(value.to_string_lossy().into_owned())
     };
-    let done = flags::parse(std::env::args_os().skip(1)).and_then(|arguments| run(&arguments, &environment, &notes));
-    match done {
+    let arguments = match flags::parse(std::env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => return failure(&error, false, &Notes::default()),
+    };
+    let sign = match arguments.mode {
+        Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment("TERM").as_deref()),
+        _ => Sign::default(),
+    };
+    let notes = Notes::new(arguments.quiet, arguments.verbose, sign);
+    match run(&arguments, &environment, &notes) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            notes.error(&error);
-            ExitCode::from(error.exit_status())
-        }
+        Err(error) => failure(&error, arguments.json, &notes),
     }
+}
+
+/// The only place that reports an error.
+fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
+    notes.sign().stop();
+    if json {
+        // Where not even that can be printed, the exit status and the next line still tell.
+        let _ = output::print(&error.to_json());
+    }
+    notes.error(error);
+    ExitCode::from(error.exit_status())
 }
 
 fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result<(), Error> {
     match arguments.mode {
-        Mode::ShortHelp => return actions::print(help::short().as_bytes()),
-        Mode::LongHelp => return actions::print(help::long().as_bytes()),
-        Mode::Version => return actions::print(concat!("q ", env!("CARGO_PKG_VERSION"), "\n").as_bytes()),
+        Mode::ShortHelp => return output::print(&help::short()),
+        Mode::LongHelp => return output::print(&help::long()),
+        Mode::Version => return output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
         _ => {}
     }
     let configuration = configuration(environment);
     let which = Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?;
-    if arguments.mode == Mode::Ask {
-        return ask::ask(arguments, &which, environment, &configuration, notes);
+    match arguments.mode {
+        Mode::Ask => return ask::ask(arguments, &which, environment, &configuration, notes),
+        Mode::Status => return status::print_status(arguments, &which, environment, &configuration),
+        Mode::Models => return models::list(arguments, environment, &configuration, notes),
+        _ => {}
     }
     let folder = Folder::find(environment).ok_or_else(|| {
         Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
@@ -68,12 +88,12 @@ fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result
     let place = Place { folder, which };
     match arguments.mode {
         Mode::History => actions::history(&place, arguments.json, notes),
-        Mode::Last => actions::last(&place, notes),
+        Mode::Last => actions::last(&place, arguments.extract, notes),
         Mode::Undo => actions::undo(&place, Settings::keep(environment, &configuration)),
         Mode::List => actions::list(&place, arguments.json, notes),
         Mode::Clear if arguments.all => actions::clear_all(&place, notes),
         Mode::Clear => actions::clear(&place, notes),
-        Mode::Ask | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
+        Mode::Ask | Mode::Status | Mode::Models | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
     }
 }
 

@@ -35,8 +35,12 @@ pub(crate) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 /// `Input`: it is binary (it has a NUL byte) or longer than [`LONGEST_INPUT`]. `File`: it cannot be read.
 pub(crate) fn read(mut input: impl Read, notes: &Notes) -> Result<String, Error> {
     let (progress, watched) = mpsc::channel();
-    let watcher_notes = *notes;
-    std::thread::spawn(move || watch(&watched, &watcher_notes));
+    // On a terminal the waiting sign says it, and sooner.
+    if !notes.sign().is_active() {
+        let notes = notes.clone();
+        std::thread::spawn(move || watch(&watched, &notes));
+    }
+    notes.sign().wait_for("waiting for standard input");
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn binary_and_endless_input_is_refused() {
-        let notes = Notes::new();
+        let notes = Notes::default();
         let binary = read(&b"abc\0def"[..], &notes).expect_err("binary");
         assert!(binary.message.contains("binary") && binary.exit_status() == 2);
         let endless = read(io::repeat(b'y'), &notes).expect_err("endless");

@@ -99,13 +99,16 @@ impl Record {
         })
     }
 
-    /// A signal has come: saves what was shown, unless a save is on its way, which is then waited for.
+    /// A signal has come: saves what was shown, if anything was, unless a save is on its way, which is then waited for.
     pub(crate) fn save_interrupted(&self) {
         self.signalled.store(true, Ordering::Relaxed);
         let state = self.state();
         if state.stage == Stage::Growing {
+            let began = !state.answer.is_empty();
             drop(state);
-            self.save_shown();
+            if began {
+                self.save_shown();
+            }
             return;
         }
         let _ = self.saved.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);

@@ -73,9 +73,13 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// `Settings`: it failed, or told no key.
-    pub(crate) fn fetch_key(&mut self) -> Result<(), Error> {
+    pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
         if let Key::Command(command) = &self.provider.key {
             self.key = Some(key_command::run(command)?);
+        }
+        let address = self.provider.address()?;
+        if self.key.is_some() && !address.is_https() && !address.is_loopback() {
+            notes.note(&format!("the key of {} goes to {address} unencrypted", self.provider.name));
         }
         Ok(())
     }
@@ -84,26 +88,31 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// The provider has none of its own, and the list of its server cannot be had or is empty.
-    pub(crate) fn model(&self, conversation: Option<&str>, client: &Client) -> Result<String, Error> {
-        let known = self.named_model.as_deref().or(conversation).or(self.default_model.as_deref());
-        if let Some(model) = known {
-            return Ok(model.to_owned());
+    pub(crate) fn model(&self, conversation: Option<&str>, client: &Client, notes: &Notes) -> Result<String, Error> {
+        if let Some(model) = self.known_model(conversation) {
+            return Ok(model);
         }
-        discover::first_model(self, client)?.ok_or_else(|| {
+        discover::first_model(self, client, notes)?.ok_or_else(|| {
             Error::new(Kind::Provider { status: None }, format!("{} has no model loaded", self.provider.name))
                 .advise("load one, or name one with -m")
         })
+    }
+
+    /// The model to ask, where that is known without asking the server.
+    pub(crate) fn known_model(&self, conversation: Option<&str>) -> Option<String> {
+        self.named_model.as_deref().or(conversation).or(self.default_model.as_deref()).map(str::to_owned)
     }
 
     /// What a call needs to know.
     ///
     /// # Errors
     /// `Settings`: the provider's address is no URL.
-    pub(crate) fn call<'c>(&'c self, client: &'c Client) -> Result<Call<'c>, Error> {
+    pub(crate) fn call<'c>(&'c self, client: &'c Client, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let address = self.provider.address()?;
         let headers = self.provider.headers.iter().map(|(_, value)| value.clone());
         Ok(Call {
             client,
+            notes,
             provider: &self.provider.name,
             api: self.provider.api,
             address,

@@ -16,6 +16,8 @@ pub(crate) enum Mode {
     Undo,
     List,
     Clear,
+    Status,
+    Models,
     ShortHelp,
     LongHelp,
     Version,
@@ -39,6 +41,10 @@ pub(crate) struct Arguments {
     pub(crate) no_stream: bool,
     pub(crate) json: bool,
     pub(crate) all: bool,
+    pub(crate) extract: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// One option.
@@ -79,6 +85,10 @@ impl Flag {
 }
 
 const ASK: &[Mode] = &[Mode::Ask];
+/// The modes that settings matter to.
+const SET: &[Mode] = &[Mode::Ask, Mode::Status];
+const ALL: &[Mode] =
+    &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::List, Mode::Clear, Mode::Status, Mode::Models];
 
 /// Every option, in the order of the documents.
 pub(crate) const FLAGS: &[Flag] = &[
@@ -95,7 +105,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: Some('s'),
         long: Some("session"),
         effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.session = Some(value)) },
-        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear],
+        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
               or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
@@ -105,7 +115,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: Some('p'),
         long: Some("provider"),
         effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.provider = Some(utf8(value)?)) },
-        modes: ASK,
+        modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "whom to ask",
         doc: "Ask this provider: one of the table below, or one of the configuration file.",
     },
@@ -113,7 +123,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: Some('m'),
         long: Some("model"),
         effect: Effect::Value { name: "ID", set: |arguments, value| Ok(arguments.model = Some(utf8(value)?)) },
-        modes: ASK,
+        modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
     },
@@ -121,7 +131,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: Some('S'),
         long: Some("system"),
         effect: Effect::Value { name: "TEXT", set: |arguments, value| Ok(arguments.system = Some(value)) },
-        modes: ASK,
+        modes: SET,
         help: "replace the system prompt",
         doc: "Send TEXT in place of the built-in system prompt, for this question. An empty TEXT sends none.",
     },
@@ -129,7 +139,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: None,
         long: Some("messages"),
         effect: Effect::Value { name: "N", set: |arguments, value| Ok(arguments.messages = Some(utf8(value)?)) },
-        modes: ASK,
+        modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
     },
@@ -145,7 +155,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: None,
         long: Some("no-save"),
         effect: Effect::Switch(|arguments| arguments.no_save = true),
-        modes: ASK,
+        modes: SET,
         help: "leave no trace of this exchange",
         doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
     },
@@ -158,12 +168,47 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "Ask for the answer in one piece, and print it when it is whole.",
     },
     Flag {
+        short: Some('x'),
+        long: Some("extract"),
+        effect: Effect::Switch(|arguments| arguments.extract = true),
+        modes: &[Mode::Ask, Mode::Last],
+        help: "print only the answer's code blocks",
+        doc: "Print only the contents of the answer's fenced code blocks, once the answer is whole. Without a code block \
+              nothing is printed, and the exit status is 1. The whole answer is saved.",
+    },
+    Flag {
         short: Some('j'),
         long: Some("json"),
         effect: Effect::Switch(|arguments| arguments.json = true),
-        modes: &[Mode::History, Mode::List],
+        modes: &[Mode::Ask, Mode::History, Mode::List, Mode::Status],
         help: "machine-readable output",
-        doc: "Print JSON, for --history and --list.",
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, session and messages_sent, or \
+              with error; with --history, --list and --status what they show.",
+    },
+    Flag {
+        short: Some('q'),
+        long: Some("quiet"),
+        effect: Effect::Switch(|arguments| arguments.quiet = true),
+        modes: ALL,
+        help: "no notes at all",
+        doc: "Say nothing on standard error but errors.",
+    },
+    Flag {
+        short: Some('v'),
+        long: Some("verbose"),
+        effect: Effect::Switch(|arguments| arguments.verbose = true),
+        modes: ALL,
+        help: "tell what is done",
+        doc: "Tell on standard error the provider and the model, of each message its index, role and length, what is tried \
+              again, the time taken and the usage.",
+    },
+    Flag {
+        short: None,
+        long: Some("dry-run"),
+        effect: Effect::Switch(|arguments| arguments.dry_run = true),
+        modes: ASK,
+        help: "print the request, send nothing",
+        doc: "Print the body of the request that would be sent, as JSON, and send nothing.",
     },
     Flag {
         short: None,
@@ -179,7 +224,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Last),
         modes: &[],
         help: "print the last answer again",
-        doc: "Print the last answer again, without a request.",
+        doc: "Print the last answer again, without a request; with --extract its code.",
     },
     Flag {
         short: None,
@@ -214,6 +259,23 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Clear],
         help: "with --clear: delete all of them",
         doc: "With --clear: delete every conversation, also the named ones and those set aside. On a terminal q asks first.",
+    },
+    Flag {
+        short: None,
+        long: Some("status"),
+        effect: Effect::Mode(Mode::Status),
+        modes: &[],
+        help: "print settings, providers, conversation",
+        doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
+              set, and the conversation.",
+    },
+    Flag {
+        short: None,
+        long: Some("models"),
+        effect: Effect::Mode(Mode::Models),
+        modes: &[],
+        help: "list the provider's models",
+        doc: "List the models of the provider, one a line.",
     },
     Flag {
         short: Some('h'),

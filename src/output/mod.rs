@@ -1,7 +1,11 @@
 //! What reaches the user: the answer on standard output, notes and errors on standard error.
 
+pub(crate) mod code;
+mod disarm;
 mod notes;
+mod sign;
 mod stdout;
 
 pub(crate) use notes::Notes;
-pub(crate) use stdout::{Broken, Stdout};
+pub(crate) use sign::Sign;
+pub(crate) use stdout::{Broken, Stdout, print};

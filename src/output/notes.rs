@@ -1,35 +1,58 @@
-//! What q itself says: notes and errors on standard error, each line beginning with `q: `.
+//! What q itself says: notes, errors and details on standard error, each line beginning with `q: `.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 
+use super::Sign;
+use super::disarm;
 use crate::error::Error;
 
 /// Where notes go. A standard error that cannot be written changes nothing else.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Notes {}
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes {
+    quiet: bool,
+    verbose: bool,
+    sign: Sign,
+}
 
 impl Notes {
-    pub(crate) fn new() -> Notes {
-        Notes {}
+    /// `quiet` says nothing but errors; `verbose` says details too.
+    pub(crate) fn new(quiet: bool, verbose: bool, sign: Sign) -> Notes {
+        Notes { quiet, verbose, sign }
     }
 
     /// Says one thing that was not as asked.
     pub(crate) fn note(&self, text: &str) {
-        write_lines(text);
+        if !self.quiet {
+            self.write(text);
+        }
+    }
+
+    /// Says something that only those want to know who have asked for it.
+    pub(crate) fn detail(&self, text: impl FnOnce() -> String) {
+        if self.verbose && !self.quiet {
+            self.write(&text());
+        }
     }
 
     /// Says why q ends, and what to do where there is something.
     pub(crate) fn error(&self, error: &Error) {
-        write_lines(&error.message);
+        self.write(&error.message);
         if let Some(advice) = &error.advice {
-            write_lines(advice);
+            self.write(advice);
         }
     }
-}
 
-/// One write for each call, so that the lines of several processes do not mix.
-fn write_lines(text: &str) {
-    let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
-    // A standard error that is closed or full must not end q, and there is nowhere left to say so.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    pub(crate) fn sign(&self) -> &Sign {
+        &self.sign
+    }
+
+    /// One write for each call, so that the lines of several processes do not mix.
+    fn write(&self, text: &str) {
+        self.sign.wipe();
+        let stderr = io::stderr();
+        let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
+        let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
+        // A standard error that is closed or full must not end q, and there is nowhere left to say so.
+        let _ = (&stderr).write_all(lines.as_bytes());
+    }
 }

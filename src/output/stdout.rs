@@ -1,9 +1,12 @@
-//! Standard output: each piece of the answer leaves as it comes, and what has left is known to the byte.
+//! Standard output: each piece leaves as it comes, disarmed where it is a terminal, and what has left is known.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
+
+use super::disarm::Disarmer;
+use crate::error::{Error, Kind};
 
 /// How long to wait for a reader whose end of the pipe does not block, and is full.
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
@@ -12,6 +15,8 @@ const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct Stdout {
     file: File,
+    /// Where it is a terminal.
+    disarmer: Option<Disarmer>,
     ends_with_newline: bool,
 }
 
@@ -27,16 +32,52 @@ impl Stdout {
     /// # Errors
     /// There are no file descriptors left.
     pub(crate) fn open() -> Result<Stdout, Broken> {
-        let descriptor = io::stdout().as_fd().try_clone_to_owned().map_err(Broken::Failed)?;
-        Ok(Stdout { file: File::from(descriptor), ends_with_newline: true })
+        let stdout = io::stdout();
+        let descriptor = stdout.as_fd().try_clone_to_owned().map_err(Broken::Failed)?;
+        Ok(Stdout {
+            file: File::from(descriptor),
+            disarmer: stdout.is_terminal().then(Disarmer::default),
+            ends_with_newline: true,
+        })
     }
 
-    /// Writes a piece whole; `left` is told after each part how many bytes of the piece have left by then.
+    /// Whether a person reads it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.disarmer.is_some()
+    }
+
+    /// Writes a piece whole; `left` is told how many bytes of the piece have left, after each part of it where it leaves
+    /// in parts.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
     pub(crate) fn write(&mut self, piece: &str, mut left: impl FnMut(usize)) -> Result<(), Broken> {
-        let bytes = piece.as_bytes();
+        if let Some(last) = piece.as_bytes().last() {
+            self.ends_with_newline = *last == b'\n';
+        }
+        match &mut self.disarmer {
+            None => self.write_bytes(piece.as_bytes(), left),
+            Some(disarmer) => {
+                let visible = disarmer.feed(piece);
+                self.write_bytes(visible.as_bytes(), |_| {})?;
+                left(piece.len());
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the last line, if it lacks its end.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(crate) fn end_line(&mut self) -> Result<(), Broken> {
+        let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
+        let end = if self.ends_with_newline { "" } else { "\n" };
+        self.ends_with_newline = true;
+        self.write_bytes(format!("{held}{end}").as_bytes(), |_| {})
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8], mut left: impl FnMut(usize)) -> Result<(), Broken> {
         let mut done = 0;
         while done < bytes.len() {
             match self.file.write(&bytes[done..]) {
@@ -52,14 +93,23 @@ impl Stdout {
                 Err(error) => return Err(Broken::Failed(error)),
             }
         }
-        if let Some(last) = bytes.last() {
-            self.ends_with_newline = *last == b'\n';
-        }
         Ok(())
     }
+}
 
-    /// Ends the last line, if it lacks its end.
-    pub(crate) fn end_line(&mut self) -> Result<(), Broken> {
-        if self.ends_with_newline { Ok(()) } else { self.write("\n", |_| {}) }
+/// Prints a whole text.
+///
+/// # Errors
+/// `Output`: it could not be written. A reader that has gone away is no error.
+pub(crate) fn print(text: &str) -> Result<(), Error> {
+    let printed = Stdout::open().and_then(|mut stdout| {
+        stdout.write(text, |_| {})?;
+        stdout.end_line()
+    });
+    match printed {
+        Ok(()) | Err(Broken::Gone) => Ok(()),
+        Err(Broken::Failed(error)) => {
+            Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))
+        }
     }
 }

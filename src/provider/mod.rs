@@ -34,6 +34,15 @@ pub(crate) enum Role {
     Assistant,
 }
 
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        })
+    }
+}
+
 /// One message as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Turn<'a> {

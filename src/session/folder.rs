@@ -84,6 +84,11 @@ impl Folder {
         }
     }
 
+    /// Where the conversations are.
+    pub(crate) fn sessions(&self) -> &Path {
+        &self.sessions
+    }
+
     /// Makes the folders, and puts their modes right where they are this user's.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         if let Some(parent) = self.root.parent() {

@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     /// The model that is named and goes with that provider, if there is one.
     pub(crate) model: Option<Given>,
     pub(crate) file: PathBuf,
+    /// In the order of the table.
+    given: Vec<Option<Given>>,
 }
 
 impl Settings {
@@ -73,11 +75,15 @@ impl Settings {
         let written = read_file(file)?;
         let mut values = Values::default();
         let mut levels = Levels::default();
+        let mut given = Vec::with_capacity(table::SETTINGS.len());
         for row in table::SETTINGS {
+            let mut effective = None;
             let mut set = |text: &str, origin: Origin| {
-                row.set(&mut values, text)
-                    .map_err(|reason| wrong(&origin, row.key, &reason))
-                    .map(|()| levels.note(row.key, text, origin))
+                row.set(&mut values, text).map_err(|reason| wrong(&origin, row.key, &reason))?;
+                let value = Given { text: text.to_owned(), origin };
+                levels.note(row.key, &value);
+                effective = Some(value);
+                Ok(())
             };
             if let Some(default) = row.default {
                 set(default, Origin::Default)?;
@@ -91,21 +97,41 @@ impl Settings {
             if let Some((option, text)) = option_of(arguments, row.key) {
                 set(&text, Origin::Option(option))?;
             }
+            given.push(effective);
         }
         let providers = providers::all(written.providers, environment, file);
         let (provider, model) = levels.choose(&providers, environment);
         if let Some(provider) = &provider {
             known(&providers, provider, file)?;
         }
-        Ok(Settings { values, providers, provider, model, file: file.to_owned() })
+        Ok(Settings { values, providers, provider, model, file: file.to_owned(), given })
     }
 
     /// The setting `keep`, for actions, which work with a broken file too: then it is the default.
     pub(crate) fn keep(environment: Environment, file: &Path) -> Option<std::time::Duration> {
-        let arguments = Arguments::default();
-        let settings = Settings::load(&arguments, environment, file)
-            .or_else(|_| Settings::load(&arguments, &|_| None, Path::new("")));
-        settings.ok().and_then(|settings| settings.values.keep)
+        let settings = Settings::load(&Arguments::default(), environment, file);
+        settings.or_else(|_| Settings::defaults(environment)).ok().and_then(|settings| settings.values.keep)
+    }
+
+    /// The settings where nobody sets anything, with the environment's providers.
+    ///
+    /// # Errors
+    /// None that a user could cause.
+    pub(crate) fn defaults(environment: Environment) -> Result<Settings, Error> {
+        let unset = |name: &str| if name.starts_with("Q_") { None } else { environment(name) };
+        Settings::load(&Arguments::default(), &unset, Path::new(""))
+    }
+
+    /// Every setting by name, with its value and where that comes from; `None` where it is unset.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Given>)> {
+        table::SETTINGS.iter().zip(&self.given).map(|(row, given)| {
+            let given = match row.key {
+                // A model that was set for another provider does not count.
+                "model" => self.model.as_ref(),
+                _ => given.as_ref(),
+            };
+            (row.key, given)
+        })
     }
 
     /// The provider of a name, if it is configured.
@@ -190,11 +216,10 @@ struct Levels {
 }
 
 impl Levels {
-    fn note(&mut self, key: &str, text: &str, origin: Origin) {
-        let given = Given { text: text.to_owned(), origin };
+    fn note(&mut self, key: &str, given: &Given) {
         match key {
-            "provider" => self.provider.push(given),
-            "model" => self.model.push(given),
+            "provider" => self.provider.push(given.clone()),
+            "model" => self.model.push(given.clone()),
             _ => {}
         }
     }

@@ -1,0 +1,180 @@
+//! The answer on its way to the user: piece by piece, or when it is whole as code or as JSON; and into the record.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::call::Ended;
+use crate::error::{Error, Kind};
+use crate::interrupt::Interrupts;
+use crate::output::{Broken, Notes, Stdout, code};
+use crate::provider::reply::{Finish, Reply, Usage};
+use crate::record::Record;
+use crate::session::commit::Committed;
+
+/// How the answer is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Each piece as it arrives.
+    Text,
+    /// Once it is whole, the contents of its code blocks.
+    Code,
+    /// Once it is whole, one line of JSON; the answer in it may be its code alone.
+    Json { code: bool },
+}
+
+/// What the JSON tells beside the answer.
+pub(super) struct Facts<'a> {
+    pub(super) provider: &'a str,
+    pub(super) model: &'a str,
+    /// How many messages of the conversation went with the question.
+    pub(super) messages_sent: usize,
+}
+
+/// Takes the pieces of one answer.
+pub(super) struct Delivery<'a> {
+    stdout: Stdout,
+    form: Form,
+    /// `None`: nothing is saved.
+    record: Option<Arc<Record>>,
+    interrupts: Arc<Interrupts>,
+    notes: &'a Notes,
+    began: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    answer: &'a str,
+    provider: &'a str,
+    model: &'a str,
+    finish: &'a str,
+    usage: Option<Usage>,
+    session: Option<String>,
+    messages_sent: usize,
+}
+
+impl<'a> Delivery<'a> {
+    /// # Errors
+    /// `Output`: there is no standard output.
+    pub(super) fn new(
+        form: Form,
+        record: Option<Record>,
+        interrupts: Arc<Interrupts>,
+        notes: &'a Notes,
+    ) -> Result<Delivery<'a>, Error> {
+        let stdout = Stdout::open().map_err(unwritable)?;
+        let record = record.map(Arc::new);
+        if let Some(record) = &record {
+            interrupts.save(record);
+        }
+        Ok(Delivery { stdout, form, record, interrupts, notes, began: false })
+    }
+
+    /// A piece of the answer has come.
+    pub(super) fn take(&mut self, piece: &str) -> Result<(), Broken> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let begin = self.record.as_ref().map_or(0, |record| record.add(piece));
+        if !std::mem::replace(&mut self.began, true) && self.record.is_some() {
+            // Until now a signal found nothing to save, and could end q by itself.
+            self.interrupts.install();
+        }
+        if self.form != Form::Text {
+            return Ok(());
+        }
+        self.notes.sign().stop();
+        let record = self.record.as_ref();
+        self.stdout.write(piece, |bytes| {
+            if let Some(record) = record {
+                record.shown(begin + bytes);
+            }
+        })
+    }
+
+    /// Saves what has come, prints what is left to print, and says how it ended.
+    ///
+    /// # Errors
+    /// Why the answer is not whole, or was not printed.
+    pub(super) fn finish(mut self, ended: Result<(), Ended>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+        self.notes.sign().stop();
+        match ended {
+            Ok(()) => self.finish_whole(reply, facts),
+            Err(Ended::Output(broken)) => {
+                self.save(reply.ended() && reply.failure().is_none());
+                match broken {
+                    Broken::Gone => Ok(()),
+                    Broken::Failed(_) => Err(unwritable(broken)),
+                }
+            }
+            Err(Ended::Failed(failed)) => {
+                // What went wrong is not hidden by a line that cannot be ended.
+                let _ = self.stdout.end_line();
+                self.save(false);
+                Err(failed.error)
+            }
+        }
+    }
+
+    fn finish_whole(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+        // The last newline does not wait for the disk.
+        let line = self.stdout.end_line();
+        let committed = self.save(true);
+        let cut = reply.finished() == Some(&Finish::Length);
+        if cut {
+            self.notes.note("the answer was cut at the limit of tokens; max_tokens (Q_MAX_TOKENS) raises it");
+        }
+        let printed = match self.form {
+            Form::Text => line,
+            Form::Code => {
+                let code = code_of(reply.text())?;
+                if cut && !self.stdout.is_terminal() {
+                    return Err(Error::nothing("the code may be incomplete, so it is not printed")
+                        .advise("q --last -x prints it all the same"));
+                }
+                self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
+            }
+            Form::Json { code } => {
+                let code = if code { Some(code_of(reply.text())?) } else { None };
+                let json = serde_json::to_string(&Answer {
+                    answer: code.as_deref().unwrap_or(reply.text()),
+                    provider: facts.provider,
+                    model: facts.model,
+                    finish: reply.finished().map_or("stop", Finish::word),
+                    usage: reply.usage(),
+                    session: committed.path.map(|path| path.to_string_lossy().into_owned()),
+                    messages_sent: facts.messages_sent,
+                });
+                let json = json.map_err(|error| Error::new(Kind::Output, error.to_string()))?;
+                self.stdout.write(&json, |_| {}).and_then(|()| self.stdout.end_line())
+            }
+        };
+        match printed {
+            Ok(()) | Err(Broken::Gone) => Ok(()),
+            Err(error) => Err(unwritable(error)),
+        }
+    }
+
+    /// Saves the answer, if any of it has come.
+    fn save(&self, whole: bool) -> Committed {
+        let Some(record) = self.record.as_ref().filter(|_| self.began) else { return Committed::default() };
+        if whole { record.save_whole() } else { record.save_shown() }
+    }
+}
+
+/// The code in an answer.
+///
+/// # Errors
+/// `Nothing`: there is none.
+pub(crate) fn code_of(answer: &str) -> Result<String, Error> {
+    code::extract(answer).ok_or_else(|| {
+        Error::nothing("there is no code block in the answer").advise("q --last prints the whole answer")
+    })
+}
+
+fn unwritable(broken: Broken) -> Error {
+    match broken {
+        Broken::Gone => Error::new(Kind::Output, "nobody reads standard output any more"),
+        Broken::Failed(error) => Error::new(Kind::Output, format!("cannot write to standard output: {error}")),
+    }
+}

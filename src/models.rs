@@ -1,0 +1,34 @@
+//! `q --models`: what the provider has, one model a line.
+
+use std::path::Path;
+
+use crate::discover;
+use crate::error::Error;
+use crate::flags::Arguments;
+use crate::http::Client;
+use crate::output::{Notes, print};
+use crate::settings::{Environment, Settings};
+use crate::target::Target;
+
+/// Prints the models of the provider that a question would go to.
+///
+/// # Errors
+/// There is no provider, or its list cannot be had.
+pub(crate) fn list(
+    arguments: &Arguments,
+    environment: Environment,
+    configuration: &Path,
+    notes: &Notes,
+) -> Result<(), Error> {
+    let settings = Settings::load(arguments, environment, configuration)?;
+    let mut target = Target::choose(&settings, environment, notes)?;
+    let values = &settings.values;
+    let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;
+    target.fetch_key(notes)?;
+    let models = discover::models(&target, &client, notes)?;
+    notes.sign().stop();
+    if models.is_empty() {
+        return Err(Error::nothing(format!("{} has no models", target.provider.name)));
+    }
+    print(&models.join("\n"))
+}

@@ -1,0 +1,133 @@
+//! The waiting sign: on a terminal, what q waits for and since when; gone before anything else is shown.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What does not last longer gets no sign.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// How often the seconds are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Back to the beginning of the line, and nothing on it (ECMA-48: EL).
+const WIPE: &str = "\r\u{1b}[K";
+
+/// A sign, or none where it would not be seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sign(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    waits_for: String,
+    since: Instant,
+    /// Until then the number of seconds counts down.
+    until: Option<Instant>,
+    running: bool,
+    shown: String,
+}
+
+impl Sign {
+    /// One that is shown where standard output and standard error are both terminals that can wipe a line.
+    pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Sign {
+        let seen = !quiet && terminal != Some("dumb") && io::stdout().is_terminal() && io::stderr().is_terminal();
+        if !seen {
+            return Sign(None);
+        }
+        let state = State {
+            waits_for: String::new(),
+            since: Instant::now(),
+            until: None,
+            running: false,
+            shown: String::new(),
+        };
+        Sign(Some(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() })))
+    }
+
+    /// Whether it can ever be seen.
+    pub(crate) fn is_active(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// From now on q waits for this.
+    pub(crate) fn wait_for(&self, what: &str) {
+        self.begin(what, None);
+    }
+
+    /// From now on q waits for this until the time is over.
+    pub(crate) fn count_down(&self, what: &str, wait: Duration) {
+        self.begin(what, Some(Instant::now() + wait));
+    }
+
+    fn begin(&self, what: &str, until: Option<Instant>) {
+        let Some(shared) = &self.0 else { return };
+        let mut state = shared.state();
+        what.clone_into(&mut state.waits_for);
+        state.since = Instant::now();
+        state.until = until;
+        if !std::mem::replace(&mut state.running, true) {
+            let shared = Arc::clone(shared);
+            std::thread::spawn(move || shared.run());
+        }
+    }
+
+    /// Wipes the sign for good. When this returns, the line is as it was.
+    pub(crate) fn stop(&self) {
+        let Some(shared) = &self.0 else { return };
+        let mut state = shared.state();
+        state.running = false;
+        state.wipe();
+        shared.changed.notify_all();
+    }
+
+    /// Wipes the sign for something that is said; it comes again if q still waits.
+    pub(crate) fn wipe(&self) {
+        if let Some(shared) = &self.0 {
+            shared.state().wipe();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut state = self.state();
+        while state.running {
+            if state.since.elapsed() >= DELAY {
+                state.draw();
+            }
+            state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn draw(&mut self) {
+        let text = match self.until {
+            None => format!("{}, {} s", self.waits_for, self.since.elapsed().as_secs()),
+            Some(until) => {
+                format!("{} in {} s", self.waits_for, until.saturating_duration_since(Instant::now()).as_secs() + 1)
+            }
+        };
+        if text != self.shown {
+            // A terminal that has gone away is no reason to end.
+            let _ = io::stderr().write_all(format!("{WIPE}{text}").as_bytes());
+            self.shown = text;
+        }
+    }
+
+    fn wipe(&mut self) {
+        if !std::mem::take(&mut self.shown).is_empty() {
+            let _ = io::stderr().write_all(WIPE.as_bytes());
+        }
+    }
+}
