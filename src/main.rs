@@ -7,10 +7,10 @@ mod call;
 mod discover;
 mod error;
 mod flags;
-mod help;
 mod http;
 mod interrupt;
 mod key_command;
+mod manual;
 mod models;
 mod output;
 mod prompt;
@@ -69,8 +69,9 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
 
 fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result<(), Error> {
     match arguments.mode {
-        Mode::ShortHelp => return output::print(&help::short()),
-        Mode::LongHelp => return output::print(&help::long()),
+        Mode::ShortHelp => return output::print(&manual::short_help()),
+        Mode::LongHelp => return output::print(&manual::long_help()),
+        Mode::Generate => return output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
         Mode::Version => return output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
         _ => {}
     }
@@ -93,7 +94,9 @@ fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result
         Mode::List => actions::list(&place, arguments.json, notes),
         Mode::Clear if arguments.all => actions::clear_all(&place, notes),
         Mode::Clear => actions::clear(&place, notes),
-        Mode::Ask | Mode::Status | Mode::Models | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
+        Mode::Ask | Mode::Status | Mode::Models | Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => {
+            Ok(())
+        }
     }
 }
 

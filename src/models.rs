@@ -21,7 +21,7 @@ pub(crate) fn list(
     notes: &Notes,
 ) -> Result<(), Error> {
     let settings = Settings::load(arguments, environment, configuration)?;
-    let mut target = Target::choose(&settings, environment, notes)?;
+    let mut target = Target::choose(&settings, environment, true, notes)?;
     let values = &settings.values;
     let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;
     target.fetch_key(notes)?;

@@ -20,16 +20,22 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The provider that the settings name, else the first with a key, else the first local server.
+    /// The provider that the settings name, else the first with a key, else, with `search`, the first local server.
     ///
     /// # Errors
     /// `Settings`: there is none, its key is missing or cannot be one, or its address is no URL.
-    pub(crate) fn choose(settings: &'a Settings, environment: Environment, notes: &Notes) -> Result<Target<'a>, Error> {
+    pub(crate) fn choose(
+        settings: &'a Settings,
+        environment: Environment,
+        search: bool,
+        notes: &Notes,
+    ) -> Result<Target<'a>, Error> {
         let named_model = settings.model.as_ref().map(|given| given.text.clone());
         if let Some(provider) = settings.chosen_provider(environment) {
             return Target::new(provider, named_model, environment);
         }
-        let Some(running) = discover::running(&settings.providers, environment) else {
+        let running = if search { discover::running(&settings.providers, environment) } else { None };
+        let Some(running) = running else {
             return Err(nobody(settings));
         };
         let name = &running.provider.name;

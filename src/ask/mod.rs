@@ -16,9 +16,9 @@ pub(crate) use delivery::code_of;
 use crate::call::Ended;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
-use crate::help;
 use crate::http::{Client, Request};
 use crate::interrupt::Interrupts;
+use crate::manual;
 use crate::output::{Notes, print};
 use crate::prompt;
 use crate::provider::reply::Reply;
@@ -54,7 +54,7 @@ pub(crate) fn ask(
     // What is wrong with these is told before input is waited for. A conversation by name has a provider of its own,
     // which is known only once its file has been read.
     let known = match which.is_current() || arguments.provider.is_some() {
-        true => Some(Target::choose(&settings, environment, notes)?),
+        true => Some(Target::choose(&settings, environment, !arguments.dry_run, notes)?),
         false => None,
     };
     let interrupts = Interrupts::new(notes.sign());
@@ -194,7 +194,7 @@ fn tell_reply(reply: &Reply, began: Instant, first_word: Option<std::time::Durat
 }
 
 fn no_question() -> Error {
-    Error::usage("there is no question").advise(format!("usage:\n{}q -h lists the options", help::SYNOPSIS))
+    Error::usage("there is no question").advise(format!("usage:\n{}q -h lists the options", manual::SYNOPSIS))
 }
 
 fn unknown_without_request() -> Error {

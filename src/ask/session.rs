@@ -105,7 +105,7 @@ pub(super) fn named<'a>(
                 .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
         }
         Found::Nothing => {
-            let target = known.map_or_else(|| Target::choose(settings, environment, notes), Ok)?;
+            let target = known.map_or_else(|| Target::choose(settings, environment, !arguments.dry_run, notes), Ok)?;
             Ok((target, Session::without_history(Intent::Named)))
         }
         Found::Conversation(conversation) => {

@@ -18,6 +18,7 @@ pub(crate) enum Mode {
     Clear,
     Status,
     Models,
+    Generate,
     ShortHelp,
     LongHelp,
     Version,
@@ -45,7 +46,12 @@ pub(crate) struct Arguments {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) dry_run: bool,
+    /// One of [`KINDS`].
+    pub(crate) generate: Option<String>,
 }
+
+/// What can be generated from the table of options.
+pub(crate) const KINDS: &[&str] = &["man", "bash", "zsh", "fish"];
 
 /// One option.
 #[derive(Debug)]
@@ -67,13 +73,35 @@ pub(crate) enum Effect {
     /// Chooses what q does.
     Mode(Mode),
     Switch(fn(&mut Arguments)),
+    /// Takes a value. `mode` is what q does then, where the option chooses that too.
     Value {
         name: &'static str,
+        completion: Completion,
+        mode: Option<Mode>,
         set: fn(&mut Arguments, OsString) -> Result<(), String>,
     },
 }
 
+/// What a shell can offer for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completion {
+    Nothing,
+    Providers,
+    /// Names of conversations, and files.
+    Conversations,
+    Words(&'static [&'static str]),
+}
+
 impl Flag {
+    /// What q does with this option, where the option chooses that.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self.effect {
+            Effect::Mode(mode) => Some(mode),
+            Effect::Value { mode, .. } => mode,
+            Effect::Switch(_) => None,
+        }
+    }
+
     /// The option as one types it, by its long name where it has one.
     pub(crate) fn name(&self) -> String {
         match (self.long, self.short) {
@@ -104,7 +132,12 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('s'),
         long: Some("session"),
-        effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.session = Some(value)) },
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Conversations,
+            mode: None,
+            set: |arguments, value| Ok(arguments.session = Some(value)),
+        },
         modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
@@ -114,7 +147,12 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('p'),
         long: Some("provider"),
-        effect: Effect::Value { name: "NAME", set: |arguments, value| Ok(arguments.provider = Some(utf8(value)?)) },
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Providers,
+            mode: None,
+            set: |arguments, value| Ok(arguments.provider = Some(utf8(value)?)),
+        },
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "whom to ask",
         doc: "Ask this provider: one of the table below, or one of the configuration file.",
@@ -122,7 +160,12 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('m'),
         long: Some("model"),
-        effect: Effect::Value { name: "ID", set: |arguments, value| Ok(arguments.model = Some(utf8(value)?)) },
+        effect: Effect::Value {
+            name: "ID",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| Ok(arguments.model = Some(utf8(value)?)),
+        },
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
@@ -130,7 +173,12 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('S'),
         long: Some("system"),
-        effect: Effect::Value { name: "TEXT", set: |arguments, value| Ok(arguments.system = Some(value)) },
+        effect: Effect::Value {
+            name: "TEXT",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| Ok(arguments.system = Some(value)),
+        },
         modes: SET,
         help: "replace the system prompt",
         doc: "Send TEXT in place of the built-in system prompt, for this question. An empty TEXT sends none.",
@@ -138,7 +186,12 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("messages"),
-        effect: Effect::Value { name: "N", set: |arguments, value| Ok(arguments.messages = Some(utf8(value)?)) },
+        effect: Effect::Value {
+            name: "N",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| Ok(arguments.messages = Some(utf8(value)?)),
+        },
         modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
@@ -278,6 +331,25 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "List the models of the provider, one a line.",
     },
     Flag {
+        short: None,
+        long: Some("generate"),
+        effect: Effect::Value {
+            name: "KIND",
+            completion: Completion::Words(KINDS),
+            mode: Some(Mode::Generate),
+            set: |arguments, value| {
+                let kind = utf8(value)?;
+                if !KINDS.contains(&kind.as_str()) {
+                    return Err(format!("“{kind}” is not one of {}", KINDS.join(", ")));
+                }
+                Ok(arguments.generate = Some(kind))
+            },
+        },
+        modes: &[],
+        help: "print the man page or a completion",
+        doc: "Print the man page (man), or the completion for a shell (bash, zsh, fish).",
+    },
+    Flag {
         short: Some('h'),
         long: None,
         effect: Effect::Mode(Mode::ShortHelp),
@@ -327,7 +399,7 @@ mod tests {
     #[test]
     fn every_option_is_of_use_to_some_mode() {
         for flag in FLAGS {
-            assert!(matches!(flag.effect, Effect::Mode(_)) || !flag.modes.is_empty(), "{}", flag.name());
+            assert!(flag.mode().is_some() || !flag.modes.is_empty(), "{}", flag.name());
         }
     }
 }

@@ -61,20 +61,20 @@ fn apply(
     parser: &mut lexopt::Parser,
     used: &[&'static Flag],
 ) -> Result<(), Error> {
-    match flag.effect {
-        Effect::Mode(mode) => {
-            if let Some(other) = used.iter().find(|other| matches!(other.effect, Effect::Mode(set) if set != mode)) {
-                return Err(Error::usage(format!("{} and {} cannot go together", other.name(), flag.name()))
-                    .advise("ask for one thing at a time"));
-            }
-            arguments.mode = mode;
-            Ok(())
+    if let Some(mode) = flag.mode() {
+        if let Some(other) = used.iter().find(|other| other.mode().is_some_and(|chosen| chosen != mode)) {
+            return Err(Error::usage(format!("{} and {} cannot go together", other.name(), flag.name()))
+                .advise("ask for one thing at a time"));
         }
+        arguments.mode = mode;
+    }
+    match flag.effect {
+        Effect::Mode(_) => Ok(()),
         Effect::Switch(set) => {
             set(arguments);
             Ok(())
         }
-        Effect::Value { name, set } => {
+        Effect::Value { name, set, .. } => {
             let value = parser
                 .value()
                 .map_err(|_| Error::usage(format!("{} needs a value: {} {name}", flag.name(), flag.name())))?;
@@ -84,7 +84,7 @@ fn apply(
 }
 
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
-    let action = used.iter().find(|flag| matches!(flag.effect, Effect::Mode(_)));
+    let action = used.iter().find(|flag| flag.mode().is_some());
     let action = action.map_or_else(|| "a question".to_owned(), |flag| flag.name());
     if let Some(word) = arguments.words.first().filter(|_| arguments.mode != Mode::Ask) {
         return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
@@ -94,7 +94,7 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     if matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
         return Ok(());
     }
-    match used.iter().find(|flag| !matches!(flag.effect, Effect::Mode(_)) && !flag.modes.contains(&arguments.mode)) {
+    match used.iter().find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode)) {
         Some(flag) => Err(Error::usage(format!("{action} has no use for {}", flag.name()))),
         None if arguments.all && arguments.session.is_some() => {
             Err(Error::usage("--all and --session cannot go together").advise("either one conversation or all of them"))

@@ -96,7 +96,7 @@ pub(crate) fn long() -> String {
 }
 
 /// `-f, --follow`, `-m, --model ID`.
-fn names(flag: &Flag) -> String {
+pub(super) fn names(flag: &Flag) -> String {
     let value = match flag.effect {
         Effect::Value { name, .. } => format!(" {name}"),
         Effect::Mode(_) | Effect::Switch(_) => String::new(),

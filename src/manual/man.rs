@@ -1,0 +1,111 @@
+//! The man page: prose from a template, options, settings and providers from their tables.
+
+use std::fmt::Write;
+
+use super::help;
+use crate::flags::FLAGS;
+use crate::provider::table::PROVIDERS;
+use crate::settings::table::SETTINGS;
+
+/// The page without what the tables tell; places for that are marked `@NAME@`.
+const TEMPLATE: &str = include_str!("q.1.in");
+
+/// What mandoc's lint lets pass.
+const LONGEST_LINE: usize = 80;
+
+/// The page in the man(7) language.
+pub(super) fn page() -> String {
+    let page = TEMPLATE
+        .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
+        .replace("@OPTIONS@", &options())
+        .replace("@SETTINGS@", &settings())
+        .replace("@PROVIDERS@", &providers());
+    page.lines().map(filled).collect()
+}
+
+/// Breaks a line of text where it is longer than the source of a page may have it; requests stay as they are.
+fn filled(line: &str) -> String {
+    if line.starts_with('.') || line.len() <= LONGEST_LINE {
+        return format!("{line}\n");
+    }
+    let mut text = String::new();
+    let mut length = 0;
+    for word in line.split(' ') {
+        if length > 0 && length + 1 + word.len() > LONGEST_LINE {
+            // What begins a line with these would be a request.
+            text.push_str(if word.starts_with(['.', '\'']) { "\n\\&" } else { "\n" });
+            length = 0;
+        } else if length > 0 {
+            text.push(' ');
+            length += 1;
+        }
+        text.push_str(word);
+        length += word.len();
+    }
+    text.push('\n');
+    text
+}
+
+fn options() -> String {
+    let mut text = String::new();
+    for flag in FLAGS {
+        let _ = write!(text, ".TP\n.B {}\n{}\n", escaped(help::names(flag).trim_start()), escaped(flag.doc));
+    }
+    text.trim_end().to_owned()
+}
+
+fn settings() -> String {
+    let mut text = String::new();
+    for row in SETTINGS {
+        let default = row.default.map_or_else(String::new, |default| format!("; default {default}"));
+        let _ = write!(
+            text,
+            ".TP\n.BR {} \", \" {}\n{}{}.\n",
+            escaped(row.key),
+            row.variable,
+            escaped(row.doc),
+            escaped(&default)
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+fn providers() -> String {
+    let mut text = String::new();
+    for row in PROVIDERS {
+        let key = match row.key_variables {
+            [] => "no key".to_owned(),
+            names => format!("key in {}", names.join(" or ")),
+        };
+        let model =
+            row.model.map_or_else(|| "the first model that it lists".to_owned(), |model| format!("model {model}"));
+        let _ = write!(
+            text,
+            ".TP\n.B {}\n{}, {}, {}; moved by {}.\n",
+            row.name,
+            escaped(row.base_url),
+            escaped(&key),
+            escaped(&model),
+            escaped(&row.base_url_variable())
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+/// Text that the formatter leaves as it is: backslashes and hyphens are its own.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_the_template_is_filled() {
+        let page = page();
+        assert!(!page.contains('@'), "{:?}", page.lines().find(|line| line.contains('@')));
+        assert!(page.contains(".B \\-f, \\-\\-follow\n"));
+    }
+}
