@@ -136,7 +136,10 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Conversations,
             mode: None,
-            set: |arguments, value| Ok(arguments.session = Some(value)),
+            set: |arguments, value| {
+                arguments.session = Some(value);
+                Ok(())
+            },
         },
         modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
@@ -151,7 +154,10 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Providers,
             mode: None,
-            set: |arguments, value| Ok(arguments.provider = Some(utf8(value)?)),
+            set: |arguments, value| {
+                arguments.provider = Some(utf8(value)?);
+                Ok(())
+            },
         },
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "whom to ask",
@@ -164,7 +170,10 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "ID",
             completion: Completion::Nothing,
             mode: None,
-            set: |arguments, value| Ok(arguments.model = Some(utf8(value)?)),
+            set: |arguments, value| {
+                arguments.model = Some(utf8(value)?);
+                Ok(())
+            },
         },
         modes: SET,
         help: "the model to ask",
@@ -177,7 +186,10 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "TEXT",
             completion: Completion::Nothing,
             mode: None,
-            set: |arguments, value| Ok(arguments.system = Some(value)),
+            set: |arguments, value| {
+                arguments.system = Some(value);
+                Ok(())
+            },
         },
         modes: SET,
         help: "replace the system prompt",
@@ -190,7 +202,10 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "N",
             completion: Completion::Nothing,
             mode: None,
-            set: |arguments, value| Ok(arguments.messages = Some(utf8(value)?)),
+            set: |arguments, value| {
+                arguments.messages = Some(utf8(value)?);
+                Ok(())
+            },
         },
         modes: SET,
         help: "how many messages a follow-up sends",
@@ -342,7 +357,8 @@ pub(crate) const FLAGS: &[Flag] = &[
                 if !KINDS.contains(&kind.as_str()) {
                     return Err(format!("“{kind}” is not one of {}", KINDS.join(", ")));
                 }
-                Ok(arguments.generate = Some(kind))
+                arguments.generate = Some(kind);
+                Ok(())
             },
         },
         modes: &[],

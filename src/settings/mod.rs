@@ -301,8 +301,9 @@ mod tests {
     #[test]
     fn a_model_goes_with_the_provider_it_was_set_for() {
         let work = "[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"own\"\n";
-        let table: &[(&str, &[(&str, &str)], Option<&str>, Option<&str>, Option<&str>)] = &[
-            // file, variables, -p, -m, the model that is named
+        /// File, variables, `-p`, `-m`, and the model that is named in the end.
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>, Option<&'a str>, Option<&'a str>);
+        let table: &[Case] = &[
             ("provider = \"openai\"\nmodel = \"a\"", &[], None, None, Some("a")),
             ("provider = \"openai\"\nmodel = \"a\"", &[], Some("groq"), None, None),
             ("provider = \"openai\"\nmodel = \"a\"", &[], Some("openai"), None, Some("a")),
