@@ -24,8 +24,9 @@ if [ -z "$address" ]; then
     exit 1
 fi
 
-# A model that was set for another provider means nothing here.
+# A model that was set for another provider means nothing here, and one so small can repeat itself without end.
 unset Q_MODEL
+export Q_MAX_TOKENS="${Q_MAX_TOKENS:-300}"
 status=0
 LLAMACPP_BASE_URL=$address/v1 Q_PROVIDER=llamacpp XDG_STATE_HOME=$try/state XDG_CONFIG_HOME=$try/config \
     "$root/target/release/q" "$@" 3>&- 4<&- || status=$?

@@ -1,0 +1,315 @@
+//! How fast q is beside others, side by side in one run: medians and ratios, printed and never judged.
+//!
+//! `cargo bench --bench speed`, or with names of its parts behind `--`: `cargo bench --bench speed -- short long`. State is on
+//! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const Q: &str = env!("CARGO_BIN_EXE_q");
+
+/// Deltas of a short and of a long answer.
+const SHORT: usize = 20;
+const LONG: usize = 200_000;
+
+/// Bytes of a large conversation.
+const LARGE: usize = 9_000_000;
+
+fn main() {
+    let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
+    let memory = Path::new("/dev/shm");
+    let state = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) })
+        .expect("a folder");
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let client = bare_client();
+    let bench = Bench {
+        short: serve(SHORT),
+        long: serve(LONG),
+        state: state.path(),
+        disk: disk.path(),
+        client: client.as_deref(),
+    };
+    if wanted("short") {
+        bench.short_answer();
+    }
+    if wanted("long") {
+        bench.long_answer();
+    }
+    if wanted("large") {
+        bench.large_conversation();
+    }
+    if wanted("start") {
+        bench.start();
+    }
+    let size = std::fs::metadata(Q).map_or(0, |metadata| metadata.len());
+    println!("\nbinary: {:.2} MB (goal: at most 2.5)", size as f64 / 1e6);
+}
+
+struct Bench<'a> {
+    /// Addresses of the servers of the short and of the long answer.
+    short: String,
+    long: String,
+    state: &'a Path,
+    disk: &'a Path,
+    client: Option<&'a Path>,
+}
+
+/// What is measured: a name, and how to start it.
+type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
+
+impl Bench<'_> {
+    fn short_answer(&self) {
+        println!("\nan answer of {SHORT} deltas, whole process");
+        let mut contestants: Vec<Contestant> = vec![
+            ("curl -sN", Box::new(|| curl(&self.short))),
+            ("q (saved)", Box::new(|| self.q(&self.short, self.state, &["question"]))),
+            ("q -f", Box::new(|| self.q(&self.short, self.state, &["-f", "question"]))),
+            ("q --no-save", Box::new(|| self.q(&self.short, self.state, &["--no-save", "question"]))),
+            ("q (saved, on disk)", Box::new(|| self.q(&self.short, self.disk, &["question"]))),
+        ];
+        if let Some(client) = self.client {
+            contestants.push((
+                "bare static client",
+                Box::new(move || {
+                    let mut command = Command::new(client);
+                    command.arg(self.short.trim_start_matches("http://"));
+                    command
+                }),
+            ));
+        }
+        for (name, program, arguments) in [("aichat", "aichat", ["-m", "bench:m"]), ("llm", "llm", ["-m", "bench"])] {
+            if Command::new(program).arg("--version").output().is_ok() {
+                contestants.push((
+                    name,
+                    Box::new(move || {
+                        let mut command = Command::new(program);
+                        command.args(arguments).arg("question");
+                        command
+                    }),
+                ));
+            }
+        }
+        compare(&contestants, 200);
+    }
+
+    fn long_answer(&self) {
+        println!("\nan answer of {LONG} deltas, into /dev/null");
+        let pipeline = format!(
+            "curl -sN -H 'content-type: application/json' -d '{BODY}' {}/v1/chat/completions | sed -u -n 's/^data: {{/{{/p' | \
+             jq -j --unbuffered '.choices[0].delta.content // empty'",
+            self.long
+        );
+        let contestants: Vec<Contestant> = vec![
+            ("curl -sN", Box::new(|| curl(&self.long))),
+            ("q (saved)", Box::new(|| self.q(&self.long, self.state, &["question"]))),
+            ("q --no-save", Box::new(|| self.q(&self.long, self.state, &["--no-save", "question"]))),
+            (
+                "curl | sed | jq",
+                Box::new(|| {
+                    let mut command = Command::new("sh");
+                    command.args(["-c", &pipeline]);
+                    command
+                }),
+            ),
+        ];
+        compare(&contestants, 5);
+    }
+
+    fn large_conversation(&self) {
+        println!("\na follow-up on a conversation of {} MB and on an empty one", LARGE / 1_000_000);
+        let (empty, large) = (self.state.join("empty"), self.state.join("large"));
+        self.converse(&empty, 0);
+        self.converse(&large, LARGE);
+        let contestants: Vec<Contestant> = vec![
+            ("q -s empty", Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"]))),
+            ("q -s large", Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"]))),
+        ];
+        compare(&contestants, 20);
+    }
+
+    fn start(&self) {
+        println!("\nwhat asks nothing");
+        let contestants: Vec<Contestant> = vec![
+            ("true", Box::new(|| Command::new("true"))),
+            ("q --version", Box::new(|| self.q(&self.short, self.state, &["--version"]))),
+            ("q --help", Box::new(|| self.q(&self.short, self.state, &["--help"]))),
+            ("q --last", Box::new(|| self.q(&self.short, self.state, &["--last"]))),
+            (
+                "curl --version",
+                Box::new(|| {
+                    let mut command = Command::new("curl");
+                    command.arg("--version");
+                    command
+                }),
+            ),
+        ];
+        compare(&contestants, 100);
+    }
+
+    fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(Q);
+        command
+            .env_clear()
+            .env("HOME", self.state)
+            .env("XDG_STATE_HOME", state)
+            .env("OPENAI_BASE_URL", format!("{server}/v1"))
+            .env("OPENAI_API_KEY", "sk-0123456789")
+            .args(["-q"])
+            .args(arguments);
+        command
+    }
+
+    /// Writes a conversation that has about so many bytes.
+    fn converse(&self, state: &Path, bytes: usize) {
+        let sessions = state.join("q/sessions");
+        std::fs::create_dir_all(&sessions).expect("a folder");
+        let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
+        let mut messages = Vec::new();
+        for number in 0..bytes / text.len() / 2 {
+            let time = "2026-11-21T10:00:00.000Z";
+            messages.push(format!("{{\"role\":\"user\",\"content\":\"{number} {text}\",\"timestamp\":\"{time}\"}}"));
+            messages.push(format!("{{\"role\":\"assistant\",\"content\":\"{text}\",\"timestamp\":\"{time}\"}}"));
+        }
+        let file = format!(
+            "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-5.4-mini\",\"created\":\"2026-11-21T10:00:00.000Z\",\
+             \"updated\":\"2026-11-21T10:00:00.000Z\",\"messages\":[\n{}\n]}}\n",
+            messages.join(",\n")
+        );
+        std::fs::write(sessions.join("bench.json"), file).expect("a file");
+    }
+}
+
+const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
+
+fn curl(server: &str) -> Command {
+    let mut command = Command::new("curl");
+    command.args(["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")]);
+    command
+}
+
+/// One run: how long it took, and the most memory that it had at once (KiB).
+#[derive(Clone, Copy)]
+struct Run {
+    time: Duration,
+    memory: i64,
+}
+
+/// Runs all in turn, so often, and prints medians beside the first one's.
+fn compare(contestants: &[Contestant], runs: usize) {
+    let mut results: Vec<Vec<Run>> = vec![Vec::new(); contestants.len()];
+    for round in 0..=runs {
+        for (index, (name, command)) in contestants.iter().enumerate() {
+            let run = measure(command(), name);
+            // The first round warms up.
+            if round > 0 {
+                results[index].push(run);
+            }
+        }
+    }
+    let first = median(&results[0], |run| run.time.as_secs_f64());
+    let first_memory = median(&results[0], |run| run.memory as f64);
+    println!("{:22} {:>12} {:>8} {:>12} {:>8}", "", "median ms", "ratio", "memory KiB", "ratio");
+    for ((name, _), runs) in contestants.iter().zip(&results) {
+        let time = median(runs, |run| run.time.as_secs_f64());
+        let memory = median(runs, |run| run.memory as f64);
+        println!("{name:22} {:>12.3} {:>8.2} {memory:>12.0} {:>8.2}", time * 1e3, time / first, memory / first_memory);
+    }
+}
+
+fn median(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
+    let mut figures: Vec<f64> = runs.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn measure(mut command: Command, name: &str) -> Run {
+    let began = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let (success, memory) = wait(&child);
+    assert!(success, "{name} failed");
+    Run { time: began.elapsed(), memory }
+}
+
+/// Waits for a child; returns whether it succeeded, and the most memory that it had.
+fn wait(child: &Child) -> (bool, i64) {
+    let mut status = 0;
+    // SAFETY: `rusage` is plain data, for which zeroes are a value; both pointers are to locals; the child is ours and
+    // nobody else waits for it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage);
+        usage
+    };
+    (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss)
+}
+
+/// A server that answers every request with a stream of so many deltas. Returns its address.
+fn serve(deltas: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut answer = Vec::new();
+    answer.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
+    for number in 0..deltas {
+        let event = format!(
+            "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word{} \"}},\"finish_reason\":null}}]}}\n\n",
+            number % 10
+        );
+        answer.extend_from_slice(event.as_bytes());
+    }
+    answer.extend_from_slice(
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    );
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // A client that goes away early is no concern.
+            let _ = reply(stream, &answer);
+        }
+    });
+    format!("http://{address}")
+}
+
+fn reply(stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
+    let mut reader = BufReader::new(&stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    reader.take(length).read_to_end(&mut Vec::new())?;
+    (&stream).write_all(answer)
+}
+
+/// Compiles the bare client, statically linked; `None` where that cannot be done.
+fn bare_client() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare-client");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/client.rs");
+    let compiled = Command::new("rustc")
+        .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort", "-o"])
+        .arg(&path)
+        .arg(source)
+        .output();
+    match compiled {
+        Ok(output) if output.status.success() => Some(path),
+        _ => {
+            println!("(the bare client could not be compiled, so it is missing here)");
+            None
+        }
+    }
+}

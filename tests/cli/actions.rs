@@ -1,0 +1,508 @@
+//! What q does with conversations without asking a model: `--history`, `--last`, `--undo`, `--list`, `--clear`.
+
+use std::fs;
+use std::io::{self, Read};
+
+use serde_json::{Value, json};
+
+use crate::names::{ASIDE, CREATED, UPDATED, numbered, prompt, snapshot, stored, texts};
+use crate::sandbox::Sandbox;
+use crate::server::Server;
+
+/// Every action, as one types it.
+const ACTIONS: &[&[&str]] = &[
+    &["--history"],
+    &["--history", "--json"],
+    &["--history", "-s", "work"],
+    &["--last"],
+    &["--last", "-s", "work"],
+    &["--list"],
+    &["--list", "--json"],
+    &["--undo"],
+    &["--undo", "-s", "work"],
+    &["--clear"],
+    &["--clear", "-s", "work"],
+    &["--clear", "--all"],
+];
+
+/// A sandbox with a current conversation of two exchanges.
+fn with_current() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two", "three", "four"]));
+    sandbox
+}
+
+#[test]
+fn no_action_needs_a_provider_a_sound_configuration_input_or_a_request() {
+    let server = Server::openai("never");
+    let host = server.address().to_string();
+    for action in ACTIONS {
+        for (config, variable, value) in [
+            ("provider = 7\n[[", "Q_MESSAGES", "many"),
+            ("colour = \"blue\"\n", "Q_KEEP", "some time"),
+            ("", "Q_PROVIDER", "nobody"),
+            ("", "OPENAI_BASE_URL", "no address"),
+        ] {
+            // A local server that would answer, if it were looked for.
+            let sandbox = with_current().env("OLLAMA_HOST", &host).env(variable, value);
+            sandbox.config(config);
+            sandbox.write_bytes("work.json", stored(&["five", "six"]).to_string());
+            let done = sandbox.q(action).stdin_open().run();
+            done.exit(0).stderr_lacks(config.lines().next().unwrap_or("config")).stderr_lacks(value);
+            done.check(!done.stdout.is_empty(), || "expected something on stdout".to_owned());
+        }
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn where_nothing_is_each_action_says_so_and_makes_nothing() {
+    let sandbox = Sandbox::new();
+    for (action, exit, stdout, says) in [
+        (&["--history"][..], 0, "", "no conversation"),
+        (&["--list"], 0, "", "no conversation"),
+        (&["--list", "--json"], 0, "[]\n", "no conversation"),
+        (&["--last"], 1, "", "no conversation"),
+        (&["--undo"], 1, "", "nothing to undo"),
+        (&["--clear"], 0, "Conversation cleared\n", ""),
+        (&["--clear", "--all"], 0, "Conversations cleared: 0\n", ""),
+        (&["--history", "-s", "work"], 1, "", "work"),
+        (&["--last", "-s", "work"], 1, "", "work"),
+        (&["--undo", "-s", "work"], 1, "", "work"),
+        (&["--clear", "-s", "work"], 1, "", "work"),
+        (&["--history", "-s", "work.json"], 1, "", "work.json"),
+        (&["--last", "-s", "work.json"], 1, "", "work.json"),
+        (&["--undo", "-s", "work.json"], 1, "", "work.json"),
+        (&["--clear", "-s", "work.json"], 1, "", "work.json"),
+    ] {
+        let outcome = sandbox.q(action).run();
+        outcome.exit(exit).stdout(stdout).stderr_contains(says);
+        outcome.check(outcome.stderr.is_empty() == says.is_empty(), || "expected words or silence".to_owned());
+    }
+    // A named conversation is as unknown where others are.
+    sandbox.write_current(&stored(&["one", "two"]));
+    for action in ["--history", "--last", "--undo", "--clear"] {
+        let before = snapshot(&sandbox.sessions());
+        sandbox.q(&[action, "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("work");
+        assert_eq!(snapshot(&sandbox.sessions()), before);
+    }
+}
+
+#[test]
+fn what_cannot_go_together_is_refused_and_nothing_is_done() {
+    let sandbox = with_current();
+    sandbox.write_bytes("work.json", stored(&["five", "six"]).to_string());
+    let before = snapshot(&sandbox.sessions());
+    for arguments in [
+        &["--clear", "--all", "-s", "work"][..],
+        &["-s", "work", "--all", "--clear"],
+        &["--list", "-s", "work"],
+        &["--clear", "--undo"],
+        &["--undo", "--clear", "--all"],
+        &["--history", "--last"],
+        &["--list", "--clear"],
+        &["--clear", "--help", "--undo"],
+        &["--all"],
+        &["--all", "words"],
+        &["--undo", "--all"],
+        &["--clear", "words"],
+        &["--undo", "--", "words"],
+        &["--last", "--json"],
+        &["--undo", "--json"],
+        &["--clear", "--json"],
+        &["-f", "--undo"],
+        &["--clear", "-m", "model"],
+        &["-p", "openai", "--last"],
+        &["--history", "--messages", "2"],
+        &["--undo", "--no-save"],
+        &["--clear", "-n"],
+    ] {
+        let refused = sandbox.q(arguments).stdin_open().run();
+        refused.exit(2).stdout_is_empty().stderr_contains("q: ");
+    }
+    assert_eq!(snapshot(&sandbox.sessions()), before);
+}
+
+#[test]
+fn a_history_shows_role_time_and_text_of_each_message() {
+    let mut conversation = stored(&["one\ntwo\n", "t\u{e4}glich \u{1b}[1m\t3", "", "half an ans"]);
+    let messages = conversation["messages"].as_array_mut().unwrap();
+    messages[2].as_object_mut().unwrap().remove("timestamp");
+    messages[3]["interrupted"] = json!(true);
+    let expected = format!(
+        "[user {CREATED}]\none\ntwo\n\n[assistant {CREATED}]\nt\u{e4}glich \u{1b}[1m\t3\n\n[user]\n\n\n\
+         [assistant {CREATED} interrupted]\nhalf an ans\n"
+    );
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.home().join("talk.json"), conversation.to_string()).unwrap();
+    for name in ["current.json", "current-tty1.json", "work.json"] {
+        sandbox.write_bytes(name, conversation.to_string());
+    }
+    let before = snapshot(&sandbox.sessions());
+    sandbox.q(&["--history"]).run().success().stdout(&expected);
+    sandbox.q(&["--history"]).env("Q_SESSION", "tty1").run().success().stdout(&expected);
+    sandbox.q(&["--history", "-s", "work"]).run().success().stdout(&expected);
+    sandbox.q(&["-s", "talk.json", "--history"]).run().success().stdout(&expected);
+    assert_eq!(snapshot(&sandbox.sessions()), before);
+}
+
+#[test]
+fn a_history_as_json_is_the_file_to_the_byte() {
+    // As another tool may have written it.
+    let text = format!(
+        "\r\n{{ \"x\": 1.50, \"messages\": [\n\t{{\"content\":\"\\u00e4\",\"role\":\"user\"}} ],\n \"model\": \"m\", \
+         \"provider\": \"p\", \"created\": \"{CREATED}\",\n \"updated\": \"2026-01-02T04:09:00+01:00\", \"version\": 1 }} \n\n"
+    );
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.home().join("talk.json"), &text).unwrap();
+    sandbox.write_bytes("current.json", &text);
+    sandbox.write_bytes("work.json", &text);
+    for arguments in
+        [&["--history", "--json"][..], &["-j", "--history", "-s", "work"], &["--history", "-js", "talk.json"]]
+    {
+        sandbox.q(arguments).run().success().stdout(&text);
+    }
+}
+
+#[test]
+fn the_last_answer_is_printed_as_it_came() {
+    for (messages, expected) in [
+        (stored(&["one", "two", "three", "four"]), "four\n"),
+        (stored(&["one", "four\n"]), "four\n"),
+        (stored(&["one", "four\n\n"]), "four\n\n"),
+        (stored(&["one", "\u{1b}[31m\t\u{202e}\u{e4}\r\n"]), "\u{1b}[31m\t\u{202e}\u{e4}\r\n"),
+        // The last question has no answer.
+        (stored(&["one", "two", "three"]), "two\n"),
+    ] {
+        let sandbox = Sandbox::new();
+        for name in ["current.json", "work.json"] {
+            sandbox.write_bytes(name, messages.to_string());
+        }
+        sandbox.q(&["--last"]).run().success().stdout(expected);
+        sandbox.q(&["--last", "-s", "work"]).run().success().stdout(expected);
+    }
+    for messages in [stored(&[]), stored(&["one"])] {
+        let sandbox = Sandbox::new();
+        sandbox.write_current(&messages);
+        sandbox.q(&["--last"]).run().exit(1).stdout_is_empty().stderr_contains("no answer");
+    }
+}
+
+#[test]
+fn an_interrupted_answer_is_printed_again_as_far_as_it_came() {
+    let sandbox = Sandbox::new();
+    let mut conversation = stored(&["one", "half an ans"]);
+    conversation["messages"][1]["interrupted"] = json!(true);
+    sandbox.write_current(&conversation);
+    sandbox.q(&["--last"]).run().exit(0).stdout("half an ans\n");
+}
+
+#[test]
+fn the_code_of_the_last_answer_is_printed_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "Do\n```sh\nls -l\n```\nand so on."]));
+    sandbox.write_bytes("work.json", stored(&["one", "No code."]).to_string());
+    sandbox.q(&["--last", "-x"]).run().success().stdout("ls -l\n");
+    sandbox.q(&["-x", "--last", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("code");
+}
+
+#[test]
+fn undo_drops_the_last_exchange_and_sets_the_conversation_as_it_was_aside() {
+    let mut conversation = stored(&["one", "two", "three\n", "four"]);
+    conversation["x-title"] = json!({"a": [1.50, null]});
+    conversation["messages"][0]["x-stars"] = json!(5);
+    let text = conversation.to_string();
+    for (name, arguments, slot) in [
+        ("current.json", &["--undo"][..], ""),
+        ("current-tty1.json", &["--undo"], "tty1"),
+        ("work.json", &["--undo", "-s", "work"], ""),
+        ("../../../home/talk.json", &["--undo", "-s", "talk.json"], ""),
+    ] {
+        let sandbox = Sandbox::new().env("Q_SESSION", slot);
+        sandbox.write_bytes(name, &text);
+        // The question had a newline of its own.
+        sandbox.q(arguments).run().success().stdout("three\n");
+        let after = sandbox.session(name);
+        assert_eq!(texts(&after), ["one", "two"], "{name}");
+        assert_eq!(after["messages"][0], conversation["messages"][0], "{name}");
+        assert_eq!(after["x-title"], conversation["x-title"], "{name}");
+        assert_eq!((&after["provider"], &after["model"]), (&conversation["provider"], &conversation["model"]));
+        assert_eq!(sandbox.read_bytes(ASIDE), text.as_bytes(), "{name}");
+    }
+}
+
+#[test]
+fn undo_goes_back_step_by_step_to_nothing() {
+    let sandbox = with_current();
+    sandbox.q(&["--undo"]).run().success().stdout("three\n");
+    sandbox.q(&["--undo"]).run().success().stdout("one\n");
+    let second = ASIDE.replace(".json", "-2.json");
+    assert_eq!(sandbox.session_files(), [&second, ASIDE]);
+    assert_eq!(texts(&sandbox.session(ASIDE)).len(), 4);
+    assert_eq!(texts(&sandbox.session(&second)), ["one", "two"]);
+    for _ in 0..2 {
+        sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
+    }
+    assert_eq!(sandbox.session_files(), [&second, ASIDE]);
+}
+
+#[test]
+fn undo_finds_the_last_exchange_of_odd_conversations() {
+    let (user, assistant) = (json!({"role": "user", "content": "u"}), json!({"role": "assistant", "content": "a"}));
+    for (before, left) in [
+        (vec![&user], Some(0)),
+        (vec![&user, &user], Some(1)),
+        (vec![&user, &assistant, &user], Some(2)),
+        (vec![&user, &assistant, &assistant], Some(0)),
+        (vec![&assistant, &user, &assistant], Some(1)),
+        (vec![&assistant], None),
+        (vec![], None),
+    ] {
+        let sandbox = Sandbox::new();
+        let mut conversation = stored(&[]);
+        conversation["messages"] = json!(before);
+        sandbox.write_current(&conversation);
+        let untouched = snapshot(&sandbox.sessions());
+        let outcome = sandbox.q(&["--undo"]).run();
+        let Some(left) = left else {
+            outcome.exit(1).stdout_is_empty().stderr_contains("nothing to undo");
+            assert_eq!(snapshot(&sandbox.sessions()), untouched);
+            continue;
+        };
+        outcome.success().stdout("u\n");
+        assert_eq!(sandbox.session(ASIDE), conversation);
+        match left {
+            0 => assert_eq!(sandbox.session_files(), [ASIDE], "{before:?}"),
+            left => assert_eq!(json!(before[..left]), sandbox.current()["messages"], "{before:?}"),
+        }
+    }
+}
+
+#[test]
+fn undo_sets_nothing_aside_where_nothing_is_to_be_kept() {
+    let sandbox = with_current().env("Q_KEEP", "0");
+    sandbox.q(&["--undo"]).run().success().stdout("three\n");
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.q(&["--undo"]).run().success().stdout("one\n");
+    assert!(sandbox.session_files().is_empty());
+}
+
+#[test]
+fn undo_and_follow_ask_the_last_question_anew() {
+    let (server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    for (name, script) in
+        [("current.json", "q --undo | q -f 'in one line'"), ("work.json", "q --undo -s work | q -s work 'in one line'")]
+    {
+        let asked = server.requests().len();
+        sandbox.write_bytes(name, stored(&["one", "two", "three", "four"]).to_string());
+        sandbox.shell(script).run().success().stdout(format!("answer {asked}\n"));
+        let question = "<context>\nthree\n</context>\n\nin one line";
+        let sent = format!("Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: {question}");
+        assert_eq!(prompt(&server.requests()[asked]), sent);
+        assert_eq!(texts(&sandbox.session(name)), ["one", "two", question, &format!("answer {asked}")]);
+
+        // The only question of all: nothing is left to go on with.
+        sandbox.write_bytes(name, stored(&["one", "two"]).to_string());
+        sandbox.shell(script).run().exit(0).stdout(format!("answer {}\n", asked + 1));
+        assert_eq!(prompt(&server.requests()[asked + 1]), "<context>\none\n</context>\n\nin one line");
+    }
+}
+
+#[test]
+fn undo_keeps_nobody_waiting_while_its_question_is_read() {
+    let (_server, sandbox) = numbered();
+    // More than a pipe holds.
+    sandbox.write_current(&stored(&[&"x".repeat(300_000), "answer", "last", "answer"]));
+    sandbox.q(&["--undo"]).run().success();
+    let (mut reader, writer) = io::pipe().unwrap();
+    let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
+    reader.read_exact(&mut [0]).unwrap();
+    sandbox.q(&["another"]).run().success();
+    assert_eq!(texts(&sandbox.current()), ["another", "answer 0"]);
+    io::copy(&mut reader, &mut io::sink()).unwrap();
+    undo.wait().success();
+}
+
+/// A folder with a conversation of each kind, none changed at the same time as another.
+fn with_every_kind() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (name, updated, messages) in [
+        ("current.json", "2026-01-02T03:09:00.000Z", &["what is\n a rebase?", "x", "and", "y"][..]),
+        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"]),
+        ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
+        ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
+        (ASIDE, "2026-01-15T00:00:00.000Z", &["older", "x"]),
+    ] {
+        let mut conversation = stored(messages);
+        conversation["updated"] = json!(updated);
+        sandbox.write_bytes(name, conversation.to_string());
+    }
+    sandbox
+}
+
+#[test]
+fn a_list_has_a_line_for_each_newest_first_and_marks_the_current() {
+    let sandbox = with_every_kind();
+    sandbox.write_bytes("notes.txt", "not a conversation");
+    let before = snapshot(&sandbox.sessions());
+    let expected = |terminal: &str, plain: &str| {
+        format!(
+            "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal{terminal}\n\
+             work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
+             session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
+             current\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?{plain}\n\
+             empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n"
+        )
+    };
+    sandbox.q(&["--list"]).run().success().stdout(expected("", "\tcurrent"));
+    sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected("\tcurrent", ""));
+    assert_eq!(snapshot(&sandbox.sessions()), before);
+}
+
+#[test]
+fn a_list_as_json_has_an_object_for_each() {
+    let sandbox = with_every_kind();
+    let listed = sandbox.q(&["--list", "--json"]).run();
+    listed.success();
+    let expected = |name: &str, updated: &str, messages: usize| {
+        json!({
+            "name": name, "path": sandbox.sessions().join(format!("{name}.json")), "provider": "openai",
+            "model": "stored-model", "created": CREATED, "updated": updated, "messages": messages,
+        })
+    };
+    let all = json!([
+        expected("current-tty1", "2026-03-01T00:00:00.000Z", 2),
+        expected("work", "2026-02-01T00:00:00.000Z", 1),
+        expected("session_20260102030405", "2026-01-15T00:00:00.000Z", 2),
+        expected("current", UPDATED, 4),
+        expected("empty", "2025-02-01T00:00:00.000Z", 0),
+    ]);
+    listed.check(listed.stdout_json() == all, || format!("expected {all}"));
+    listed.check(listed.stdout.ends_with(b"\n"), || "expected a newline at the end".to_owned());
+}
+
+#[test]
+fn a_list_goes_on_after_what_it_cannot_read() {
+    let sandbox = with_current();
+    sandbox.write_bytes("broken.json", "{");
+    sandbox.write_bytes("session_20250101000000.json.unreadable", "hello");
+    sandbox.write_bytes("newer.json", json!({"version": 2}).to_string());
+    sandbox.shell("mkfifo ../state/q/sessions/pipe.json; mkdir ../state/q/sessions/folder.json").run().success();
+    let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\tcurrent\n");
+    let listed = sandbox.q(&["--list"]).run();
+    listed.exit(0).stdout(&line);
+    for name in ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"] {
+        listed.stderr_contains(name);
+    }
+    let listed = sandbox.q(&["--list", "--json"]).run();
+    listed.exit(0).stderr_contains("broken.json");
+    assert_eq!(listed.stdout_json().as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_list_of_what_cannot_be_read_does_not_claim_that_nothing_is_there() {
+    let sandbox = Sandbox::new();
+    sandbox.write_bytes("broken.json", "{");
+    sandbox.q(&["--list"]).run().exit(0).stderr_contains("broken.json").stderr_lacks("no conversations");
+}
+
+#[test]
+fn a_line_of_a_list_is_one_line_of_five_fields_whatever_files_say() {
+    let sandbox = Sandbox::new();
+    let mut conversation = stored(&["a\tb\nc\r\n\u{2028}d\u{85}e", "x"]);
+    conversation["model"] = json!("m\tn\no");
+    conversation["provider"] = json!("p\tr\ns");
+    // As a copy by hand may be called.
+    for name in ["work.json", "a\tb\nc.json"] {
+        sandbox.write_bytes(name, conversation.to_string());
+    }
+    let listed = sandbox.q(&["--list"]).run();
+    let text = listed.stdout_text();
+    let fields: Vec<_> = text.lines().map(|line| line.split('\t').count()).collect();
+    listed.check(fields == [5, 5], || "expected two lines of five fields".to_owned());
+}
+
+/// Other systems have no such names.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_list_shows_files_whose_names_are_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = with_current();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.json");
+    fs::write(sandbox.sessions().join(name), stored(&["one", "two"]).to_string()).unwrap();
+    let listed = sandbox.q(&["--list"]).run();
+    listed.exit(0).stdout_contains("caf").stdout_contains("current\t");
+    let listed = sandbox.q(&["--list", "--json"]).run();
+    listed.exit(0);
+    let names: Vec<Value> = listed.stdout_json().as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert!(names.contains(&json!("current")), "{names:?}");
+}
+
+#[test]
+fn clear_deletes_one_and_tells_of_the_others() {
+    for (arguments, slot, gone) in [
+        (&["--clear"][..], "", "current.json"),
+        (&["--clear"], "tty1", "current-tty1.json"),
+        (&["--clear", "-s", "work"], "", "work.json"),
+        (&["--clear", "-s", "session_20260102030405"], "", ASIDE),
+        (&["--clear", "-s", "talk.json"], "", "../../../home/talk.json"),
+    ] {
+        let sandbox = with_every_kind().env("Q_SESSION", slot);
+        fs::write(sandbox.home().join("talk.json"), stored(&["one", "two"]).to_string()).unwrap();
+        let (sessions, home) = (snapshot(&sandbox.sessions()), snapshot(&sandbox.home()));
+        let cleared = sandbox.q(arguments).run();
+        cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("q --list").stderr_contains("--clear --all");
+        assert!(!sandbox.sessions().join(gone).exists(), "{gone}");
+        let mut now = snapshot(&sandbox.sessions());
+        now.extend(snapshot(&sandbox.home()));
+        assert_eq!(now.len() + 1, sessions.len() + home.len(), "{gone}");
+        assert!(now.iter().all(|file| sessions.contains(file) || home.contains(file)), "{gone}");
+    }
+}
+
+#[test]
+fn clear_is_silent_where_nothing_else_is_kept_and_deletes_what_cannot_be_read() {
+    for text in [stored(&["one", "two"]).to_string(), String::new(), "{".to_owned()] {
+        let sandbox = Sandbox::new();
+        sandbox.write_bytes("current.json", text);
+        sandbox.q(&["--clear"]).run().success().stdout("Conversation cleared\n");
+        assert!(sandbox.session_files().is_empty());
+    }
+}
+
+#[test]
+fn clear_all_deletes_every_conversation_and_nothing_else() {
+    let sandbox = with_every_kind();
+    for name in ["broken.json", "session_20250101000000.json.unreadable"] {
+        sandbox.write_bytes(name, "hello");
+    }
+    // What killed runs have left.
+    for name in [".tmp", ".tmp-4711"] {
+        sandbox.write_bytes(name, "half");
+    }
+    for name in ["notes.txt", "work.json.bak"] {
+        sandbox.write_bytes(name, "foreign");
+    }
+    fs::write(sandbox.home().join("talk.json"), stored(&["one", "two"]).to_string()).unwrap();
+    let home = snapshot(&sandbox.home());
+    sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 7\n");
+    assert_eq!(sandbox.session_files(), ["notes.txt", "work.json.bak"]);
+    assert_eq!(snapshot(&sandbox.home()), home);
+    sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 0\n");
+}
+
+#[test]
+fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
+    for text in ["", "{", "{\"version\":2}"] {
+        let sandbox = Sandbox::new();
+        sandbox.write_bytes("current.json", text);
+        let before = snapshot(&sandbox.sessions());
+        for action in ["--history", "--last", "--undo"] {
+            sandbox.q(&[action]).run().exit(1).stdout_is_empty().stderr_contains("current.json");
+        }
+        let told = sandbox.q(&["--history", "--json"]).run();
+        told.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
+        assert_eq!(snapshot(&sandbox.sessions()), before);
+    }
+}

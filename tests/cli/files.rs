@@ -1,0 +1,220 @@
+//! Conversations are plain files: the commands that one would type around q work, and q stays away from other files.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::names::{ASIDE, numbered, prompt, snapshot, stored, texts};
+use crate::sandbox::{Outcome, Sandbox};
+
+/// Whether a program cannot be used here, which is then said.
+fn lacks(sandbox: &Sandbox, program: &str, trial: &str) -> bool {
+    let tried = sandbox.shell(trial).run();
+    let lacks = tried.status.code() != Some(0);
+    if lacks {
+        eprintln!("skipped: {program} cannot be used here: {}", tried.stderr_text());
+    }
+    lacks
+}
+
+/// A script in a shell that knows the folder of the conversations as `$sessions`, and stops at the first failure.
+#[track_caller]
+fn script(sandbox: &Sandbox, script: &str) -> Outcome {
+    let sessions = "sessions=${XDG_STATE_HOME:-$HOME/.local/state}/q/sessions";
+    sandbox.shell(&format!("set -e; {sessions}; {script}")).run()
+}
+
+/// Three conversations, in two of which a word was said.
+fn library(sandbox: &Sandbox) {
+    for (name, texts) in [
+        ("current.json", &["what is a Rebase?", "It \"moves\"\ncommits.", "and a merge?", "It joins."][..]),
+        ("work.json", &["hello", "Hi."]),
+        (ASIDE, &["squash?", "An interactive rebase does it."]),
+    ] {
+        sandbox.write_bytes(name, stored(texts).to_string());
+    }
+}
+
+fn readme() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README")
+}
+
+/// A command that the README has, word for word.
+#[track_caller]
+fn shown(command: &str) -> &str {
+    assert!(readme().contains(command), "the README does not show: {command}");
+    command
+}
+
+#[test]
+fn all_conversations_are_searched_with_grep() {
+    let sandbox = Sandbox::new();
+    library(&sandbox);
+    let search = format!("cd \"$sessions\"; {}", shown("grep -l rebase *.json"));
+    script(&sandbox, &search).success().stdout(format!("{ASIDE}\n"));
+    script(&sandbox, "q --history | grep -A1 '^.user'").success().stdout_contains("\nand a merge?\n");
+    script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260102030405\n");
+}
+
+#[test]
+fn what_q_itself_writes_has_one_message_a_line_for_grep() {
+    let (_server, sandbox) = numbered();
+    sandbox.q(&["what is\na rebase?"]).run().success();
+    sandbox.q(&["-f", "more"]).run().success();
+    let found = script(&sandbox, "grep -h rebase \"$sessions\"/*.json");
+    found.success().stdout_contains("\"user\"").stdout_lacks("answer 0").stdout_lacks("more");
+}
+
+#[test]
+fn all_conversations_are_searched_with_jq() {
+    let (_server, sandbox) = numbered();
+    if lacks(&sandbox, "jq", "jq --version") {
+        return;
+    }
+    library(&sandbox);
+    sandbox.write_bytes("play.json", stored(&["rebase?", "A rebase moves."]).to_string());
+    let readme = readme();
+    let search = readme.lines().find(|line| line.trim_start().starts_with("jq ")).expect("a search with jq");
+    // Each conversation once, however often the word is said, and so that one can tell which it is.
+    let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
+    found.success().stdout(format!("play.json\n{ASIDE}\n"));
+    let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path' | xargs -n 1 basename";
+    script(&sandbox, newest).success().stdout("current.json\n");
+}
+
+#[test]
+fn a_conversation_is_exported_as_markdown_with_jq() {
+    let sandbox = Sandbox::new();
+    if lacks(&sandbox, "jq", "jq --version") {
+        return;
+    }
+    library(&sandbox);
+    let export = r###"q --history --json | jq -r '.messages[] | "## \(.role)\n\n\(.content)\n"' >conversation.md"###;
+    let export = format!("{}; cat conversation.md", shown(export));
+    let expected = "## user\n\nwhat is a Rebase?\n\n## assistant\n\nIt \"moves\"\ncommits.\n\n\
+                    ## user\n\nand a merge?\n\n## assistant\n\nIt joins.\n\n";
+    script(&sandbox, &export).success().stdout(expected);
+}
+
+#[test]
+fn what_jq_has_written_is_continued_with_all_that_was_added() {
+    let (server, sandbox) = numbered();
+    if lacks(&sandbox, "jq", "jq --version") {
+        return;
+    }
+    sandbox.write_bytes("work.json", stored(&["one", "two", "three", "four"]).to_string());
+    let edit = r#"cd "$sessions"; jq '.title = "Ä" | .messages |= .[2:] | .messages[0].stars = 5' work.json > new
+        mv new work.json; q -s work five; q --undo -s work; q -s work six"#;
+    script(&sandbox, edit).success().stdout("answer 0\nfive\nanswer 1\n");
+    assert!(prompt(&server.requests()[0]).starts_with("Previous conversation:\nHuman: three\n"));
+    let after = sandbox.session("work.json");
+    assert_eq!((&after["title"], &after["messages"][0]["stars"]), (&json!("Ä"), &json!(5)));
+    assert_eq!(texts(&after), ["three", "four", "six", "answer 1"]);
+}
+
+#[test]
+fn a_conversation_is_branched_by_a_copy_and_both_go_on() {
+    let (server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    library(&sandbox);
+    let branch = shown("cp current.json rebase.json; q -s rebase");
+    let branch = format!("cd \"$sessions\"; {branch} 'one way'; q -f 'other way'; q new");
+    script(&sandbox, &branch).success().stdout("answer 0\nanswer 1\nanswer 2\n");
+    for request in &server.requests()[..2] {
+        assert!(prompt(request).starts_with("Previous conversation:\nHuman: what is a Rebase?\n"));
+        assert!(!prompt(request).contains("one way\n"));
+    }
+    assert_eq!(texts(&sandbox.session("rebase.json"))[4..], ["one way", "answer 0"]);
+    let aside = ASIDE.replace(".json", "-2.json");
+    assert_eq!(texts(&sandbox.session(&aside))[4..], ["other way", "answer 1"]);
+
+    let elsewhere =
+        "cp \"$sessions\"/rebase.json idea.json; q -s idea.json more; q --last -s idea.json; q --last -s rebase";
+    script(&sandbox, elsewhere).success().stdout("answer 3\nanswer 3\nanswer 0\n");
+}
+
+#[test]
+fn the_last_question_is_asked_otherwise() {
+    let (server, sandbox) = numbered();
+    let anew = shown("q --undo | q -f \"in one line\"");
+    script(&sandbox, &format!("q first; q -f 'why?'; {anew}")).success();
+    let sent = prompt(&server.requests()[2]);
+    assert!(sent.ends_with("Human: <context>\nwhy?\n</context>\n\nin one line"), "{sent}");
+    assert!(!sent.contains("answer 1"), "{sent}");
+    script(&sandbox, "q --undo >/dev/null; q -f 'what else?'").success();
+    assert_eq!(texts(&sandbox.current()), ["first", "answer 0", "what else?", "answer 3"]);
+    // A question goes through an editor as well.
+    script(&sandbox, "q --undo | sed 's/else/more/' | q -f").success();
+    assert_eq!(texts(&sandbox.current()), ["first", "answer 0", "what more?", "answer 4"]);
+}
+
+#[test]
+fn conversations_are_backed_up_and_brought_back() {
+    let (_server, sandbox) = numbered();
+    script(&sandbox, "q one; q two; q -s work three").success();
+    let all = || snapshot(&sandbox.sessions()).into_iter().map(|file| (file.name, file.mode, file.bytes));
+    let before: Vec<_> = all().collect();
+    assert_eq!(before.len(), 3);
+    for (save, restore) in [
+        ("tar -C \"$sessions\" -cf backup.tar .", "tar -C \"$sessions\" -xpf backup.tar"),
+        ("cp -Rp \"$sessions\" backup", "cp -p backup/*.json \"$sessions\""),
+    ] {
+        let round = format!("{save}; q --list > list; q --clear --all; {restore}; q --list | cmp - list; q --last");
+        script(&sandbox, &round).success().stdout("Conversations cleared: 3\nanswer 1\n");
+        assert_eq!(all().collect::<Vec<_>>(), before);
+    }
+    script(&sandbox, "q -f more; q -s work more").success();
+    assert_eq!(texts(&sandbox.session("work.json")).len(), 4);
+}
+
+#[test]
+fn a_file_or_all_of_them_may_be_removed_by_hand() {
+    let (_server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    library(&sandbox);
+    script(&sandbox, "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort").success().stdout("current\nwork\n");
+    script(&sandbox, "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more").success();
+    assert_eq!(texts(&sandbox.session("done.json")).len(), 4);
+    script(&sandbox, "mv \"$sessions\"/done.json here.json; q -s here.json more").success();
+    script(&sandbox, "rm -r \"$sessions\"; q --clear; q new").success().stdout("Conversation cleared\nanswer 2\n");
+    script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new").success().stdout("answer 3\n");
+    assert_eq!(sandbox.session_files(), ["work.json"]);
+}
+
+#[test]
+fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
+    let (_server, sandbox) = numbered();
+    if lacks(&sandbox, "strace", "strace -o /dev/null true") {
+        return;
+    }
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    let bystanders = ["current-tty2.json", "play.json", "session_20250101000000.json", "current-tty3.json"];
+    for name in bystanders.into_iter().chain(["work.json", "current.json", "current-tty1.json"]) {
+        sandbox.write_bytes(name, stored(&["one", "two"]).to_string());
+    }
+    // Looks once a day for what is too old, in the folder and not in its files.
+    let (swept, today) = (true, false);
+    for (looks, arguments, slot) in [
+        (swept, &["one"][..], ""),
+        (today, &["one"], ""),
+        (today, &["-f", "more"], ""),
+        (today, &["--no-save", "one"], ""),
+        (today, &["-s", "work", "more"], ""),
+        (today, &["-s", "new", "one"], ""),
+        (today, &["-s", "talk.json", "one"], ""),
+        (today, &["one"], "tty1"),
+        (today, &["-f", "more"], "tty1"),
+        (today, &["--history"], ""),
+        (today, &["--last", "-s", "work"], ""),
+        (today, &["--undo"], ""),
+    ] {
+        let traced = sandbox.shell("exec strace -f -y -o trace q \"$@\"").arg("sh").args(arguments);
+        traced.env("Q_SESSION", slot).run().success();
+        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        assert!(trace.contains("execve("), "{arguments:?}: nothing in the trace");
+        let opens = |line: &&str| line.contains("open") && bystanders.iter().any(|name| line.contains(name));
+        assert_eq!(trace.lines().find(opens), None, "{arguments:?}");
+        let scans = |line: &str| line.contains("getdents") && line.contains("/q/sessions>");
+        assert_eq!(trace.lines().any(scans), looks, "{arguments:?}");
+    }
+}

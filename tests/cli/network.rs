@@ -1,0 +1,547 @@
+//! Failures of the network and of providers: what is tried again, what is said, and that nothing else changes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::dialects::{DIALECTS, answering, talked};
+use crate::sandbox::{API_KEY, Outcome, Sandbox};
+use crate::server::{Gate, Reply, Server, openai_event, openai_reply, openai_stream};
+
+/// An address where nothing listens: a port that only root could open, and nobody does.
+pub const CLOSED: &str = "http://127.0.0.1:1";
+
+/// A name that no resolver has to be asked for: a label of it is longer than labels can be.
+const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
+
+/// Every file below a folder, and what is in it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                files.insert(entry.clone(), fs::read(&entry).expect("a file"));
+            }
+        }
+    }
+    files
+}
+
+/// The script of an OpenAI-like server that says `text` and then what `rest` adds.
+fn said(text: &str) -> Reply {
+    Reply::sse([openai_event(json!({"content": text}), None)])
+}
+
+/// One question to an OpenAI-like server that answers everything so, with no second try.
+fn ask(reply: Reply) -> (Outcome, Server) {
+    let server = Server::start(move |_, _| reply.clone());
+    let outcome = DIALECTS[0].q(&Sandbox::new(), &server, &["hi"]).run();
+    (outcome, server)
+}
+
+#[test]
+fn a_status_that_is_no_success_is_told_in_the_providers_words_and_changes_no_file() {
+    let page = "<!DOCTYPE html><html><body>502 Bad Gateway</body></html>";
+    // Status, body (`None`: the dialect's own form), requests with one retry, words that are said.
+    let table: &[(u16, Option<&str>, usize, &[&str])] = &[
+        (400, None, 1, &["400 Bad Request", "what went wrong"]),
+        (401, None, 1, &["401 Unauthorized", "what went wrong", "_API_KEY"]),
+        (403, None, 1, &["403 Forbidden", "what went wrong", "_API_KEY"]),
+        (404, None, 1, &["404 Not Found", "what went wrong"]),
+        (413, Some("too large\nreally"), 1, &["413", "too large"]),
+        (422, Some(r#"{"detail":[{"msg":"what went wrong"}]}"#), 1, &["422", "what went wrong"]),
+        (429, None, 2, &["429 Too Many Requests", "what went wrong"]),
+        (500, None, 2, &["500 Internal Server Error", "what went wrong"]),
+        (502, Some(page), 2, &["502 Bad Gateway"]),
+        (503, Some(""), 2, &["503 Service Unavailable"]),
+        (504, Some("{}"), 2, &["504 Gateway Timeout"]),
+        (529, None, 2, &["529", "what went wrong"]),
+        (501, Some(r#"{"error":"what went wrong"}"#), 1, &["501", "what went wrong"]),
+        (204, Some(""), 1, &[]),
+    ];
+    for dialect in &DIALECTS {
+        for (status, body, requests, words) in table {
+            let reply = match body {
+                None => Reply::json(*status, dialect.error(*status, "what went wrong")),
+                Some(body) => Reply::new(*status).header("content-type", "text/html").piece(body),
+            };
+            let reply = reply.header("retry-after", "0");
+            let server = Server::start(move |_, _| reply.clone());
+            let sandbox = talked(dialect.provider, 1);
+            let before = files(&sandbox.state());
+            let outcome = dialect.q(&sandbox, &server, &["-f", "next"]).env("Q_RETRIES", "1").run();
+            outcome.exit(1).stdout_is_empty().stderr_lacks(API_KEY).stderr_lacks("<").stderr_lacks("alt=sse");
+            outcome.stderr_contains(&server.url());
+            for word in *words {
+                outcome.stderr_contains(word);
+            }
+            let lines = outcome.stderr_text();
+            let right = lines.lines().count() <= 2 && lines.lines().all(|line| line.starts_with("q: "));
+            outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
+            assert_eq!(server.requests().len(), *requests, "{} {status}", dialect.provider);
+            assert_eq!(files(&sandbox.state()), before, "{} {status}", dialect.provider);
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_fails_before_the_first_word_changes_no_file() {
+    for dialect in &DIALECTS {
+        let table: &[(&str, Reply, &str)] = &[
+            ("no byte", Reply::raw(""), "closed the connection"),
+            ("a reset", Reply::raw("").reset(), "closed the connection"),
+            ("half a head", Reply::raw("HTTP/1.1 200 OK\r\ncontent-"), "closed the connection"),
+            ("garbage", Reply::raw("SSH-2.0-OpenSSH_9.9\r\n\r\n"), "HTTP"),
+            ("a web page", Reply::new(200).header("content-type", "text/html").piece("<html></html>"), "text/html"),
+            ("no event", Reply::sse([""; 0]), "event stream"),
+            ("other JSON", Reply::json(200, json!({"hello": 1})), ""),
+            ("not JSON", Reply::sse(["data: {\"choices\n\n"]), "cannot be read"),
+            ("silence", Reply::sse([""; 0]).hang(), "Q_TIMEOUT"),
+        ];
+        // All at once: the silent one takes a second.
+        let started: Vec<_> = table
+            .iter()
+            .map(|(what, reply, words)| {
+                let reply = reply.clone();
+                let server = Server::start(move |_, _| reply.clone());
+                let sandbox = talked(dialect.provider, 1);
+                let before = files(&sandbox.state());
+                let running = dialect.q(&sandbox, &server, &["-f", "next"]).env("Q_TIMEOUT", "1s").spawn();
+                (what, words, server, sandbox, before, running)
+            })
+            .collect();
+        for (what, words, server, sandbox, before, running) in started {
+            let outcome = running.wait();
+            outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
+            outcome.stdout_is_empty().stderr_contains(words).stderr_contains(&server.url()).stderr_lacks(API_KEY);
+            assert_eq!(server.requests().len(), 1, "{} {what}", dialect.provider);
+            assert_eq!(files(&sandbox.state()), before, "{} {what}", dialect.provider);
+        }
+    }
+}
+
+#[test]
+fn a_request_is_sent_again_until_the_retries_are_used_up() {
+    // Two failures, then an answer: what the two retries of the default just reach.
+    let server = Server::start(|request, number| match number {
+        0 => Reply::raw("").reset(),
+        1 => Reply::new(429).header("retry-after", "0"),
+        _ => openai_reply(request, "at last"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["hi"]).run().success().stdout("at last\n");
+    let bodies: Vec<String> = server.requests().iter().map(|request| request.text()).collect();
+    assert_eq!(bodies.len(), 3);
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    for (retries, requests) in [("0", 1), ("1", 2), ("4", 5)] {
+        let server = Server::start(|_, _| Reply::new(503).header("retry-after", "0"));
+        sandbox.q(&["hi"]).server_env(&server).env("Q_RETRIES", retries).run().exit(1);
+        assert_eq!(server.requests().len(), requests);
+    }
+}
+
+#[test]
+fn the_wait_before_another_try_is_what_the_server_asks_for() {
+    let server = Server::start(|request, number| match number {
+        0 => Reply::new(429).header("retry-after", "1"),
+        _ => openai_reply(request, "ok"),
+    });
+    Sandbox::new().server_env(&server).q(&["hi"]).run().success();
+    let requests = server.requests();
+    let waited = requests[1].received.duration_since(requests[0].received);
+    assert!(waited >= Duration::from_millis(950), "{waited:?}");
+}
+
+#[test]
+fn a_server_that_asks_for_more_patience_than_a_minute_is_not_waited_for() {
+    for after in ["61", "999999999999999999999999", "Fri, 01 Jan 2100 00:00:00 GMT"] {
+        let error = DIALECTS[0].error(429, "quota");
+        let reply = Reply::json(429, error).header("retry-after", after);
+        let server = Server::start(move |_, _| reply.clone());
+        let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
+        outcome.exit(1).stderr_contains("quota").stderr_contains("try again");
+        if after == "61" {
+            outcome.stderr_contains("61 s");
+        }
+        assert_eq!(server.requests().len(), 1, "{after}");
+    }
+}
+
+#[test]
+fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
+    let mut started = Vec::new();
+    for dialect in &DIALECTS {
+        let mut events = (dialect.stream)(&["half ", "answer "]);
+        events.truncate(events.len() - 1 - dialect.after_finish);
+        for what in ["cut", "reset", "silence"] {
+            let gate = Gate::new();
+            let reply = Reply::sse(events.clone()).wait_for(&gate);
+            let reply = match what {
+                "cut" => reply.cut(),
+                "reset" => reply.reset(),
+                _ => reply.hang(),
+            };
+            let server = Server::start(move |_, _| reply.clone());
+            let sandbox = Sandbox::new();
+            let q = dialect.q(&sandbox, &server, &["hi"]).env("Q_RETRIES", "3").env("Q_TIMEOUT", "1s");
+            let mut running = q.spawn();
+            // A reset overtakes what the client has not read yet.
+            running.read_stdout_until("half answer ");
+            gate.open();
+            started.push((what, server, sandbox, running));
+        }
+    }
+    for (what, server, sandbox, running) in started {
+        let outcome = running.wait();
+        outcome.exit(1).stdout("half answer \n").stderr_contains(&server.url());
+        assert_eq!(server.requests().len(), 1, "{what}");
+        let answer = &sandbox.current()["messages"][1];
+        assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("half answer "), &json!(true)), "{what}");
+    }
+}
+
+#[test]
+fn after_a_finish_reason_the_terminal_event_may_stay_away() {
+    let mut started = Vec::new();
+    for dialect in &DIALECTS {
+        let mut events = (dialect.stream)(&["one ", "two"]);
+        events.truncate(events.len() - dialect.after_finish);
+        for (what, reply, limit) in [
+            ("end", Reply::sse(events.clone()), 2),
+            ("cut", Reply::sse(events.clone()).cut(), 2),
+            ("silence", Reply::sse(events.clone()).hang(), 10),
+        ] {
+            let server = Server::start(move |_, _| reply.clone());
+            let sandbox = Sandbox::new();
+            let running = dialect.q(&sandbox, &server, &["hi"]).spawn();
+            started.push((what, Duration::from_secs(limit), server, sandbox, running));
+        }
+    }
+    for (what, limit, _server, sandbox, running) in started {
+        let outcome = running.wait();
+        outcome.success().stdout("one two\n");
+        outcome.check(outcome.elapsed() < limit, || format!("expected the end within {limit:?}: {what}"));
+        assert!(sandbox.current()["messages"][1].get("interrupted").is_none(), "{what}");
+    }
+}
+
+#[test]
+fn a_slow_stream_that_lives_is_not_cut() {
+    // Each silence is well below the limit, all together are above it.
+    let gates = [Gate::new(), Gate::new(), Gate::new(), Gate::new()];
+    let reply = gates.iter().fold(said("one "), |reply, gate| reply.wait_for(gate).piece(": ping\n\n"));
+    let reply = reply.pieces(openai_stream(&["two"]));
+    let server = Server::start(move |_, _| reply.clone());
+    let sandbox = Sandbox::new();
+    let mut running = DIALECTS[0].q(&sandbox, &server, &["hi"]).env("Q_TIMEOUT", "3s").spawn();
+    running.read_stdout_until("one ");
+    for gate in gates {
+        // Time itself is what is tested here.
+        thread::sleep(Duration::from_secs(1));
+        gate.open();
+    }
+    running.wait().success().stdout("one two\n");
+}
+
+#[test]
+fn silence_ends_a_connection_after_the_time_of_the_setting() {
+    let server = Server::start(|_, _| Reply::raw("").hang());
+    let sandbox = Sandbox::new().server_env(&server);
+    let outcome = sandbox.q(&["hi"]).env("Q_TIMEOUT", "1s").run();
+    outcome.exit(1).stderr_contains("Q_TIMEOUT");
+    // A silence is not tried again: the answer may be on its way, and paid for.
+    assert_eq!(server.requests().len(), 1);
+    let elapsed = outcome.elapsed();
+    let right = elapsed >= Duration::from_secs(1) && elapsed < Duration::from_secs(10);
+    outcome.check(right, || format!("expected one silence of 1 s, not {elapsed:?}"));
+}
+
+#[test]
+fn a_refused_connection_and_an_unknown_host_are_told_at_once() {
+    for (base, words) in [
+        (CLOSED.to_owned(), &["refused", "127.0.0.1:1"][..]),
+        (format!("http://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
+        (format!("https://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
+    ] {
+        for dialect in &DIALECTS {
+            let sandbox = Sandbox::new();
+            let name = dialect.provider.to_uppercase();
+            let q = sandbox.q(&["hi"]).env(format!("{name}_BASE_URL"), &base);
+            let q = q.env(format!("{name}_API_KEY"), API_KEY);
+            // So many tries would take minutes.
+            let outcome = q.env("Q_RETRIES", "20").guard(Duration::from_secs(15)).run();
+            outcome.exit(1).stdout_is_empty().stderr_contains(&base).stderr_lacks(API_KEY);
+            for word in words {
+                outcome.stderr_contains(word);
+            }
+            assert!(files(&sandbox.state()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_speak_tls_is_told_apart() {
+    let server = Server::start(|_, _| Reply::new(200));
+    let base = server.url().replace("http:", "https:");
+    let sandbox = Sandbox::new().server_env(&server).env("OPENAI_BASE_URL", base).env("Q_RETRIES", "20");
+    sandbox.q(&["hi"]).guard(Duration::from_secs(15)).run().exit(1).stderr_contains("TLS");
+}
+
+#[test]
+fn certificates_that_are_named_and_are_none_are_a_wrong_setting() {
+    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "https://127.0.0.1:1/v1");
+    let empty = sandbox.home().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    for (name, path) in [
+        ("SSL_CERT_FILE", empty.as_path()),
+        ("SSL_CERT_FILE", Path::new("/nonexistent/ca.pem")),
+        ("SSL_CERT_DIR", Path::new("/nonexistent")),
+    ] {
+        sandbox.q(&["hi"]).env(name, path).run().exit(2).stdout_is_empty().stderr_contains(name);
+    }
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_the_key_does_not_travel() {
+    for dialect in &DIALECTS {
+        for status in [301, 302, 307, 308] {
+            let elsewhere = answering(dialect, "never");
+            let target = format!("{}/else?key=1", elsewhere.url());
+            let server = Server::start(move |_, _| Reply::new(status).header("location", &target));
+            let sandbox = Sandbox::new();
+            let outcome = dialect.q(&sandbox, &server, &["hi"]).env("Q_RETRIES", "2").run();
+            outcome.exit(1).stdout_is_empty().stderr_contains(&status.to_string()).stderr_contains("redirect");
+            assert_eq!((server.requests().len(), elsewhere.requests().len()), (1, 0));
+            assert!(files(&sandbox.state()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_has_no_end_is_refused_with_a_clear_error() {
+    let line = "b".repeat(1 << 20);
+    let many = |begin: &str, piece: &str, count| {
+        let reply = Reply::raw(begin);
+        (0..count).fold(reply, |reply, _| reply.piece(piece)).hang()
+    };
+    let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let whole = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"a\":\"";
+    for (what, reply, words) in [
+        ("headers", many("HTTP/1.1 200 OK\r\n", &"x-a: b\r\n".repeat(1000), 100), "headers"),
+        ("a header", many("HTTP/1.1 200 OK\r\nx-a: ", &line, 20), "headers"),
+        ("a line", many(&format!("{stream}data: "), &line, 20), "16000000 bytes"),
+        ("an event", many(stream, &format!("data: {line}\n"), 20), "16000000 bytes"),
+        ("a whole answer", many(whole, &line, 20), "16000000 bytes"),
+        ("an error", many("HTTP/1.1 400 Bad Request\r\n\r\n", &line, 20), "400 Bad Request"),
+    ] {
+        let (outcome, _server) = ask(reply);
+        outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
+        outcome.stdout_is_empty().stderr_contains(words);
+        outcome.check(outcome.stderr.len() < 1000, || format!("expected a short message: {what}"));
+    }
+}
+
+#[test]
+fn a_key_that_the_server_echoes_is_not_shown() {
+    let echo = format!("no such key: {API_KEY} (Bearer {API_KEY})");
+    // Where the text of a server is cut, the cut may go through the key.
+    let at_the_cut = |before: usize| format!("{}{API_KEY}", "y".repeat(before));
+    let mut replies: Vec<Reply> = (170..200).step_by(5).map(|at| Reply::new(400).piece(at_the_cut(at))).collect();
+    for dialect in &DIALECTS {
+        replies.push(Reply::json(401, dialect.error(401, &echo)));
+        replies.push(Reply::json(200, dialect.error(401, &echo)));
+        replies.push(Reply::sse([format!("data: {}\n\n", dialect.error(401, &echo))]));
+        replies.push(Reply::json(200, json!({"choices": API_KEY, "type": API_KEY, "candidates": API_KEY})));
+    }
+    for reply in replies {
+        for dialect in &DIALECTS {
+            let reply = reply.clone();
+            let server = Server::start(move |_, _| reply.clone());
+            let outcome = dialect.q(&Sandbox::new(), &server, &["hi"]).run();
+            outcome.exit(1).stderr_lacks("sk-test").stdout_lacks("sk-test");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_the_server_echoes_is_not_shown_in_json_either() {
+    for dialect in &DIALECTS {
+        let reply = Reply::json(401, dialect.error(401, &format!("no such key: {API_KEY}")));
+        let server = Server::start(move |_, _| reply.clone());
+        let outcome = dialect.q(&Sandbox::new(), &server, &["-j", "hi"]).run();
+        outcome.exit(1).stderr_lacks(API_KEY).stdout_lacks(API_KEY);
+        let error = &outcome.stdout_json()["error"];
+        let right =
+            error["status"] == 401 && error["message"].as_str().is_some_and(|text| text.contains("no such key"));
+        outcome.check(right, || "expected the error as JSON".to_owned());
+    }
+}
+
+#[test]
+fn header_values_and_passwords_of_the_file_are_not_shown_either() {
+    let server = Server::start(|_, _| Reply::new(403).piece("no: header-secret-1 url-secret-2"));
+    let sandbox = Sandbox::new();
+    sandbox.config(&format!(
+        "provider = \"work\"\n[providers.work]\nbase_url = \"http://user:url-secret-2@{}/v1\"\nmodel = \"m\"\n\
+         headers = {{ x-token = \"header-secret-1\" }}\n",
+        server.address()
+    ));
+    let outcome = sandbox.q(&["hi"]).run();
+    outcome.exit(1).stderr_contains("403 Forbidden").stderr_lacks("secret");
+    assert_eq!(server.request().header("x-token"), Some("header-secret-1"));
+}
+
+/// A server that lets a client through to itself, as a proxy does.
+fn proxy() -> Server {
+    Server::start(|request, _| {
+        if request.method == "CONNECT" {
+            Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive()
+        } else {
+            openai_reply(request, "by the proxy")
+        }
+    })
+}
+
+#[test]
+fn loopback_never_goes_through_a_proxy() {
+    let server = Server::openai("straight");
+    let sandbox = Sandbox::new().server_env(&server);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
+        for host in ["127.0.0.1", "localhost"] {
+            let base = format!("http://{host}:{}/v1", server.address().port());
+            let q = sandbox.q(&["hi"]).env(name, CLOSED).env("OPENAI_BASE_URL", base);
+            q.run().success().stdout("straight\n");
+        }
+    }
+}
+
+#[test]
+fn a_proxy_is_chosen_by_scheme_and_no_proxy_exempts_from_it() {
+    let http = "http://llm.corp.example/v1";
+    let https = "https://llm.corp.example/v1";
+    // Variables (`P`: the proxy, `X`: a closed port), base URL, whether the proxy is asked.
+    for (variables, base, used) in [
+        (&[("HTTP_PROXY", "P")][..], http, true),
+        (&[("http_proxy", "P")], http, true),
+        (&[("ALL_PROXY", "P")], http, true),
+        (&[("all_proxy", "P")], http, true),
+        (&[("HTTP_PROXY", "P"), ("ALL_PROXY", "X"), ("HTTPS_PROXY", "X")], http, true),
+        (&[("HTTP_PROXY", ""), ("ALL_PROXY", "P")], http, true),
+        (&[("HTTPS_PROXY", "P"), ("ALL_PROXY", "X"), ("HTTP_PROXY", "X")], https, true),
+        (&[("https_proxy", "P")], https, true),
+        (&[("HTTP_PROXY", "X"), ("ALL_PROXY", "P")], https, true),
+        (&[("ALL_PROXY", "P"), ("NO_PROXY", "example.com, notcorp.example,rp.example")], http, true),
+        (&[("ALL_PROXY", "P"), ("NO_PROXY", "")], http, true),
+    ] {
+        let proxy = proxy();
+        let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base);
+        let at = proxy.url();
+        let meant = |value: &'static str| match value {
+            "P" => at.clone(),
+            "X" => CLOSED.to_owned(),
+            other => other.to_owned(),
+        };
+        let q = sandbox.q(&["hi"]).env("Q_RETRIES", "0");
+        let outcome = variables.iter().fold(q, |q, (name, value)| q.env(name, meant(value))).run();
+        let requests = proxy.requests();
+        let asked = requests.iter().any(|request| request.path.contains("llm.corp.example"));
+        outcome.check(asked == used, || format!("expected the proxy to be asked: {used}, with {variables:?}"));
+        if base == http && used {
+            outcome.exit(0).stdout("by the proxy\n");
+        }
+    }
+}
+
+#[test]
+fn what_no_proxy_names_is_asked_directly() {
+    let base = format!("http://{UNKNOWN_HOST}/v1");
+    let parent = UNKNOWN_HOST.split_once('.').map(|(_, parent)| parent).expect("a domain");
+    for list in [UNKNOWN_HOST, parent, &format!("a.example , .{parent}"), "*", &UNKNOWN_HOST.to_uppercase()] {
+        for name in ["NO_PROXY", "no_proxy"] {
+            let proxy = proxy();
+            let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", &base);
+            let outcome = sandbox.q(&["hi"]).env("ALL_PROXY", proxy.url()).env(name, list).env("Q_RETRIES", "0").run();
+            outcome.exit(1).stderr_contains("resolve").stderr_lacks("proxy");
+            assert!(proxy.requests().is_empty(), "{name}={list}");
+        }
+    }
+}
+
+#[test]
+fn a_proxy_that_fails_is_named_without_its_password() {
+    let refusing = Server::start(|_, _| Reply::new(407));
+    let at = |address: &str| format!("http://user:proxy-secret-3@{address}");
+    for (proxy, words) in [
+        (at("127.0.0.1:1"), &["refused", "127.0.0.1:1", "HTTP_PROXY"][..]),
+        (at(&refusing.address().to_string()), &["407", "HTTP_PROXY"]),
+        (at(&format!("{UNKNOWN_HOST}:3128")), &["resolve", UNKNOWN_HOST, "HTTP_PROXY"]),
+        ("socks5://127.0.0.1:1".to_owned(), &["refused", "127.0.0.1:1", "HTTP_PROXY"]),
+    ] {
+        let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "http://192.0.2.1/v1");
+        let outcome = sandbox.q(&["hi"]).env("HTTP_PROXY", proxy).env("Q_RETRIES", "0").run();
+        outcome.exit(1).stdout_is_empty().stderr_lacks("secret");
+        for word in words {
+            outcome.stderr_contains(word);
+        }
+        // It is the proxy's name that cannot be resolved; the server's is none at all.
+        outcome.stderr_lacks("name 192.0.2.1");
+    }
+    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "http://192.0.2.1/v1");
+    let wrong = sandbox.q(&["hi"]).env("HTTP_PROXY", "http://user:proxy-secret-3@:x").run();
+    wrong.exit(2).stderr_contains("HTTP_PROXY").stderr_lacks("secret");
+}
+
+#[test]
+fn a_key_that_leaves_the_machine_unencrypted_gets_a_note() {
+    let proxy = proxy();
+    let local = Server::openai("ok");
+    let sandbox = Sandbox::new().env("HTTP_PROXY", proxy.url());
+    let (far, near) = ("http://llm.corp.example/v1", format!("{}/v1", local.url()));
+    let asked = |base: &str| sandbox.q(&["hi"]).env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base).run();
+    let outcome = asked(far);
+    outcome.exit(0).stdout("by the proxy\n").stderr_contains("q: ").stderr_contains("http").stderr_lacks(API_KEY);
+    assert_eq!(outcome.stderr_text().lines().count(), 1);
+    asked(&near).success();
+    // Without a key there is nothing to give away.
+    let keyless = sandbox.q(&["-p", "lmstudio", "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", far);
+    keyless.run().success().stdout("by the proxy\n");
+}
+
+#[test]
+fn an_interim_response_is_passed_over() {
+    let answer: Value = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
+    let head =
+        "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+    let (outcome, _server) = ask(Reply::raw(format!("{head}{answer}")));
+    outcome.success().stdout("hi\n");
+}
+
+#[test]
+fn a_server_that_closes_without_reading_is_answered_by_another_try() {
+    // It accepts, and closes before the request has been read: q's own write may be what fails.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = thread::spawn(move || {
+        let (first, _) = listener.accept().unwrap();
+        first.shutdown(Shutdown::Both).unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().unwrap();
+        let answer = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
+        write!(second, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}").unwrap();
+        // Closing with the request unread would be a reset.
+        let _ = second.shutdown(Shutdown::Write);
+        let _ = std::io::copy(&mut second, &mut std::io::sink());
+    });
+    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", format!("http://{address}/v1"));
+    sandbox.q(&["hi"]).stdin(vec![b'x'; 2_000_000]).run().success().stdout("hi\n");
+    serving.join().unwrap();
+}

@@ -1,0 +1,238 @@
+//! What each option does, and how q answers a command line that makes no sense.
+
+use crate::question::{self, asked};
+use crate::sandbox::{Outcome, Sandbox};
+use crate::server::{Server, anthropic_reply, openai_reply};
+
+/// A configuration that cannot be read at all.
+const BROKEN: &str = "this is [ not TOML";
+
+/// A command line that must be refused without a look at input, network or state.
+#[track_caller]
+fn refused(args: &[&str]) -> Outcome {
+    question::refused(|sandbox| sandbox.q(args).stdin_open())
+}
+
+#[test]
+fn help_and_version_need_neither_home_nor_settings_nor_input() {
+    let sandbox = Sandbox::new().env("Q_PAIRS", "nonsense").env("OPENAI_BASE_URL", "nonsense");
+    sandbox.config(BROKEN);
+    for (option, part) in [("-h", "--follow"), ("--help", "Q_MAX_HISTORY"), ("-V", "q 0."), ("--version", "q 0.")] {
+        sandbox.q(&[option]).stdin_open().run().success().stdout_contains(part);
+        let homeless = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+        let bare = homeless.into_iter().fold(sandbox.q(&[option]), |run, name| run.env_remove(name));
+        bare.stdin_open().run().success().stdout_contains(part);
+    }
+    let short = sandbox.q(&["-h"]).run().stdout_text();
+    let long = sandbox.q(&["--help"]).run().stdout_text();
+    assert!(short.lines().count() < 40, "short enough for a screen:\n{short}");
+    assert!(long.len() > 2 * short.len(), "everything:\n{long}");
+    assert!(sandbox.session_files().is_empty());
+}
+
+#[test]
+fn a_misspelt_option_is_answered_with_the_nearest() {
+    for (typed, meant) in [
+        ("--folow", "--follow"),
+        ("--follow-up", "--follow"),
+        ("--modle", "--model"),
+        ("--provder", "--provider"),
+        ("--sytem", "--system"),
+        ("--message", "--messages"),
+        ("--nosave", "--no-save"),
+        ("--no-straem", "--no-stream"),
+        ("--no-input", "--no-stdin"),
+        ("--cler", "--clear"),
+        ("--hlep", "--help"),
+        ("--verison", "--version"),
+        ("--Help", "--help"),
+    ] {
+        let outcome = refused(&[typed, "why"]);
+        outcome.stderr_contains(typed).stderr_contains(&format!("{meant}?"));
+    }
+    refused(&["--zzzz", "why"]).stderr_contains("--zzzz").stderr_contains("q -h");
+    refused(&["-z", "why"]).stderr_contains("-z").stderr_contains("q -h");
+    refused(&["-fz", "why"]).stderr_contains("-z");
+}
+
+#[test]
+fn an_option_behind_a_word_is_refused_with_advice() {
+    for typed in [
+        &["what", "does", "ls", "-l", "do"][..],
+        &["why", "-f"],
+        &["why", "--clear"],
+        &["why", "--"],
+        &["why", "--", "-f"],
+        &["-", "-l"],
+        &["", "-l"],
+        &["-f", "why", "--no-such-option"],
+    ] {
+        let outcome = refused(typed);
+        outcome.stderr_contains("before the question").stderr_contains("quote").stderr_contains("--");
+    }
+}
+
+#[test]
+fn dashes_end_the_options_and_a_dash_alone_is_a_word() {
+    let table: &[(&[&str], &str)] = &[
+        (&["--", "-l", "--clear", "--"], "-l --clear --"),
+        (&["-n", "--", "--help"], "--help"),
+        (&["-"], "-"),
+        (&["-n", "-", "and", "-"], "- and -"),
+        (&["what does ls -l do"], "what does ls -l do"),
+    ];
+    for (typed, expected) in table {
+        let server = Server::openai("fine");
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.q(typed).run().success().stdout("fine\n");
+        assert_eq!(asked(&server.request()), *expected, "{typed:?}");
+    }
+}
+
+#[test]
+fn an_action_takes_neither_words_nor_another_action_nor_what_it_has_no_use_for() {
+    for typed in [
+        &["--clear", "everything"][..],
+        &["--clear", ""],
+        &["--clear", "--", "-f"],
+        &["--help", "me"],
+        &["-V", "x"],
+        &["--clear", "--version"],
+        &["--version", "--help"],
+        &["-hV"],
+        &["--clear", "-f"],
+        &["-m", "x", "--clear"],
+        &["--clear", "--no-save"],
+        &["--clear", "-n"],
+        &["--clear=all"],
+    ] {
+        refused(typed);
+    }
+}
+
+#[test]
+fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
+    let table: &[(&[&str], &str)] = &[
+        (&["-p"], "--provider"),
+        (&["--model"], "--model"),
+        (&["-f", "-S"], "--system"),
+        (&["--messages"], "--messages"),
+        (&["--messages", "-1", "why"], "-1"),
+        (&["--messages", "ten", "why"], "ten"),
+        (&["--messages", "", "why"], "--messages"),
+        (&["--messages=99999999999999999999", "why"], "99999999999999999999"),
+        (&["--follow=yes", "why"], "yes"),
+        (&["-f=yes", "why"], "yes"),
+        (&["-p", "nobody", "why"], "openai, gemini"),
+        (&["-p", "", "why"], "openai, gemini"),
+    ];
+    for (typed, part) in table {
+        refused(typed).stderr_contains(part);
+    }
+}
+
+#[test]
+fn provider_and_model_options_say_whom_to_ask() {
+    let table: &[(&[&str], &str, &str)] = &[
+        (&["-p", "openai", "-m", "large", "why"], "/v1/chat/completions", "large"),
+        (&["--provider=openai", "--model=large", "why"], "/v1/chat/completions", "large"),
+        (&["-fpopenai", "-mlarge", "why"], "/v1/chat/completions", "large"),
+        (&["-m", "small", "-m", "large", "-p", "openai", "why"], "/v1/chat/completions", "large"),
+        (&["-p", "anthropic", "-m", "large", "why"], "/v1/messages", "large"),
+        (&["-p", "anthropic", "why"], "/v1/messages", "claude-haiku-4-5"),
+    ];
+    for (typed, path, model) in table {
+        let server = Server::start(|request, _| match request.path.as_str() {
+            "/v1/messages" => anthropic_reply(request, "fine"),
+            _ => openai_reply(request, "fine"),
+        });
+        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
+        sandbox.q(typed).run().exit(0).stdout("fine\n");
+        let request = server.request();
+        assert_eq!(request.path, *path, "{typed:?}");
+        assert_eq!(request.json()["model"], *model, "{typed:?}");
+    }
+}
+
+#[test]
+fn the_system_option_replaces_the_system_prompt_for_one_question() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server).env("Q_SYSTEM", "the usual");
+    for args in [&["-S", "be brief", "why"][..], &["--system=be brief", "why"], &["-Sbe brief", "-f", "so"], &["why"]] {
+        sandbox.q(args).run().success();
+    }
+    let systems: Vec<_> = server.requests().iter().map(|request| request.json()["messages"][0].clone()).collect();
+    for system in &systems {
+        assert_eq!(system["role"], "system");
+    }
+    let texts: Vec<_> = systems.iter().map(|system| system["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["be brief", "be brief", "be brief", "the usual"]);
+    assert!(!sandbox.current().to_string().contains("usual"), "the system prompt is not stored");
+}
+
+#[test]
+fn the_messages_option_says_how_much_a_follow_up_sends() {
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["one"]).run().success();
+    sandbox.q(&["-f", "two"]).run().success();
+    let all = "Human: one\n\nAssistant: answer 0\n\nHuman: two\n\nAssistant: answer 1\n\n";
+    let last_three = &all["Human: one\n\n".len()..];
+    for (number, (count, window)) in
+        [("0", ""), ("1", "Assistant: answer 1\n\n"), ("3", last_three), ("4", all), ("1000", all)].iter().enumerate()
+    {
+        let expected = match *window {
+            "" => "three".to_owned(),
+            window => format!("Previous conversation:\n{window}Human: three"),
+        };
+        sandbox.q(&["-f", "--no-save", "--messages", count, "three"]).run().success();
+        assert_eq!(asked(&server.requests()[2 + number]), expected, "--messages {count}");
+    }
+}
+
+#[test]
+fn no_save_leaves_no_trace() {
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["--no-save", "why"]).run().success().stdout("answer 0\n");
+    assert_eq!(std::fs::read_dir(sandbox.state()).unwrap().count(), 0, "not even a folder");
+
+    sandbox.q(&["why"]).run().success();
+    let before = (sandbox.session_files(), sandbox.read_bytes("current.json"));
+    sandbox.q(&["--no-save", "else"]).run().success();
+    sandbox.q(&["--no-save", "-f", "so"]).run().success().stdout("answer 3\n");
+    assert_eq!((sandbox.session_files(), sandbox.read_bytes("current.json")), before);
+    // It goes on with the conversation all the same.
+    let question = asked(&server.requests()[3]);
+    assert_eq!(question, "Previous conversation:\nHuman: why\n\nAssistant: answer 1\n\nHuman: so");
+}
+
+#[test]
+fn no_stream_asks_for_the_answer_in_one_piece() {
+    let server = Server::openai("all at once");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["--no-stream", "why"]).run().success().stdout("all at once\n");
+    let body = server.request().json();
+    assert_eq!(body["stream"], false);
+    assert!(body.get("stream_options").is_none(), "{body}");
+    assert_eq!(sandbox.current()["messages"][1]["content"], "all at once");
+}
+
+#[test]
+fn clear_forgets_the_conversation_whatever_the_settings() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");
+    sandbox.q(&["one"]).run().success();
+    sandbox.config(BROKEN);
+    sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");
+    assert!(!sandbox.session_files().contains(&"current.json".to_owned()));
+    sandbox.config("");
+    sandbox.q(&["-f", "two"]).run().exit(0).stderr_contains("new");
+    assert_eq!(asked(&server.requests()[1]), "two");
+
+    // A plain question sets the one before it aside, and that one stays.
+    sandbox.q(&["three"]).run().success();
+    let cleared = sandbox.q(&["--clear"]).stdin_open().run();
+    cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("kept");
+}

@@ -1,0 +1,420 @@
+//! What comes out: the answer on standard output, all else on standard error, and the exit code.
+
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{Q, Sandbox};
+use crate::server::{
+    Gate, Recorded, Reply, Server, anthropic_event, anthropic_stream, gemini_reply, gemini_stream, openai_event,
+    openai_reply, openai_stream,
+};
+
+/// A server whose every answer is this, whatever it is asked.
+fn server_of(reply: Reply) -> Server {
+    Server::start(move |_, _| reply.clone())
+}
+
+/// A sandbox that finds each of the three APIs at `server`, and asks OpenAI's where a test does not say otherwise.
+fn sandbox_of(server: &Server) -> Sandbox {
+    let sandbox = Sandbox::new().server_env(server).anthropic_env(server).gemini_env(server);
+    sandbox.env("Q_PROVIDER", "openai").env("Q_RETRIES", "0")
+}
+
+/// One event of a Gemini-like stream.
+fn gemini(event: Value) -> Vec<u8> {
+    format!("data: {event}\r\n\r\n").into_bytes()
+}
+
+fn gemini_candidate(parts: Value, finish_reason: Option<&str>) -> Value {
+    let mut candidate = json!({"content": {"role": "model", "parts": parts}});
+    if let Some(reason) = finish_reason {
+        candidate["finishReason"] = json!(reason);
+    }
+    json!({"candidates": [candidate]})
+}
+
+/// The events of an Anthropic-like stream from this delta and this reason to stop.
+fn anthropic(delta: Value, stop_reason: &str) -> Vec<Vec<u8>> {
+    let kind = if delta["type"] == "thinking_delta" { "thinking" } else { "text" };
+    vec![
+        anthropic_event(json!({"type": "message_start", "message": {"role": "assistant", "content": []}})),
+        anthropic_event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}})),
+        anthropic_event(json!({"type": "content_block_delta", "index": 0, "delta": delta})),
+        anthropic_event(json!({"type": "content_block_stop", "index": 0})),
+        anthropic_event(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason}})),
+        anthropic_event(json!({"type": "message_stop"})),
+    ]
+}
+
+fn openai(delta: Value, finish_reason: &str) -> Vec<Vec<u8>> {
+    vec![openai_event(delta, None), openai_event(json!({}), Some(finish_reason)), b"data: [DONE]\n\n".to_vec()]
+}
+
+/// A device that takes nothing: every write to it fails for want of room.
+#[cfg(target_os = "linux")]
+fn full_device() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+/// A pipe that nobody reads.
+fn unread_pipe() -> Stdio {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn each_piece_leaves_before_the_next_arrives() {
+    let words = ["one ", "two\n", "\tthree"];
+    for (provider, stream) in
+        [("openai", openai_stream(&words)), ("anthropic", anthropic_stream(&words)), ("gemini", gemini_stream(&words))]
+    {
+        let gates = [Gate::new(), Gate::new(), Gate::new()];
+        let mut next = gates.iter();
+        let mut reply = Reply::sse::<&[u8]>([]);
+        for piece in stream {
+            // The events that hold a word are those that may not be answered with more before it is out.
+            let text = String::from_utf8(piece.clone()).unwrap();
+            reply = reply.piece(piece);
+            if ["one ", "two\\n", "three"].iter().any(|word| text.contains(word)) {
+                reply = reply.wait_for(next.next().unwrap());
+            }
+        }
+        assert!(next.next().is_none(), "a gate behind each word");
+        let server = server_of(reply);
+        let mut running = sandbox_of(&server).q(&["-p", provider, "why"]).spawn();
+        let mut expected = String::new();
+        for (word, gate) in words.iter().zip(&gates) {
+            expected.push_str(word);
+            assert_eq!(running.read_stdout_until(word), expected.as_bytes(), "{provider}");
+            gate.open();
+        }
+        running.wait().success().stdout(format!("{expected}\n"));
+    }
+}
+
+#[test]
+fn an_answer_ends_with_a_newline_and_is_otherwise_unchanged_in_a_pipe() {
+    for (answer, expected) in [
+        ("plain", "plain\n"),
+        ("one newline\n", "one newline\n"),
+        ("three\n\n\n", "three\n\n\n"),
+        ("  \n indented \t", "  \n indented \t\n"),
+        ("carriage return\r", "carriage return\r\n"),
+        ("a\r\nb\r\n", "a\r\nb\r\n"),
+        (
+            "\u{1b}[31mred\u{1b}[0m \u{7}\u{8}\u{0}\u{7f}\u{85}\u{9b}",
+            "\u{1b}[31mred\u{1b}[0m \u{7}\u{8}\u{0}\u{7f}\u{85}\u{9b}\n",
+        ),
+        ("\u{202e}turned\u{2066} \u{feff}\u{fffd} \u{10ffff}", "\u{202e}turned\u{2066} \u{feff}\u{fffd} \u{10ffff}\n"),
+        ("```sh\nls -l\n```", "```sh\nls -l\n```\n"),
+    ] {
+        let server = Server::openai(answer);
+        let sandbox = sandbox_of(&server);
+        for args in [&["why"][..], &["--no-stream", "why"]] {
+            sandbox.q(args).run().success().stdout(expected);
+            assert_eq!(sandbox.current()["messages"][1]["content"], answer);
+        }
+    }
+}
+
+#[test]
+fn no_stream_prints_nothing_before_the_answer_is_whole() {
+    let half = [openai_event(json!({"content": "half "}), None)];
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": "half"}}]}).to_string();
+    for reply in [
+        // Some servers stream whatever they are asked for.
+        Reply::sse(half).cut(),
+        Reply::new(200).header("content-type", "application/json").piece(&whole[..whole.len() - 4]).cut(),
+    ] {
+        let server = server_of(reply);
+        let sandbox = sandbox_of(&server);
+        sandbox.q(&["--no-stream", "why"]).run().exit(1).stdout_is_empty().stderr_contains("openai");
+    }
+}
+
+#[test]
+fn blank_lines_while_an_answer_in_one_piece_is_awaited_do_no_harm() {
+    // Busy servers send some so that the connection stays alive; as many as these are never read at once.
+    let blank = "\n".repeat(200_000);
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}]});
+    let reply = Reply::new(200).header("content-type", "application/json").chunked();
+    let server = server_of(reply.piece(blank).piece(whole.to_string()));
+    sandbox_of(&server).q(&["--no-stream", "why"]).run().success().stdout("fine\n");
+}
+
+#[test]
+fn the_exit_code_tells_who_is_to_blame() {
+    let server = Server::openai("fine");
+    let refusing = server_of(Reply::json(400, json!({"error": {"message": "no such thing"}})));
+    let failing = server_of(Reply::json(500, json!({"error": {"message": "out of order"}})));
+    // Taken and let go again: nobody listens there now.
+    let nobody = format!("http://{}/v1", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    let sandbox = sandbox_of(&server);
+    sandbox.q(&["why"]).run().success().stdout("fine\n");
+    let before = sandbox.read_bytes("current.json");
+    type Change<'a> = &'a dyn Fn(Q) -> Q;
+    let table: &[(i32, &str, Change)] = &[
+        (1, "no such thing", &|run| run.server_env(&refusing)),
+        (1, "out of order", &|run| run.server_env(&failing)),
+        (1, "refused", &|run| run.env("OPENAI_BASE_URL", &nobody)),
+        (2, "OPENAI_API_KEY", &|run| run.env_remove("OPENAI_API_KEY")),
+        (2, "Q_TIMEOUT", &|run| run.env("Q_TIMEOUT", "soon")),
+        (2, "OPENAI_BASE_URL", &|run| run.env("OPENAI_BASE_URL", "ftp://127.0.0.1/")),
+    ];
+    for (code, words, change) in table {
+        let outcome = change(sandbox.q(&["-p", "openai", "-f", "why"])).run();
+        outcome.exit(*code).stdout_is_empty().stderr_contains(words);
+        let text = outcome.stderr_text();
+        outcome.check(text.lines().count() <= 2 && text.lines().all(|line| line.starts_with("q: ")), || {
+            "expected one line, or two with what to do".to_owned()
+        });
+        // What fails before its first word changes nothing.
+        assert_eq!(sandbox.read_bytes("current.json"), before, "{words}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_fails() {
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}});
+    let table: &[(&str, &str, Vec<Vec<u8>>)] = &[
+        ("openai", "empty", openai_stream::<&str>(&[])),
+        ("openai", "empty", openai_stream(&[" ", "\n\n"])),
+        ("openai", "", openai(json!({"content": null, "tool_calls": []}), "tool_calls")),
+        ("openai", "content_filter", openai(json!({}), "content_filter")),
+        ("openai", "", openai(json!({"content": ""}), "length")),
+        ("openai", "too many", vec![b"data: {\"error\":{\"message\":\"too many\"}}\n\n".to_vec()]),
+        ("openai", "", vec![]),
+        ("openai", "", vec![b": nothing but a comment\n\n".to_vec()]),
+        ("openai", "", vec![openai_event(json!({"role": "assistant", "content": ""}), None)]),
+        ("anthropic", "empty", anthropic_stream::<&str>(&[])),
+        ("anthropic", "refusal", anthropic(json!({"type": "text_delta", "text": ""}), "refusal")),
+        (
+            "anthropic",
+            "Overloaded",
+            vec![anthropic_event(
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+            )],
+        ),
+        ("gemini", "empty", gemini_stream::<&str>(&[])),
+        ("gemini", "SAFETY", vec![gemini(gemini_candidate(json!([]), Some("SAFETY")))]),
+        ("gemini", "SAFETY", vec![gemini(blocked)]),
+    ];
+    for (provider, words, stream) in table {
+        let server = server_of(Reply::sse(stream));
+        let sandbox = sandbox_of(&server);
+        let outcome = sandbox.q(&["-p", provider, "why"]).run();
+        outcome.exit(1).stderr_contains(&format!("q: {provider}")).stderr_contains(words);
+        outcome.check(outcome.stdout_text().trim().is_empty(), || "expected no answer".to_owned());
+        // There was no first word, so there is nothing to go on with.
+        let files = sandbox.session_files();
+        outcome.check(files.is_empty(), || format!("expected no conversation, not {files:?}"));
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_shown_and_fails() {
+    let half = json!({"type": "text_delta", "text": "half"});
+    let table: &[(&str, &str, Vec<Vec<u8>>)] = &[
+        ("openai", "", vec![openai_event(json!({"content": "half"}), None)]),
+        ("openai", "content_filter", openai(json!({"content": "half"}), "content_filter")),
+        (
+            "openai",
+            "out of order",
+            vec![openai_event(json!({"content": "half"}), None), b"data: {\"error\":\"out of order\"}\n\n".to_vec()],
+        ),
+        ("anthropic", "", anthropic(half.clone(), "end_turn").drain(..3).collect()),
+        ("anthropic", "refusal", anthropic(half, "refusal")),
+        ("gemini", "", vec![gemini(gemini_candidate(json!([{"text": "half"}]), None))]),
+        ("gemini", "SAFETY", vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some("SAFETY")))]),
+    ];
+    for (provider, words, stream) in table {
+        let server = server_of(Reply::sse(stream));
+        let sandbox = sandbox_of(&server);
+        let outcome = sandbox.q(&["-p", provider, "why"]).run();
+        outcome.exit(1).stdout("half\n").stderr_contains(&format!("q: {provider}")).stderr_contains(words);
+        let answer = &sandbox.current()["messages"][1];
+        assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("half"), &json!(true)));
+    }
+}
+
+#[test]
+fn an_answer_cut_at_the_token_limit_is_an_answer_with_a_note() {
+    let table: &[(&str, Vec<Vec<u8>>)] = &[
+        ("openai", openai(json!({"content": "half"}), "length")),
+        ("anthropic", anthropic(json!({"type": "text_delta", "text": "half"}), "max_tokens")),
+        ("gemini", vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some("MAX_TOKENS")))]),
+    ];
+    for (provider, stream) in table {
+        let server = server_of(Reply::sse(stream));
+        let sandbox = sandbox_of(&server);
+        let outcome = sandbox.q(&["-p", provider, "why"]).run();
+        outcome.exit(0).stdout("half\n").stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
+        assert_eq!(outcome.stderr_text().lines().count(), 1);
+        let answer = &sandbox.current()["messages"][1];
+        assert_eq!((&answer["content"], answer.get("interrupted")), (&json!("half"), None));
+    }
+}
+
+#[test]
+fn reasoning_never_comes_out() {
+    let thinking = json!({"type": "thinking_delta", "thinking": "hmm, let me see"});
+    let answer = json!({"type": "text_delta", "text": "42"});
+    let by_character: Vec<String> =
+        " \n<think>hmm, </thin let me see</think>\n\n42".chars().map(String::from).collect();
+    let streams: Vec<(&str, Vec<Vec<u8>>)> = vec![
+        ("openai", openai_stream(&["<think>hmm, let me see</think>42"])),
+        ("openai", openai_stream(&["<think>\nhmm, <b> let me see\n</think>\n\n", "42"])),
+        ("openai", openai_stream(&by_character)),
+        (
+            "openai",
+            [
+                vec![openai_event(json!({"content": null, "reasoning_content": "hmm, "}), None)],
+                vec![openai_event(json!({"content": "", "reasoning": "let me see"}), None)],
+                openai(json!({"content": "42", "reasoning_details": [{"text": "hmm"}]}), "stop"),
+            ]
+            .concat(),
+        ),
+        (
+            "anthropic",
+            [anthropic(thinking, "end_turn").drain(..4).collect(), anthropic(answer, "end_turn").split_off(1)].concat(),
+        ),
+        (
+            "gemini",
+            vec![
+                gemini(gemini_candidate(json!([{"text": "hmm, let me see", "thought": true}]), None)),
+                gemini(gemini_candidate(json!([{"text": "hmm", "thought": true}, {"text": "42"}]), Some("STOP"))),
+            ],
+        ),
+    ];
+    let wholes = [
+        (
+            "openai",
+            json!({"choices": [{"finish_reason": "stop", "message": {
+                "content": "<think>hmm</think>\n42", "reasoning_content": "hmm", "reasoning": "hmm",
+            }}]}),
+        ),
+        (
+            "anthropic",
+            json!({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [
+                {"type": "thinking", "thinking": "hmm", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "aG1t"},
+                {"type": "text", "text": "42"},
+            ]}),
+        ),
+        ("gemini", gemini_candidate(json!([{"text": "hmm", "thought": true}, {"text": "42"}]), Some("STOP"))),
+    ];
+    let streams = streams.into_iter().map(|(provider, stream)| (provider, "", Reply::sse(stream)));
+    let wholes = wholes.into_iter().map(|(provider, whole)| (provider, "--no-stream", Reply::json(200, whole)));
+    for (provider, option, reply) in streams.chain(wholes) {
+        let server = server_of(reply);
+        let sandbox = sandbox_of(&server);
+        let run = sandbox.q(&["-p", provider]).args(if option.is_empty() { &[] } else { &["--no-stream"] });
+        run.arg("why").run().success().stdout("42\n");
+        assert_eq!(sandbox.current()["messages"][1]["content"], "42");
+        let file = String::from_utf8(sandbox.read_bytes("current.json")).unwrap();
+        assert!(!file.contains("hmm"), "{file}");
+    }
+}
+
+#[test]
+fn reasoning_alone_is_no_answer() {
+    for stream in [
+        openai_stream(&["<think>hmm, let me see</think>\n"]),
+        openai_stream(&["<think>hmm, let me"]),
+        openai(json!({"reasoning_content": "hmm, let me see"}), "length"),
+    ] {
+        let server = server_of(Reply::sse(stream));
+        let sandbox = sandbox_of(&server);
+        sandbox.q(&["why"]).run().exit(1).stdout_is_empty().stderr_lacks("hmm");
+        assert!(sandbox.session_files().is_empty());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_q_quietly() {
+    for words_read in [0, 1, 2] {
+        let gate = Gate::new();
+        let mut reply = Reply::sse::<&[u8]>([]);
+        for (number, event) in openai_stream(&["one ", "two ", "three"]).iter().enumerate() {
+            // The first event has no words.
+            if number == words_read + 1 {
+                reply = reply.wait_for(&gate);
+            }
+            reply = reply.piece(event);
+        }
+        let server = server_of(reply);
+        let sandbox = sandbox_of(&server);
+        let mut running = sandbox.q(&["why"]).spawn();
+        match words_read {
+            0 => server.wait_for_requests(1),
+            1 => drop(running.read_stdout_until("one ")),
+            _ => drop(running.read_stdout_until("two ")),
+        }
+        running.close_stdout();
+        gate.open();
+        running.wait().success();
+    }
+    let server = Server::openai(&"yes\n".repeat(100_000));
+    let sandbox = sandbox_of(&server);
+    let script = "{ q why; echo \"exit $?\" >&2; } | head -n 1";
+    sandbox.shell(script).run().exit(0).stdout("yes\n").stderr("exit 0\n");
+    for action in ["-h", "--help", "--version", "--clear"] {
+        let outcome = sandbox.q(&[action]).stdout_to(unread_pipe()).run();
+        outcome.exit(0).stderr_lacks("standard output");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_device_as_output_is_an_error() {
+    let server = Server::start(|request: &Recorded, _| {
+        if request.path.contains("gemini") { gemini_reply(request, "fine") } else { openai_reply(request, "fine") }
+    });
+    let sandbox = sandbox_of(&server);
+    for args in [
+        &["-p", "openai", "why"][..],
+        &["-p", "gemini", "why"],
+        &["-p", "openai", "--no-stream", "why"],
+        &["-p", "openai", "--no-save", "why"],
+        &["-h"],
+        &["--help"],
+        &["--version"],
+        &["--clear"],
+    ] {
+        let outcome = sandbox.q(args).stdout_to(full_device()).run();
+        outcome.exit(1).stderr_contains("standard output").stderr_contains("No space left");
+        assert_eq!(outcome.stderr_text().lines().count(), 1, "{args:?}");
+    }
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_changes_nothing_else() {
+    // Each of these has something to say: a new conversation, what is wrong.
+    for (args, code, expected) in
+        [(&["-f", "why"][..], 0, "fine\n"), (&["-p", "nobody", "why"], 2, ""), (&["why", "-f"], 2, "")]
+    {
+        let server = Server::openai("fine");
+        let sandbox = sandbox_of(&server);
+        let mut runs =
+            vec![sandbox.q(args).stderr_to(unread_pipe()), sandbox.shell("exec q \"$@\" 2>&-").arg("q").args(args)];
+        #[cfg(target_os = "linux")]
+        runs.push(sandbox.q(args).stderr_to(full_device()));
+        for run in runs {
+            run.run().exit(code).stdout(expected);
+            let saved = sandbox.session_files().contains(&"current.json".to_owned());
+            assert_eq!(saved, code == 0);
+            sandbox.q(&["--clear"]).run().exit(0);
+        }
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let server = Server::openai("fine");
+        let run = sandbox_of(&server).q(&["why"]).stdout_to(full_device()).stderr_to(full_device()).run();
+        run.exit(1);
+    }
+}

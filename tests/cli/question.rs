@@ -1,0 +1,303 @@
+//! Where the question comes from: words, standard input, both or neither, and in which order q looks at them.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+
+use crate::sandbox::{Outcome, Q, Sandbox};
+use crate::server::{Recorded, Server};
+
+/// What the user is said to have asked: the last message of an OpenAI-like request.
+#[track_caller]
+pub fn asked(request: &Recorded) -> String {
+    let body = request.json();
+    let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+    assert_eq!(last["role"], "user");
+    last["content"].as_str().expect("text").to_owned()
+}
+
+/// A run that must be answered, and what was asked by it.
+#[track_caller]
+fn asked_by(run: impl FnOnce(&Sandbox) -> Q) -> String {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    run(&sandbox).run().success().stdout("fine\n");
+    asked(&server.request())
+}
+
+/// A run with a server and a conversation within reach that must end with exit code 2 and touch neither.
+#[track_caller]
+pub fn refused(run: impl FnOnce(&Sandbox) -> Q) -> Outcome {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_bytes("current.json", "as it was");
+    let outcome = run(&sandbox).run();
+    outcome.exit(2).stdout_is_empty();
+    let text = outcome.stderr_text();
+    outcome.check(!text.is_empty() && text.lines().all(|line| line.starts_with("q: ")), || {
+        "expected reasons, each beginning with `q: `".to_owned()
+    });
+    outcome.check(server.requests().is_empty(), || "expected no request".to_owned());
+    outcome.check(sandbox.session_files() == ["current.json"], || "expected nothing new".to_owned());
+    outcome.check(sandbox.read_bytes("current.json") == b"as it was", || "expected nothing changed".to_owned());
+    outcome
+}
+
+/// Both ends of a terminal: the one that a person sits at, and the one that a program sees.
+fn terminal() -> (File, File) {
+    let (mut person, mut program) = (-1, -1);
+    // SAFETY: both numbers outlive the call, and it may do without the rest. The descriptors are new and nobody else's.
+    unsafe {
+        let opened = libc::openpty(&mut person, &mut program, ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        assert_eq!(opened, 0, "a terminal");
+        (File::from_raw_fd(person), File::from_raw_fd(program))
+    }
+}
+
+#[test]
+fn words_are_joined_by_one_space_and_otherwise_unchanged() {
+    let table: &[(&[&str], &str)] = &[
+        (&["why"], "why"),
+        (&["explain", "git", "rebase"], "explain git rebase"),
+        (&["  two  blanks ", "\ttab\n"], "  two  blanks  \ttab\n"),
+        (&["a", "", "b"], "a  b"),
+        (&["Zoë", "€ \u{1F600}"], "Zoë € \u{1F600}"),
+    ];
+    for (words, expected) in table {
+        assert_eq!(asked_by(|sandbox| sandbox.q(words)), *expected, "{words:?}");
+    }
+}
+
+#[test]
+fn input_alone_is_the_question_less_its_trailing_newlines() {
+    for (input, expected) in [
+        ("what is this?", "what is this?"),
+        ("what is this?\n", "what is this?"),
+        ("one\n\ntwo\n\n\n", "one\n\ntwo"),
+        ("one\r\ntwo\r\n", "one\r\ntwo"),
+        ("\n  indented \t\n", "\n  indented \t"),
+        ("\u{FEFF}mark\n", "\u{FEFF}mark"),
+        ("</context>\n", "</context>"),
+    ] {
+        assert_eq!(asked_by(|sandbox| sandbox.q(&[]).stdin(input)), expected, "{input:?}");
+        // Words of white space only are none.
+        assert_eq!(asked_by(|sandbox| sandbox.q(&[" ", "\n"]).stdin(input)), expected, "{input:?}");
+    }
+}
+
+#[test]
+fn input_beside_words_stands_in_a_fence_byte_for_byte() {
+    for input in ["log\n", "a\n\n\n", "a\r\nb\r\n", "\u{FEFF}mark\n", "\tindented\t \n", "\n\n  after blank lines\n"] {
+        let expected = format!("<context>\n{input}</context>\n\nwhy so");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why", "so"]).stdin(input)), expected, "{input:?}");
+    }
+    for input in ["log", "line\nno end", "trailing blanks  ", "carriage return\r"] {
+        let expected = format!("<context>\n{input}\n</context>\n\nwhy");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected, "{input:?}");
+    }
+}
+
+#[test]
+fn input_that_would_close_the_fence_gets_another_one() {
+    for (input, name) in [
+        ("</context>", "context-2"),
+        ("a </context> b </context>", "context-2"),
+        ("</context> </context-2>", "context-3"),
+        ("</context-2> </context> </context-3>", "context-4"),
+        // None of these closes `<context>`.
+        ("<context> </context-2> </contexts> </Context> < /context>", "context"),
+    ] {
+        let expected = format!("<{name}>\n{input}\n</{name}>\n\nwhy");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected, "{input:?}");
+    }
+}
+
+#[test]
+fn input_full_of_closing_tags_is_fenced_without_delay() {
+    let tags = (2..60_000).map(|number| format!("</context-{number}>"));
+    let input: String = ["</context>".to_owned()].into_iter().chain(tags).collect();
+    let question = asked_by(|sandbox| sandbox.q(&["why"]).stdin(&input));
+    let expected = format!("<context-60000>\n{input}\n</context-60000>\n\nwhy");
+    assert!(question == expected, "{}…", &question[..question.len().min(100)]);
+}
+
+#[test]
+fn input_of_white_space_is_none_and_so_is_no_input() {
+    for input in ["", "\n", " \t\r\n \n"] {
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), "why", "{input:?}");
+    }
+    for script in ["q why </dev/null", "q why <&-", ": | q why"] {
+        assert_eq!(asked_by(|sandbox| sandbox.shell(script)), "why", "{script}");
+    }
+}
+
+#[test]
+fn without_a_question_q_shows_its_usage() {
+    for script in ["q </dev/null", "q <&-", "q '' ' '", "echo | q", "echo | q ' '", "q -f", "q --", "echo words | q -n"]
+    {
+        refused(|sandbox| sandbox.shell(script)).stderr_contains("q -h");
+    }
+}
+
+#[test]
+fn without_a_question_the_usage_comes_before_any_other_trouble() {
+    // Somebody who tries q for the first time has no key yet.
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.q(&["-p", "openai", "-n"]).run();
+    outcome.exit(2).stderr_contains("question").stderr_lacks("OPENAI_API_KEY");
+}
+
+#[test]
+fn on_a_terminal_q_never_waits_for_typing() {
+    let (_person, program) = terminal();
+    let same = program.try_clone().unwrap();
+    refused(|sandbox| sandbox.q(&[]).stdin_from(program)).stderr_contains("q -h");
+    assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin_from(same)), "why");
+}
+
+#[test]
+fn n_leaves_input_to_others() {
+    assert_eq!(asked_by(|sandbox| sandbox.q(&["-n", "why"]).stdin_open()), "why");
+
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let sandbox = Sandbox::new().server_env(&server);
+    let script = r#"printf 'one\ntwo\nthree\n' | while read -r line; do q -n "about $line"; done"#;
+    sandbox.shell(script).run().success().stdout("answer 0\nanswer 1\nanswer 2\n");
+    let questions: Vec<_> = server.requests().iter().map(asked).collect();
+    assert_eq!(questions, ["about one", "about two", "about three"]);
+}
+
+#[test]
+fn a_follow_up_in_a_pipeline_sees_what_the_one_before_it_has_saved() {
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["start"]).run().success();
+    sandbox.shell("q -f a | q -f b | q -f").run().success().stdout("answer 3\n");
+    let history = "Previous conversation:\n\
+                   Human: start\n\n\
+                   Assistant: answer 0\n\n\
+                   Human: a\n\n\
+                   Assistant: answer 1\n\n\
+                   Human: <context>\nanswer 1\n</context>\n\nb\n\n\
+                   Assistant: answer 2\n\n\
+                   Human: answer 2";
+    assert_eq!(asked(&server.requests()[3]), history);
+}
+
+#[test]
+fn binary_input_is_refused_at_its_first_nul() {
+    for input in ["\0", "text\0", "text\n\0more", "\0\0\0"] {
+        let server = Server::openai("never");
+        let sandbox = Sandbox::new().server_env(&server);
+        for words in [&[][..], &["why"]] {
+            let mut waiting = sandbox.q(words).stdin_open().spawn();
+            waiting.write_stdin(input);
+            // The pipe is still open: what comes behind the NUL makes no difference.
+            waiting.wait().exit(2).stdout_is_empty().stderr_contains("binary");
+        }
+        assert!(server.requests().is_empty());
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_replaced_with_a_note() {
+    let text = OsStr::from_bytes(b"caf\xe9 \xf0\x9f au lait");
+    let replaced = "caf\u{FFFD} \u{FFFD} au lait";
+    type Run<'a> = &'a dyn Fn(&Sandbox) -> Q;
+    let runs: &[(&str, usize, Run)] = &[
+        ("input", 1, &|sandbox| sandbox.q(&[]).stdin(text.as_bytes())),
+        ("words", 1, &|sandbox| sandbox.q(&[]).arg(text)),
+        ("words behind --", 1, &|sandbox| sandbox.q(&["--"]).arg(text)),
+        ("-S", 0, &|sandbox| sandbox.q(&["-S"]).arg(text).arg("why")),
+        ("--system=", 0, &|sandbox| {
+            let option = [b"--system=", text.as_bytes()].concat();
+            sandbox.q(&[]).arg(OsStr::from_bytes(&option)).arg("why")
+        }),
+    ];
+    for (what, index, run) in runs {
+        let server = Server::openai("fine");
+        let sandbox = Sandbox::new().server_env(&server);
+        let outcome = run(&sandbox).run();
+        outcome.exit(0).stdout("fine\n").stderr_contains("UTF-8");
+        assert_eq!(outcome.stderr_text().lines().count(), 1, "{what}: {}", outcome.stderr_text());
+        assert_eq!(server.request().json()["messages"][index]["content"], replaced, "{what}");
+    }
+}
+
+#[test]
+fn one_note_is_enough_for_many_words_that_are_not_utf8() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    let word = OsStr::from_bytes(b"\xff");
+    let outcome = sandbox.q(&[]).args(&[word, word, word]).run();
+    outcome.exit(0);
+    assert_eq!(asked(&server.request()), "\u{FFFD} \u{FFFD} \u{FFFD}");
+    assert_eq!(outcome.stderr_text().lines().count(), 1, "{}", outcome.stderr_text());
+}
+
+#[test]
+fn input_may_have_ten_million_bytes_and_not_one_more() {
+    let longest = vec![b'y'; 10_000_000];
+    let question = asked_by(|sandbox| sandbox.q(&["--no-save"]).stdin(&longest));
+    assert!(question.as_bytes() == longest, "{} bytes were sent", question.len());
+
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut waiting = sandbox.q(&["why"]).stdin_open().spawn();
+    // The pipe is still open: nobody waits for its end.
+    waiting.write_stdin(&longest).write_stdin("y");
+    waiting.wait().exit(2).stdout_is_empty().stderr_contains("10000000");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn endless_input_ends() {
+    refused(|sandbox| sandbox.shell("yes | q")).stderr_contains("10000000");
+}
+
+#[test]
+fn a_folder_as_input_is_an_error_unless_it_is_left_alone() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    let folder = || File::open(sandbox.home()).unwrap();
+    let outcome = sandbox.q(&["why"]).stdin_from(folder()).run();
+    outcome.exit(1).stdout_is_empty().stderr_contains("standard input").stderr_contains("directory");
+    assert!(server.requests().is_empty() && sandbox.session_files().is_empty());
+    sandbox.q(&["-n", "why"]).stdin_from(folder()).run().success().stdout("fine\n");
+}
+
+#[test]
+fn what_is_wrong_from_the_start_is_told_before_any_input_is_read() {
+    type Run<'a> = &'a dyn Fn(&Sandbox) -> Q;
+    let runs: &[(&str, &str, Run)] = &[
+        ("an unknown option", "--folow", &|sandbox| sandbox.q(&["--folow", "why"])),
+        ("a late option", "before", &|sandbox| sandbox.q(&["why", "-f"])),
+        ("a wrong value", "--messages", &|sandbox| sandbox.q(&["--messages", "ten", "why"])),
+        ("an unknown provider", "nobody", &|sandbox| sandbox.q(&["-p", "nobody", "why"])),
+        ("a missing key", "GROQ_API_KEY", &|sandbox| sandbox.q(&["-p", "groq", "why"])),
+        ("a wrong variable", "Q_PAIRS", &|sandbox| sandbox.q(&["why"]).env("Q_PAIRS", "0")),
+        ("a wrong address", "OPENAI_BASE_URL", &|sandbox| sandbox.q(&["why"]).env("OPENAI_BASE_URL", "no url")),
+        ("a wrong file", "line 1", &|sandbox| {
+            sandbox.config("colour = \"blue\"");
+            sandbox.q(&["why"])
+        }),
+    ];
+    for (what, words, run) in runs {
+        let outcome = refused(|sandbox| run(sandbox).stdin_open());
+        outcome.check(outcome.stderr_text().contains(words), || format!("{what}: expected {words:?}"));
+    }
+}
+
+#[test]
+fn certificates_and_proxies_are_checked_before_any_input_is_read() {
+    for (variable, value) in [("SSL_CERT_FILE", "/nowhere/at/all.pem"), ("HTTPS_PROXY", "http://[")] {
+        let run = |sandbox: &Sandbox| {
+            // Never reached, and not on this machine: a proxy is not asked for what is.
+            let away = sandbox.q(&["why"]).env("OPENAI_BASE_URL", "https://llm.invalid/v1");
+            away.env(variable, value).stdin_open()
+        };
+        refused(run).stderr_contains(variable);
+    }
+}

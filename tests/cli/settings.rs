@@ -1,0 +1,377 @@
+//! Settings: the file, the environment above it, options above both; and what is said where one of them is wrong.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::dialects::talked;
+use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
+use crate::server::{Recorded, Reply, Server, openai_reply};
+
+/// What can be seen from outside of one run.
+struct Seen {
+    request: Option<Recorded>,
+    requests: usize,
+    files: Vec<String>,
+    current: Value,
+    outcome: Outcome,
+}
+
+impl Seen {
+    fn body(&self) -> Value {
+        self.request.as_ref().expect("a request").json()
+    }
+
+    /// What is said apart from the system prompt.
+    fn messages(&self) -> Vec<String> {
+        let body = self.body();
+        let said = body["messages"].as_array().expect("messages").iter();
+        let said = said.filter(|message| message["role"] != "system");
+        said.map(|message| message["content"].as_str().expect("text").to_owned()).collect()
+    }
+
+    /// How many messages of the conversation the flattened prompt holds.
+    fn history(&self) -> usize {
+        let prompt = self.messages().concat();
+        prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()
+    }
+}
+
+/// A setting, and how one sees which of its levels has won. The conversation has the pairs 1 and 2.
+struct Setting {
+    /// As it stands in the file, and what is seen then.
+    file: (&'static str, &'static str),
+    variable: (&'static str, &'static str, &'static str),
+    option: Option<(&'static [&'static str], &'static str)>,
+    default: &'static str,
+    /// Follows up where nothing is said.
+    args: &'static [&'static str],
+    seen: fn(&Seen) -> String,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        file: ("provider = \"groq\"", "/groq/chat/completions"),
+        variable: ("Q_PROVIDER", "mistral", "/mistral/chat/completions"),
+        option: Some((&["-p", "xai"], "/xai/chat/completions")),
+        default: "/v1/chat/completions",
+        args: &["hi"],
+        seen: |seen| seen.request.as_ref().expect("a request").path.clone(),
+    },
+    Setting {
+        file: ("model = \"of-file\"", "of-file"),
+        variable: ("Q_MODEL", "of-variable", "of-variable"),
+        option: Some((&["-m", "of-option"], "of-option")),
+        default: "gpt-5.4-mini",
+        args: &["hi"],
+        seen: |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
+    },
+    Setting {
+        file: ("system = \"of file\"", "of file"),
+        variable: ("Q_SYSTEM", "of variable", "of variable"),
+        option: Some((&["-S", "of option"], "of option")),
+        default: "You",
+        args: &["hi"],
+        seen: |seen| {
+            let system = seen.body()["messages"][0]["content"].as_str().expect("text").to_owned();
+            if system.starts_with("of ") { system } else { system[..3].to_owned() }
+        },
+    },
+    Setting {
+        file: ("messages = 3", "3"),
+        variable: ("Q_MESSAGES", "2", "2"),
+        option: Some((&["--messages", "1"], "1")),
+        default: "4",
+        args: &["-f", "hi"],
+        seen: |seen| seen.history().to_string(),
+    },
+    Setting {
+        file: ("max_history = 1_8", "2"),
+        variable: ("Q_MAX_HISTORY", "9", "1"),
+        option: None,
+        default: "4",
+        args: &["-f", "hi"],
+        seen: |seen| seen.history().to_string(),
+    },
+    Setting {
+        file: ("history = \"messages\"", "5"),
+        variable: ("Q_HISTORY", "prompt", "1"),
+        option: None,
+        default: "1",
+        args: &["-f", "hi"],
+        seen: |seen| seen.messages().len().to_string(),
+    },
+    Setting {
+        file: ("pairs = 2", "4"),
+        variable: ("Q_PAIRS", "1", "2"),
+        option: None,
+        default: "6",
+        args: &["-f", "hi"],
+        seen: |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
+    },
+    Setting {
+        file: ("expire = \"never\"", "4"),
+        variable: ("Q_EXPIRE", "1s", "0"),
+        option: None,
+        default: "0",
+        args: &["-f", "hi"],
+        seen: |seen| seen.history().to_string(),
+    },
+    Setting {
+        file: ("keep = \"0\"", "1"),
+        variable: ("Q_KEEP", "never", "2"),
+        option: None,
+        default: "2",
+        args: &["hi"],
+        seen: |seen| seen.files.len().to_string(),
+    },
+    Setting {
+        file: ("max_tokens = 7_000", "7000"),
+        variable: ("Q_MAX_TOKENS", "8", "8"),
+        option: None,
+        default: "null",
+        args: &["hi"],
+        seen: |seen| seen.body()["max_completion_tokens"].to_string(),
+    },
+    Setting {
+        file: ("retries = 1", "2"),
+        variable: ("Q_RETRIES", "3", "4"),
+        option: None,
+        default: "3",
+        args: &["busy"],
+        seen: |seen| seen.requests.to_string(),
+    },
+    Setting {
+        file: ("save = false", "question 1"),
+        variable: ("Q_SAVE", "true", "hi"),
+        option: Some((&["--no-save"], "question 1")),
+        default: "hi",
+        args: &["hi"],
+        seen: |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
+    },
+];
+
+impl Setting {
+    #[track_caller]
+    fn check(&self, file: &str, variable: Option<&str>, options: &[&str], expected: &str) {
+        let server = Server::start(|request, _| match request.text().contains("busy") {
+            true => Reply::new(503).header("retry-after", "0"),
+            false => openai_reply(request, "ok"),
+        });
+        let sandbox = talked("openai", 2).server_env(&server);
+        sandbox.config(file);
+        let mut q = sandbox.q(&[options, self.args].concat());
+        if self.variable.0 == "Q_EXPIRE" {
+            q = q.env_remove("Q_EXPIRE");
+        }
+        for name in ["GROQ", "MISTRAL", "XAI"] {
+            let url = format!("{}/{}", server.url(), name.to_lowercase());
+            q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
+        }
+        if let Some(value) = variable {
+            q = q.env(self.variable.0, value);
+        }
+        let outcome = q.run();
+        let seen = Seen {
+            request: server.requests().pop(),
+            requests: server.requests().len(),
+            files: sandbox.session_files(),
+            current: sandbox.current(),
+            outcome,
+        };
+        let found = (self.seen)(&seen);
+        seen.outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
+    }
+}
+
+#[test]
+fn options_win_over_variables_and_variables_over_the_file() {
+    for setting in SETTINGS {
+        let (file, of_file) = setting.file;
+        let (_, value, of_variable) = setting.variable;
+        setting.check("", None, &[], setting.default);
+        setting.check(file, None, &[], of_file);
+        // One that is empty counts as unset.
+        setting.check(file, Some(""), &[], of_file);
+        setting.check("", Some(value), &[], of_variable);
+        setting.check(file, Some(value), &[], of_variable);
+        if let Some((options, of_option)) = setting.option {
+            setting.check(file, Some(value), options, of_option);
+        }
+    }
+}
+
+#[test]
+fn the_timeout_is_the_variables_else_the_files() {
+    let server = Server::start(|_, _| Reply::raw("").hang());
+    let sandbox = Sandbox::new().server_env(&server);
+    let ask = |file: &str, variable: &str| {
+        sandbox.config(file);
+        let outcome = sandbox.q(&["hi"]).env("Q_TIMEOUT", variable).run();
+        outcome.exit(1).stderr_contains("timeout");
+    };
+    ask("timeout = \"1s\"", "");
+    ask("timeout = \"5m\"", "1s");
+}
+
+#[test]
+fn the_file_is_below_home_where_no_other_folder_is_named() {
+    let server = Server::openai("ok");
+    let sandbox = Sandbox::new().server_env(&server);
+    let file = sandbox.home().join(".config/q/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "model = \"of-home\"").unwrap();
+    for q in [
+        sandbox.q(&["hi"]).env_remove("XDG_CONFIG_HOME"),
+        sandbox.q(&["hi"]).env("XDG_CONFIG_HOME", ""),
+        // The XDG specification has relative paths ignored.
+        sandbox.q(&["hi"]).env("XDG_CONFIG_HOME", "elsewhere"),
+    ] {
+        q.run().success();
+        assert_eq!(server.requests().pop().expect("a request").json()["model"], "of-home");
+    }
+}
+
+/// Runs q, whose settings are wrong, with a standard input that never ends: it is not to be waited for.
+#[track_caller]
+pub fn refused(q: Q, words: &[&str]) -> Outcome {
+    let outcome = q.stdin_open().guard(Duration::from_secs(10)).run();
+    outcome.exit(2).stdout_is_empty();
+    let text = outcome.stderr_text();
+    let right = text.lines().count() <= 2 && text.lines().all(|line| line.starts_with("q: "));
+    outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
+    for word in words {
+        outcome.stderr_contains(word);
+    }
+    outcome
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    for (name, values) in [
+        ("Q_PROVIDER", &["nobody", "OpenAI", " "][..]),
+        ("Q_MESSAGES", &["ten", "-1", "1.5", "+1", " 1", "99999999999999999999"]),
+        ("Q_MAX_HISTORY", &["1_000", "1k", "-1"]),
+        ("Q_HISTORY", &["chat", "Prompt"]),
+        ("Q_PAIRS", &["0", "-1", "x"]),
+        ("Q_EXPIRE", &["24", "1w", "-1h", "1.5h", "h", "1h30m", "NEVER"]),
+        ("Q_KEEP", &["30", "d", "always"]),
+        ("Q_MAX_TOKENS", &["0", "-1", "4k"]),
+        ("Q_TIMEOUT", &["0s", "0", "5", "1ms", "99999999999999999999d"]),
+        ("Q_RETRIES", &["-1", "two"]),
+        ("Q_SAVE", &["no", "0", "False"]),
+    ] {
+        for value in values {
+            refused(sandbox.q(&["hi"]).env(name, value), &[name, value]);
+        }
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    for (text, line, key) in [
+        ("\nprovidr = \"openai\"", 2, "providr"),
+        ("Model = \"m\"", 1, "Model"),
+        ("provider = \"nobody\"", 1, "nobody"),
+        ("model = 5", 1, "model"),
+        ("system = [\"a\"]", 1, "system"),
+        ("# a comment\n\nmessages = \"10\"", 3, "messages"),
+        ("messages = -1", 1, "messages"),
+        ("messages = 1.5", 1, "messages"),
+        ("max_history = \"1k\"", 1, "max_history"),
+        ("history = \"chat\"", 1, "history"),
+        ("pairs = 0", 1, "pairs"),
+        ("expire = 24", 1, "expire"),
+        ("expire = \"1w\"", 1, "expire"),
+        ("keep = 0", 1, "keep"),
+        ("max_tokens = 0", 1, "max_tokens"),
+        ("timeout = \"0s\"", 1, "timeout"),
+        ("retries = true", 1, "retries"),
+        ("save = \"false\"", 1, "save"),
+        ("save = true\nsave = false", 2, "duplicate"),
+        ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
+        ("providers = 1", 1, "providers"),
+        ("[provider.work]\nmodel = \"m\"", 1, "provider"),
+        ("[providers.work]\nmodel = \"m\"", 1, "work"),
+        ("[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"", 3, "modle"),
+        ("[providers.work]\nbase_url = \"h:8080\"", 2, "base_url"),
+        ("[providers.work]\nbase_url = \"http://h/v1?a=b\"", 2, "base_url"),
+        ("[providers.work]\nbase_url = \"http://h\"\napi = \"cohere\"", 3, "api"),
+        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = \"pass show\"", 3, "key_cmd"),
+        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = []", 3, "key_cmd"),
+        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = [\"a\", 1]", 3, "key_cmd"),
+        ("[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"", 3, "headers"),
+        ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = 1 }", 3, "headers"),
+        ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }", 3, "headers"),
+        ("[providers.openai]\nkey = \"sk-in-the-file\"", 2, "key"),
+    ] {
+        sandbox.config(text);
+        // The provider without an address is wrong where it is asked.
+        let args: &[&str] = if key == "work" { &["-p", "work", "hi"] } else { &["hi"] };
+        let outcome = refused(sandbox.q(args), &[key]);
+        let place = format!("{}, line {line}", sandbox.config_file().display());
+        outcome.check(outcome.stderr_text().contains(&place), || format!("expected {place:?} for {text:?}"));
+        outcome.stderr_lacks("sk-in-the-file");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_wrong_header_is_told_with_its_own_line() {
+    let sandbox = Sandbox::new();
+    sandbox.config("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"\n");
+    refused(sandbox.q(&["hi"]), &["line 3", "a b"]);
+}
+
+#[test]
+fn a_model_without_a_name_is_refused() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    refused(sandbox.q(&["-m", "", "hi"]), &["--model"]);
+    sandbox.config("model = \"\"");
+    refused(sandbox.q(&["hi"]), &["line 1", "model"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config("");
+    let file = sandbox.config_file();
+    fs::write(&file, b"model = \"\xff\"").unwrap();
+    refused(sandbox.q(&["hi"]), &[file.to_str().unwrap()]);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    refused(sandbox.q(&["hi"]), &[file.to_str().unwrap()]);
+}
+
+#[test]
+fn the_file_actions_work_though_the_file_is_broken() {
+    let sandbox = talked("openai", 2);
+    sandbox.config("nonsense = = 1");
+    sandbox.q(&["--history"]).run().success().stdout_contains("answer 2");
+    sandbox.q(&["--last"]).run().success().stdout("answer 2\n");
+    sandbox.q(&["--list"]).run().success().stdout_contains("question 1");
+    sandbox.q(&["--undo"]).run().exit(0).stdout("question 2\n");
+    sandbox.q(&["--clear"]).run().exit(0).stdout("Conversation cleared\n");
+    sandbox.q(&["--clear", "--all"]).run().exit(0);
+    assert_eq!(sandbox.session_files(), [""; 0]);
+    for args in [["--help"], ["-h"], ["-V"]] {
+        sandbox.q(&args).run().success();
+    }
+}
+
+#[test]
+fn what_the_network_needs_is_checked_before_input_is_waited_for() {
+    let base = ("OPENAI_BASE_URL", "https://llm.corp.example/v1");
+    for (name, value) in [("HTTPS_PROXY", "no proxy"), ("SSL_CERT_FILE", "/nonexistent/ca.pem")] {
+        let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env(base.0, base.1);
+        refused(sandbox.q(&["hi"]).env(name, value), &[name]);
+    }
+}
