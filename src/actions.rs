@@ -8,46 +8,49 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::ask::code_of;
+use crate::context::Context;
 use crate::error::{Error, Kind};
-use crate::output::{Notes, print};
+use crate::output::print;
 use crate::provider::Role;
 use crate::session::Conversation;
 use crate::session::folder::{self, Folder, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
+use crate::settings::Settings;
 use crate::unix;
 
 /// How long an action waits for the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the conversations are, and which one is meant.
-pub(crate) struct Place {
-    pub(crate) folder: Folder,
-    pub(crate) which: Which,
+struct Place<'a> {
+    folder: &'a Folder,
+    which: &'a Which,
+    path: PathBuf,
 }
 
-impl Place {
-    fn path(&self) -> PathBuf {
-        self.folder.path(&self.which)
+impl<'a> Place<'a> {
+    fn find(context: &'a Context) -> Result<Place<'a>, Error> {
+        let folder = context.folder()?;
+        Ok(Place { folder, which: &context.which, path: folder.path(&context.which) })
     }
 
     /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
     fn read(&self) -> Result<Option<Conversation>, Error> {
-        let path = self.path();
         // A file that was named has no excuse.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
-        match folder::read(&path) {
+        match folder::read(&self.path) {
             Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
             Ok(Found::Nothing) if self.which.is_current() => Ok(None),
             Ok(Found::Nothing) => Err(self.unknown()),
-            Ok(Found::Unusable(unusable)) => Err(Error::new(kind, format!("{}: {unusable}", path.display()))),
+            Ok(Found::Unusable(unusable)) => Err(Error::new(kind, format!("{}: {unusable}", self.path.display()))),
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
 
     fn unknown(&self) -> Error {
-        let what = match &self.which {
+        let what = match self.which {
             Which::File(path) => path.display().to_string(),
             Which::Named(name) => name.clone(),
             Which::Current { .. } => "current".to_owned(),
@@ -67,14 +70,14 @@ impl Place {
 }
 
 /// Prints the conversation; as JSON, its file.
-pub(crate) fn history(place: &Place, json: bool, notes: &Notes) -> Result<(), Error> {
+pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
+    let place = Place::find(context)?;
     let Some(conversation) = place.read()? else {
-        notes.note("there is no conversation");
+        context.notes.note("there is no conversation");
         return Ok(());
     };
     if json {
-        let path = place.path();
-        return print(&fs_err::read_to_string(&path).map_err(|error| Error::file(error.to_string()))?);
+        return print(&fs_err::read_to_string(&place.path).map_err(|error| Error::file(error.to_string()))?);
     }
     let mut text = String::new();
     for (index, message) in conversation.messages().enumerate() {
@@ -89,7 +92,8 @@ pub(crate) fn history(place: &Place, json: bool, notes: &Notes) -> Result<(), Er
 
 /// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
 /// was whole.
-pub(crate) fn last(place: &Place, extract: bool, notes: &Notes) -> Result<(), Error> {
+pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
+    let place = Place::find(context)?;
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
     let answer = conversation.messages().rev().find(|message| message.role == Role::Assistant);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
@@ -98,14 +102,14 @@ pub(crate) fn last(place: &Place, extract: bool, notes: &Notes) -> Result<(), Er
             .advise("q --last prints the answer as far as it came"));
     }
     if answer.interrupted {
-        notes.note("this answer was interrupted");
+        context.notes.note("this answer was interrupted");
     }
     if extract { print(&code_of(&answer.content)?) } else { print(&answer.content) }
 }
 
-/// Drops the last exchange, prints its question, and sets the conversation aside as it was; `keep` of zero sets nothing
-/// aside.
-pub(crate) fn undo(place: &Place, keep: Option<Duration>) -> Result<(), Error> {
+/// Drops the last exchange, prints its question, and sets the conversation aside as it was.
+pub(crate) fn undo(context: &Context) -> Result<(), Error> {
+    let place = Place::find(context)?;
     let nothing = || Error::nothing("there is nothing to undo");
     if place.which.is_current() && !place.folder.exists() {
         return Err(nothing());
@@ -115,27 +119,32 @@ pub(crate) fn undo(place: &Place, keep: Option<Duration>) -> Result<(), Error> {
     }
     // What is not there is told before a lock is wanted that may not be there either.
     place.read()?.ok_or_else(nothing)?;
-    let _lock = place.lock()?;
-    let path = place.path();
+    let lock = place.lock()?;
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     let stamp = conversation.created.stamp();
     let question = conversation.undo().ok_or_else(nothing)?;
+    let keep = Settings::keep(context.environment, &context.configuration);
     let keeps = keep.is_none_or(|keep| !keep.is_zero());
     let done = match (conversation.message_count(), keeps) {
-        (0, true) => place.folder.retire(&path, &stamp).map(|_| ()),
-        (0, false) => folder::remove(&path).map(|_| ()),
-        (_, true) => place.folder.displace(&path, &conversation.to_bytes(), &stamp, folder::ENDING).map(|_| ()),
-        (_, false) => place.folder.replace(&path, &conversation.to_bytes()),
+        (0, true) => place.folder.retire(&place.path, &stamp).map(|_| ()),
+        (0, false) => folder::remove(&place.path).map(|_| ()),
+        (_, true) => place.folder.displace(&place.path, &conversation.to_bytes(), &stamp, folder::ENDING).map(|_| ()),
+        (_, false) => place.folder.replace(&place.path, &conversation.to_bytes()),
     };
     done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
+    // Whoever reads the question may take his time.
+    drop(lock);
     print(&question)
 }
+
+/// How much of a first question a list shows.
+const LONGEST_QUESTION: usize = 200;
 
 /// A conversation in a list.
 #[derive(Debug, Serialize)]
 struct Listed {
     name: String,
-    path: PathBuf,
+    path: String,
     provider: String,
     model: String,
     created: Timestamp,
@@ -148,24 +157,31 @@ struct Listed {
 }
 
 /// Lists the conversations, newest first.
-pub(crate) fn list(place: &Place, json: bool, notes: &Notes) -> Result<(), Error> {
-    let current = place.path();
+pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
+    let place = Place::find(context)?;
     let mut listed = Vec::new();
+    let mut unlisted = false;
     for path in place.folder.all().map_err(|error| Error::file(error.to_string()))? {
         match folder::read(&path) {
-            Ok(Found::Conversation(conversation)) => listed.push(listing(&conversation, path, &current)),
+            Ok(Found::Conversation(conversation)) => listed.push(listing(&conversation, path, &place.path)),
             // It was removed meanwhile.
             Ok(Found::Nothing) => {}
-            Ok(Found::Unusable(unusable)) => notes.note(&format!("not listed: {}: {unusable}", path.display())),
-            Err(error) => notes.note(&format!("not listed: {error}")),
+            Ok(Found::Unusable(unusable)) => {
+                unlisted = true;
+                context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
+            }
+            Err(error) => {
+                unlisted = true;
+                context.notes.note(&format!("not listed: {error}"));
+            }
         }
     }
+    let nothing = listed.is_empty() && !unlisted;
     listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
-    if listed.is_empty() {
-        notes.note("there are no conversations");
+    if nothing {
+        context.notes.note("there are no conversations");
     }
     if json {
-        // Names, numbers and times can always be written as JSON, and so can paths that were made from text.
         let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&array);
     }
@@ -180,19 +196,24 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let question = conversation.messages().find(|message| message.role == Role::User);
     let question = question.map_or_else(String::new, |message| {
-        message.content.split_whitespace().take(40).collect::<Vec<_>>().join(" ").chars().take(200).collect()
+        on_one_line(&message.content.chars().take(LONGEST_QUESTION).collect::<String>())
     });
     Listed {
         current: path == current,
-        name,
-        path,
-        provider: conversation.provider.clone(),
-        model: conversation.model.clone(),
+        name: on_one_line(&name),
+        path: path.to_string_lossy().into_owned(),
+        provider: on_one_line(&conversation.provider),
+        model: on_one_line(&conversation.model),
         created: conversation.created,
         updated: conversation.updated,
         messages: conversation.message_count(),
         question,
     }
+}
+
+/// Fields are parted by tabs, and conversations by line ends.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// For programs: tabs between the fields, and a last field that marks the current conversation.
@@ -228,9 +249,9 @@ fn aligned(listed: &[Listed], columns: usize) -> String {
 }
 
 /// Deletes the conversation.
-pub(crate) fn clear(place: &Place, notes: &Notes) -> Result<(), Error> {
-    let path = place.path();
-    let there = std::fs::symlink_metadata(&path).is_ok();
+pub(crate) fn clear(context: &Context) -> Result<(), Error> {
+    let place = Place::find(context)?;
+    let there = std::fs::symlink_metadata(&place.path).is_ok();
     if !there && !place.which.is_current() {
         return Err(place.unknown());
     }
@@ -240,19 +261,20 @@ pub(crate) fn clear(place: &Place, notes: &Notes) -> Result<(), Error> {
     }
     if there {
         let _lock = if place.folder.exists() { place.lock()? } else { None };
-        folder::remove(&path).map_err(|error| Error::file(error.to_string()))?;
+        folder::remove(&place.path).map_err(|error| Error::file(error.to_string()))?;
     }
     print("Conversation cleared")?;
     let others = place.folder.all().unwrap_or_default().len();
     if others > 0 {
         let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
-        notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
+        context.notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
     }
     Ok(())
 }
 
 /// Deletes all conversations. On a terminal it asks first.
-pub(crate) fn clear_all(place: &Place, notes: &Notes) -> Result<(), Error> {
+pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
+    let place = Place::find(context)?;
     let list = || place.folder.all().map_err(|error| Error::file(error.to_string()));
     let there = list()?.len();
     if there > 0 && !confirmed(there) {
@@ -270,7 +292,7 @@ pub(crate) fn clear_all(place: &Place, notes: &Notes) -> Result<(), Error> {
             }
         }
         if let Some(error) = failed {
-            notes.note(&format!("Conversations cleared: {deleted}"));
+            context.notes.note(&format!("Conversations cleared: {deleted}"));
             return Err(Error::file(error.to_string()));
         }
     }

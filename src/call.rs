@@ -83,13 +83,20 @@ impl Call<'_> {
     ) -> Result<(), Ended> {
         let response = self.send(request)?;
         let mut body = Body::new(response.body);
-        body.fill(None).map_err(|error| self.explain(self.client.read_failure(error)))?;
-        // Some servers answer in one piece though a stream was asked for, some send a stream under another name.
-        let streamed = response.content_type.to_ascii_lowercase().contains("event-stream");
-        let begin = body.bytes().trim_ascii_start().first();
-        if !streamed && begin.is_some_and(|byte| matches!(byte, b'{' | b'[')) {
+        // Servers that are busy send blank lines to keep the connection alive.
+        while body.fill(None).map_err(|error| self.explain(self.client.read_failure(error)))? > 0 {
+            if !body.beginning().is_empty() {
+                break;
+            }
+        }
+        // Some servers answer in one piece though a stream was asked for; no stream begins like that.
+        if matches!(body.beginning().first(), Some(b'{' | b'[')) {
             let text = self.collect(body)?;
-            self.api.read_whole(&text, reply).map_err(|error| self.malformed(&error))?;
+            let text = text.trim_start_matches('\u{feff}');
+            self.api.read_whole(text, reply).map_err(|error| match failure::read(text) {
+                Some(told) => self.told(told, None),
+                None => self.malformed(&error),
+            })?;
             piece(reply.take_fresh())?;
         } else {
             self.read_stream(body, &response.content_type, reply, piece)?;
@@ -142,7 +149,8 @@ impl Call<'_> {
         loop {
             let mut event = |data: &str| {
                 events += 1;
-                self.api.read_event(data, reply).map_err(Unreadable::Event)
+                // What follows the end is no part of the answer.
+                if reply.ended() { Ok(()) } else { self.api.read_event(data, reply).map_err(Unreadable::Event) }
             };
             let read = match over {
                 None => parser.feed(body.bytes(), &mut event),
@@ -224,14 +232,19 @@ impl Call<'_> {
         match failed {
             Failure::Connection { cause, advice, .. } => self.failed(cause).advise(advice),
             Failure::Status { status, body, retry_after } => {
-                let told = failure::read(&body).unwrap_or_else(|| Told {
+                // Before any of it is cut off, so that no part of a secret is left.
+                let told = failure::read(&secret::redact(&body, &self.secrets));
+                let says_why = told.is_some();
+                let told = told.unwrap_or_else(|| Told {
                     message: "the server says no more".to_owned(),
                     too_long: false,
                     code: String::new(),
                 });
-                let unknown_model = status == 404 || told.code.contains("model_not_found");
                 let advice = match status {
-                    _ if unknown_model => Some(format!("q --models -p {} lists the models that it has", self.provider)),
+                    _ if told.code.contains("model_not_found") || (status == 404 && says_why) => {
+                        Some(format!("q --models -p {} lists the models that it has", self.provider))
+                    }
+                    404 => Some("check the base URL".to_owned()),
                     401 | 403 => self.key_advice.clone(),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after
@@ -297,6 +310,12 @@ impl Body {
     /// What the last call of `fill` brought.
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
+    }
+
+    /// The same without what may stand before anything: a byte order mark and white space.
+    fn beginning(&self) -> &[u8] {
+        let bytes = self.bytes();
+        bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start()
     }
 
     /// The client's time-outs cannot be changed on the way, but a thread can be left behind.

@@ -63,8 +63,7 @@ pub(crate) fn first_model(target: &Target, client: &Client, notes: &Notes) -> Re
 /// It cannot be reached, or its list cannot be read.
 pub(crate) fn models(target: &Target, client: &Client, notes: &Notes) -> Result<Vec<String>, Error> {
     let provider = target.provider;
-    let mut request = provider.api.list_models(target.key.as_ref());
-    request.headers.extend(provider.headers.iter().cloned());
+    let request = provider.api.list_models(target.key.as_ref()).with_headers(&provider.headers);
     let body = target.call(client, notes)?.fetch(&request).map_err(|failed| failed.error)?;
     provider.api.read_models(&body).map_err(|malformed| {
         let message = format!("{}: its list of models cannot be read ({})", provider.name, malformed.0);

@@ -40,6 +40,15 @@ pub(crate) struct Request {
     pub(crate) body: Option<Vec<u8>>,
 }
 
+impl Request {
+    /// The request with these headers too, in place of those that have the same name.
+    pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
+        self.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
+        self.headers.extend_from_slice(headers);
+        self
+    }
+}
+
 /// An answer with a status of success; its body comes as it arrives.
 pub(crate) struct Response {
     pub(crate) content_type: String,
@@ -176,6 +185,8 @@ impl Client {
         let cause = match &error {
             ureq::Error::HostNotFound => format!("the host {host} has no address"),
             ureq::Error::Io(error) if is_lookup_failure(error) => {
+                // By a proxy it is the proxy's name that is looked up here.
+                let host = self.proxy.as_ref().map_or(host, |(_, proxy)| proxy);
                 temporary = is_temporary_lookup_failure(error);
                 advice = Some("check the network, and the name in the address".to_owned());
                 format!("the name {host} cannot be resolved ({})", lookup_reason(error))
@@ -248,7 +259,7 @@ fn back_off(tried: u32) -> Duration {
 fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+        return Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
     }
     let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
     Some(Duration::try_from(date - now).unwrap_or_default())
@@ -362,6 +373,7 @@ mod tests {
             assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
         }
         assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
+        assert_eq!(retry_after("999999999999999999999999", now), Some(Duration::MAX));
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! The command that tells a key, such as a password manager's: run without a shell, its first line is the key.
 
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
 use crate::secret::Secret;
 use crate::settings::usable_key;
+
+/// The most that is read of what the command prints.
+const LONGEST_OUTPUT: u64 = 64 << 10;
 
 /// Runs the command and returns the key. What the command says on standard error passes through.
 ///
@@ -12,17 +16,26 @@ use crate::settings::usable_key;
 /// `Settings`: it cannot be run, it failed, or what it printed is no key.
 pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::settings("key_cmd names no command"))?;
-    let output = Command::new(program)
+    let cannot = |error: std::io::Error| Error::settings(format!("key_cmd: cannot run {program}: {error}"));
+    let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| Error::settings(format!("key_cmd: cannot run {program}: {error}")))?;
-    if !output.status.success() {
-        return Err(Error::settings(format!("key_cmd: {program} failed ({})", output.status))
-            .advise("run it by hand to see why"));
+        .spawn()
+        .map_err(cannot)?;
+    let mut printed = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        // The pipe closes behind this, which ends a command that prints without end.
+        stdout.take(LONGEST_OUTPUT).read_to_end(&mut printed).map_err(cannot)?;
     }
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let status = child.wait().map_err(cannot)?;
+    if !status.success() {
+        return Err(
+            Error::settings(format!("key_cmd: {program} failed ({status})")).advise("run it by hand to see why")
+        );
+    }
+    let printed = String::from_utf8_lossy(&printed);
     match printed.lines().next().map(str::trim_end).filter(|line| !line.is_empty()) {
         Some(line) => usable_key(line.to_owned(), &format!("what {program} prints")),
         None => Err(Error::settings(format!("key_cmd: {program} printed no key on its first line"))),

@@ -4,6 +4,7 @@ mod actions;
 mod address;
 mod ask;
 mod call;
+mod context;
 mod discover;
 mod error;
 mod flags;
@@ -28,13 +29,13 @@ mod unix;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::actions::Place;
+use crate::context::Context;
 use crate::error::Error;
 use crate::flags::{Arguments, Mode};
 use crate::output::{Notes, Sign};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
-use crate::settings::{Environment, Settings};
+use crate::settings::Environment;
 
 fn main() -> ExitCode {
     let environment = |name: &str| {
@@ -75,35 +76,34 @@ fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result
         Mode::Version => return output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
         _ => {}
     }
-    let configuration = configuration(environment);
-    let which = Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?;
+    let context = Context {
+        environment,
+        configuration: configuration(),
+        folder: Folder::find(absolute("XDG_STATE_HOME")),
+        which: Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?,
+        notes,
+    };
     match arguments.mode {
-        Mode::Ask => return ask::ask(arguments, &which, environment, &configuration, notes),
-        Mode::Status => return status::print_status(arguments, &which, environment, &configuration),
-        Mode::Models => return models::list(arguments, environment, &configuration, notes),
-        _ => {}
-    }
-    let folder = Folder::find(environment).ok_or_else(|| {
-        Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
-    })?;
-    let place = Place { folder, which };
-    match arguments.mode {
-        Mode::History => actions::history(&place, arguments.json, notes),
-        Mode::Last => actions::last(&place, arguments.extract, notes),
-        Mode::Undo => actions::undo(&place, Settings::keep(environment, &configuration)),
-        Mode::List => actions::list(&place, arguments.json, notes),
-        Mode::Clear if arguments.all => actions::clear_all(&place, notes),
-        Mode::Clear => actions::clear(&place, notes),
-        Mode::Ask | Mode::Status | Mode::Models | Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => {
-            Ok(())
-        }
+        Mode::Ask => ask::ask(arguments, &context),
+        Mode::Status => status::print_status(arguments, &context),
+        Mode::Models => models::list(arguments, &context),
+        Mode::History => actions::history(&context, arguments.json),
+        Mode::Last => actions::last(&context, arguments.extract),
+        Mode::Undo => actions::undo(&context),
+        Mode::List => actions::list(&context, arguments.json),
+        Mode::Clear if arguments.all => actions::clear_all(&context),
+        Mode::Clear => actions::clear(&context),
+        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
     }
 }
 
-/// The configuration file: below `$XDG_CONFIG_HOME`, where that is an absolute path, else below `~/.config`, on every
-/// platform.
-fn configuration(environment: Environment) -> PathBuf {
-    let named = environment("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = named.or_else(|| Some(directories::BaseDirs::new()?.home_dir().join(".config")));
+/// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
+fn configuration() -> PathBuf {
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(directories::BaseDirs::new()?.home_dir().join(".config")));
     folder.unwrap_or_default().join("q").join("config.toml")
+}
+
+/// The folder that a variable names; one that is relative does not count (XDG base directory specification).
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -1,26 +1,21 @@
 //! `q --models`: what the provider has, one model a line.
 
-use std::path::Path;
-
+use crate::context::Context;
 use crate::discover;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::http::Client;
-use crate::output::{Notes, print};
-use crate::settings::{Environment, Settings};
+use crate::output::print;
+use crate::settings::Settings;
 use crate::target::Target;
 
 /// Prints the models of the provider that a question would go to.
 ///
 /// # Errors
 /// There is no provider, or its list cannot be had.
-pub(crate) fn list(
-    arguments: &Arguments,
-    environment: Environment,
-    configuration: &Path,
-    notes: &Notes,
-) -> Result<(), Error> {
-    let settings = Settings::load(arguments, environment, configuration)?;
+pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let Context { environment, notes, .. } = *context;
+    let settings = Settings::load(arguments, environment, &context.configuration)?;
     let mut target = Target::choose(&settings, environment, true, notes)?;
     let values = &settings.values;
     let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;

@@ -1,5 +1,6 @@
 //! The question: the words of the command line and what comes on standard input.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,11 +15,13 @@ pub(crate) const LONGEST_INPUT: usize = 10_000_000;
 /// How long input may stay away before q says that it waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long to wait for a writer where the pipe does not block, and is empty.
+const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
+
 /// The words, joined by one space.
 pub(crate) fn joined(words: &[OsString], notes: &Notes) -> String {
-    let words: Vec<_> =
-        words.iter().map(|word| text(word.as_encoded_bytes().to_vec(), "the command line", notes)).collect();
-    words.join(" ")
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
+    text(words.join(&b' '), "the command line", notes)
 }
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
@@ -48,6 +51,11 @@ pub(crate) fn read(mut input: impl Read, notes: &Notes) -> Result<String, Error>
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Somebody else has set the pipe so; it cannot be told here when there is something again.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                std::thread::sleep(EMPTY_PIPE_POLL);
+                continue;
+            }
             Err(error) => {
                 return Err(Error::file(format!("cannot read standard input: {error}"))
                     .advise("-n leaves standard input alone"));
@@ -95,14 +103,14 @@ pub(crate) fn compose(words: &str, input: Option<&str>) -> Option<String> {
 
 /// The fence has a name that the input does not close.
 fn fenced(input: &str, words: &str) -> String {
-    let mut name = "context".to_owned();
-    let mut number = 2;
-    while input.contains(&format!("</{name}>")) {
-        name = format!("context-{number}");
-        number += 1;
-    }
+    const NAME: &str = "context";
+    // In one pass, so that an input full of closing tags takes no longer than another.
+    let closed: HashSet<&str> =
+        input.split("</context").skip(1).filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix)).collect();
+    let suffixes = (1_u32..).map(|number| if number == 1 { String::new() } else { format!("-{number}") });
+    let suffix = suffixes.into_iter().find(|suffix| !closed.contains(suffix.as_str())).unwrap_or_default();
     let line_end = if input.ends_with('\n') { "" } else { "\n" };
-    format!("<{name}>\n{input}{line_end}</{name}>\n\n{words}")
+    format!("<{NAME}{suffix}>\n{input}{line_end}</{NAME}{suffix}>\n\n{words}")
 }
 
 #[cfg(test)]

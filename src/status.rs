@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print;
-use crate::session::folder::{self, Folder};
-use crate::session::name::Which;
+use crate::session::folder;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Environment, Key, Provider, Settings};
@@ -58,22 +58,18 @@ struct ConversationStatus {
 ///
 /// # Errors
 /// `Output`: it could not be printed.
-pub(crate) fn print_status(
-    arguments: &Arguments,
-    which: &Which,
-    environment: Environment,
-    configuration: &Path,
-) -> Result<(), Error> {
-    let (settings, error) = match Settings::load(arguments, environment, configuration) {
+pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let environment = context.environment;
+    let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let folder = Folder::find(environment);
+    let folder = context.folder.as_ref();
     let status = Status {
         version: env!("CARGO_PKG_VERSION"),
-        config: configuration.display().to_string(),
+        config: context.configuration.display().to_string(),
         error,
-        sessions: folder.as_ref().map(|folder| folder.sessions().display().to_string()),
+        sessions: folder.map(|folder| folder.sessions().display().to_string()),
         settings: settings
             .shown()
             .map(|(name, given)| Setting {
@@ -83,7 +79,7 @@ pub(crate) fn print_status(
             })
             .collect(),
         providers: providers(&settings, environment),
-        conversation: folder.and_then(|folder| conversation(&folder.path(which))),
+        conversation: folder.and_then(|folder| conversation(&folder.path(&context.which))),
     };
     if arguments.json {
         let json = serde_json::to_string(&status).map_err(|error| Error::file(error.to_string()))?;

@@ -17,6 +17,8 @@ use crate::session::commit::Committed;
 pub(super) enum Form {
     /// Each piece as it arrives.
     Text,
+    /// All of it once it is whole; a server may stream though it was not asked to.
+    Whole,
     /// Once it is whole, the contents of its code blocks.
     Code,
     /// Once it is whole, one line of JSON; the answer in it may be its code alone.
@@ -126,6 +128,7 @@ impl<'a> Delivery<'a> {
         }
         let printed = match self.form {
             Form::Text => line,
+            Form::Whole => self.stdout.write(reply.text(), |_| {}).and_then(|()| self.stdout.end_line()),
             Form::Code => {
                 let code = code_of(reply.text())?;
                 if cut && !self.stdout.is_terminal() {

@@ -6,7 +6,6 @@ mod session;
 mod window;
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 use std::time::Instant;
 
 use time::OffsetDateTime;
@@ -14,6 +13,7 @@ use time::OffsetDateTime;
 pub(crate) use delivery::code_of;
 
 use crate::call::Ended;
+use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::http::{Client, Request};
@@ -26,7 +26,6 @@ use crate::provider::{Prompt, Role};
 use crate::question;
 use crate::record::Record;
 use crate::session::commit::Committer;
-use crate::session::name::Which;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Environment, Settings};
 use crate::target::Target;
@@ -38,39 +37,37 @@ use window::Window;
 ///
 /// # Errors
 /// Why there is no answer, or not all of it.
-pub(crate) fn ask(
-    arguments: &Arguments,
-    which: &Which,
-    environment: Environment,
-    configuration: &Path,
-    notes: &Notes,
-) -> Result<(), Error> {
+pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+    let Context { environment, notes, .. } = *context;
     let words = question::joined(&arguments.words, notes);
     let input = (!arguments.no_stdin && !io::stdin().is_terminal()).then(io::stdin);
     if input.is_none() && words.trim().is_empty() {
         return Err(no_question());
     }
-    let settings = Settings::load(arguments, environment, configuration)?;
+    let settings = Settings::load(arguments, environment, &context.configuration)?;
+    let values = &settings.values;
+    let client_of =
+        |target: &Target| Client::new(target.provider.address()?, values.timeout, values.retries, environment);
     // What is wrong with these is told before input is waited for. A conversation by name has a provider of its own,
     // which is known only once its file has been read.
-    let known = match which.is_current() || arguments.provider.is_some() {
+    let known = match context.which.is_current() || arguments.provider.is_some() {
         true => Some(Target::choose(&settings, environment, !arguments.dry_run, notes)?),
         false => None,
     };
+    let known_client = known.as_ref().map(client_of).transpose()?;
     let interrupts = Interrupts::new(notes.sign());
     let input = input.map(|input| question::read(input.lock(), notes)).transpose()?;
     let question = question::compose(&words, input.as_deref()).ok_or_else(no_question)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let place = Place::find(which, environment, notes)?;
+    let place = Place::find(context)?;
     let (mut target, session) = match known {
-        Some(target) if which.is_current() => {
-            let session = Session::current(arguments.follow, place.as_ref(), &target, &settings.values, asked, notes);
+        Some(target) if context.which.is_current() => {
+            let session = Session::current(arguments.follow, place.as_ref(), &target, values, asked, notes);
             (target, session)
         }
-        known => session::named(arguments, place.as_ref(), known, &settings, environment, notes)?,
+        known => session::named(arguments, place.as_ref(), known, &settings, context)?,
     };
-    let values = &settings.values;
-    let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;
+    let client = known_client.map_or_else(|| client_of(&target), Ok)?;
     let model = if arguments.dry_run {
         target.known_model(session.model.as_deref()).ok_or_else(unknown_without_request)?
     } else {
@@ -81,7 +78,7 @@ pub(crate) fn ask(
         target: &target,
         model: &model,
         system: system_prompt(arguments, &settings, environment, asked, notes),
-        window: Window::new(session.window, values.max_history, notes),
+        window: Window::new(session.window, values, notes),
         question: &question,
         settings: &settings,
         stream: !arguments.no_stream,
@@ -102,6 +99,7 @@ pub(crate) fn ask(
     let form = match (arguments.json, arguments.extract) {
         (true, code) => Form::Json { code },
         (false, true) => Form::Code,
+        (false, false) if arguments.no_stream => Form::Whole,
         (false, false) => Form::Text,
     };
     asking.run(&client, Delivery::new(form, record, interrupts, notes)?, notes)
@@ -129,9 +127,8 @@ impl Asking<'_> {
             stream: self.stream,
         };
         let provider = self.target.provider;
-        let mut request = provider.api.ask(&prompt, provider.habits, self.target.key.as_ref());
-        request.headers.extend(provider.headers.iter().cloned());
-        request
+        let request = provider.api.ask(&prompt, provider.habits, self.target.key.as_ref());
+        request.with_headers(&provider.headers)
     }
 
     fn run(&mut self, client: &Client, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::output::Notes;
@@ -12,7 +13,7 @@ use crate::session::folder::{self, Folder};
 use crate::session::name::Which;
 use crate::session::rules::{self, Found, Wanted};
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Environment, Settings, Values};
+use crate::settings::{Settings, Values};
 use crate::target::Target;
 
 /// Where the conversation is.
@@ -23,16 +24,15 @@ pub(super) struct Place {
 
 impl Place {
     /// `None`, with a note: there is no home, so nothing is read or saved.
-    pub(super) fn find(which: &Which, environment: Environment, notes: &Notes) -> Result<Option<Place>, Error> {
-        let Some(folder) = Folder::find(environment) else {
-            if !which.is_current() {
-                return Err(Error::new(Kind::Session, "there is no home folder, so there are no conversations")
-                    .advise("set HOME or XDG_STATE_HOME"));
+    pub(super) fn find(context: &Context) -> Result<Option<Place>, Error> {
+        match context.folder() {
+            Ok(folder) => Ok(Some(Place { path: folder.path(&context.which), folder: folder.clone() })),
+            Err(error) if !context.which.is_current() => Err(Error { kind: Kind::Session, ..error }),
+            Err(_) => {
+                context.notes.note("there is no home folder: conversations are neither read nor saved");
+                Ok(None)
             }
-            notes.note("there is no home folder: conversations are neither read nor saved");
-            return Ok(None);
-        };
-        Ok(Some(Place { path: folder.path(which), folder }))
+        }
     }
 }
 
@@ -89,8 +89,7 @@ pub(super) fn named<'a>(
     place: Option<&Place>,
     known: Option<Target<'a>>,
     settings: &'a Settings,
-    environment: Environment,
-    notes: &Notes,
+    context: &Context,
 ) -> Result<(Target<'a>, Session), Error> {
     let found = match place {
         None => Found::Nothing,
@@ -100,17 +99,20 @@ pub(super) fn named<'a>(
     match found {
         Found::Unusable(unusable) => Err(Error::new(Kind::Session, format!("{}: {unusable}", path.display()))
             .advise("it was left as it is; -s with another name starts another conversation")),
-        Found::Nothing if path.file_name().is_some_and(folder::is_aside) => {
+        Found::Nothing
+            if matches!(context.which, Which::Named(_)) && path.file_name().is_some_and(folder::is_aside) =>
+        {
             Err(Error::new(Kind::Session, format!("there is no conversation {}", path.display()))
                 .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
         }
         Found::Nothing => {
-            let target = known.map_or_else(|| Target::choose(settings, environment, !arguments.dry_run, notes), Ok)?;
+            let target = known
+                .map_or_else(|| Target::choose(settings, context.environment, !arguments.dry_run, context.notes), Ok)?;
             Ok((target, Session::without_history(Intent::Named)))
         }
         Found::Conversation(conversation) => {
-            let mut target =
-                known.map_or_else(|| Target::of_conversation(settings, &conversation.provider, environment), Ok)?;
+            let mut target = known
+                .map_or_else(|| Target::of_conversation(settings, &conversation.provider, context.environment), Ok)?;
             if let Some(model) = &arguments.model {
                 target.named_model = Some(model.clone());
             } else if target.provider.name == conversation.provider {

@@ -124,10 +124,10 @@ fn unknown(typed: &str) -> Error {
 }
 
 fn nearest(typed: &str) -> Option<String> {
-    let typed = typed.trim_start_matches('-');
+    let typed = typed.trim_start_matches('-').to_ascii_lowercase();
     FLAGS
         .iter()
-        .filter_map(|flag| Some((strsim::jaro_winkler(typed, flag.long?), flag.name())))
+        .filter_map(|flag| Some((strsim::jaro_winkler(&typed, flag.long?), flag.name())))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, name)| name)

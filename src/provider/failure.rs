@@ -47,6 +47,7 @@ pub(crate) fn from_value(value: &Value) -> Option<Failure> {
                 None => None,
             }
         }
+        Value::Number(code) => Some(named(&code.to_string(), "")),
         _ => None,
     }
 }
@@ -128,7 +129,7 @@ mod tests {
         ] {
             assert_eq!(read(body).map(|failure| failure.message).as_deref(), Some(message), "{body}");
         }
-        for body in ["", "<html>502</html>", "{}", "[]", "null", "7"] {
+        for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
         }
     }

@@ -99,7 +99,7 @@ struct Candidate<'a> {
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow, default)]
-    parts: Vec<Part<'a>>,
+    parts: Option<Vec<Part<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +143,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         reply.finish(Finish::Blocked(reason.into_owned()));
     }
     if let Some(candidate) = event.candidates.into_iter().next() {
-        for part in candidate.content.into_iter().flat_map(|content| content.parts) {
+        for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
             if !part.thought {
                 reply.add_text(part.text.as_deref().unwrap_or_default());
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::failure::{self, Failure};
+use super::failure;
 use super::reply::{Finish, Reply};
 use super::{Habits, LenientText, Malformed, Prompt, Role, TokenLimit};
 
@@ -58,8 +58,9 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
 struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
-    usage: Option<Usage>,
+    /// Read by itself, so that a count in an odd form costs no answer.
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
@@ -107,16 +108,11 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
 
 fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let chunk: Chunk = serde_json::from_str(data)?;
-    if let Some(error) = chunk.error {
-        let value: Value = serde_json::from_str(error.get())?;
-        reply.fail(failure::from_value(&value).unwrap_or_else(|| Failure {
-            message: error.get().to_owned(),
-            too_long: false,
-            code: String::new(),
-        }));
+    if let Some(told) = chunk.error.and_then(|error| failure::from_value(&error_value(error)?)) {
+        reply.fail(told);
         return Ok(());
     }
-    if let Some(usage) = chunk.usage {
+    if let Some(usage) = chunk.usage.and_then(|usage| serde_json::from_str::<Usage>(usage.get()).ok()) {
         reply.add_usage(usage.prompt_tokens, usage.completion_tokens);
     }
     // Only one answer was asked for.
@@ -135,6 +131,16 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         }
     }
     Ok(())
+}
+
+/// Some servers send an empty error where there is none.
+fn error_value(error: &RawValue) -> Option<Value> {
+    let value: Value = serde_json::from_str(error.get()).ok()?;
+    match &value {
+        Value::Object(fields) if fields.is_empty() => None,
+        Value::String(message) if message.is_empty() => None,
+        _ => Some(value),
+    }
 }
 
 #[derive(Deserialize)]

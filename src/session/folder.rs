@@ -13,7 +13,6 @@ use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
 use super::{Conversation, LARGEST, Unusable};
-use crate::settings::Environment;
 use crate::unix;
 
 /// Files that nobody else may read.
@@ -62,11 +61,10 @@ pub(crate) enum NoLock {
 }
 
 impl Folder {
-    /// The folder below `$XDG_STATE_HOME`, where that is an absolute path, else below the platform's folder for state, or
-    /// for local data where it has none. `None` without a home.
-    pub(crate) fn find(environment: Environment) -> Option<Folder> {
-        let named = environment("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = named.or_else(|| {
+    /// The folder below `$XDG_STATE_HOME`, where that is set, else below the platform's folder for state, or for local data
+    /// where it has none. `None` without a home.
+    pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
+        let home = state_home.or_else(|| {
             let folders = directories::BaseDirs::new()?;
             Some(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_owned())
         })?;
@@ -161,7 +159,12 @@ impl Folder {
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
-        let written = write_new(&temporary, bytes, mode_of(path)).and_then(|()| {
+        let mode = mode_of(path);
+        let written = write_new(&temporary, bytes, mode).and_then(|()| {
+            // The umask may have taken some of it.
+            if mode != PRIVATE_FILE {
+                fs_err::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
+            }
             let aside = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
                 if let Some(aside) = aside {
@@ -187,6 +190,8 @@ impl Folder {
 
     /// Gives a file a second name among those set aside, the first that is free.
     fn link_aside(&self, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
+        // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
+        let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
         self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 // A file system without links.

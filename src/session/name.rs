@@ -77,8 +77,9 @@ fn resolve(path: &Path) -> Result<PathBuf, String> {
     match std::fs::canonicalize(path) {
         Ok(path) => Ok(path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if std::fs::symlink_metadata(path).is_ok() {
-                return Err(format!("{} is a link to nothing", path.display()));
+            // A link to what is yet to come; a link to itself is another error.
+            if let Ok(target) = std::fs::read_link(path) {
+                return resolve(&path.with_file_name("").join(target));
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let folder = std::fs::canonicalize(folder)
@@ -115,10 +116,15 @@ mod tests {
         std::os::unix::fs::symlink("real.json", folder.join("link.json")).expect("a link");
         std::os::unix::fs::symlink("nothing", folder.join("broken.json")).expect("a link");
         std::os::unix::fs::symlink("loop.json", folder.join("loop.json")).expect("a link");
-        for (name, real) in [("real.json", "real.json"), ("link.json", "real.json"), ("new.json", "new.json")] {
+        for (name, real) in [
+            ("real.json", "real.json"),
+            ("link.json", "real.json"),
+            ("new.json", "new.json"),
+            ("broken.json", "nothing"),
+        ] {
             assert_eq!(Which::parse(folder.join(name).as_os_str()), Ok(Which::File(folder.join(real))), "{name}");
         }
-        for name in ["broken.json", "loop.json", "no-folder/x.json"] {
+        for name in ["loop.json", "no-folder/x.json"] {
             assert!(Which::parse(folder.join(name).as_os_str()).is_err(), "{name}");
         }
     }

@@ -14,8 +14,13 @@ pub(crate) struct Timestamp(OffsetDateTime);
 impl Timestamp {
     /// A moment, less what is finer than a millisecond.
     pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
-        let moment = moment.to_offset(UtcOffset::UTC);
-        Timestamp(moment.replace_millisecond(moment.millisecond()).unwrap_or(moment))
+        Timestamp::checked(moment).unwrap_or(Timestamp(OffsetDateTime::UNIX_EPOCH))
+    }
+
+    /// `None`: in UTC, it lies beyond the years that RFC 3339 can write.
+    fn checked(moment: OffsetDateTime) -> Option<Timestamp> {
+        let moment = moment.checked_to_offset(UtcOffset::UTC).filter(|moment| (0..=9999).contains(&moment.year()))?;
+        moment.replace_millisecond(moment.millisecond()).ok().map(Timestamp)
     }
 
     /// The next moment that can be told from this one.
@@ -75,8 +80,9 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
         OffsetDateTime::parse(&text, &Rfc3339)
-            .map(Timestamp::new)
-            .map_err(|_| serde::de::Error::custom(format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z")))
+            .ok()
+            .and_then(Timestamp::checked)
+            .ok_or_else(|| serde::de::Error::custom(format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z")))
     }
 }
 
@@ -97,7 +103,9 @@ mod tests {
         ] {
             assert_eq!(parse(text).expect(text).to_string(), written);
         }
-        for text in ["", "yesterday", "2026-11-21", "2026-13-21T10:00:00Z", "2026-11-21T10:00:00"] {
+        for text in
+            ["", "yesterday", "2026-11-21", "2026-13-21T10:00:00Z", "2026-11-21T10:00:00", "9999-12-31T23:59:59-01:00"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -84,9 +84,22 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
         let mut section =
             Section { name: name.get_ref().to_string(), line: lines.of(name.span().start), ..Section::default() };
         for (key, value) in in_order(fields) {
-            set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|message| {
-                wrong(key.span(), format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref()))
-            })?;
+            let place =
+                |message| wrong(key.span(), format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref()));
+            if key.get_ref() != "headers" {
+                set_field(&mut section, key.get_ref(), value.get_ref()).map_err(place)?;
+                continue;
+            }
+            let Some(table) = value.get_ref().as_table() else {
+                return Err(place("must be a table such as { x-team = \"infra\" }".to_owned()));
+            };
+            for (header, value) in in_order(table) {
+                let place = |message| {
+                    let path = format!("providers.{}.headers.{}", name.get_ref(), header.get_ref());
+                    wrong(header.span(), format!("{path}: {message}"))
+                };
+                section.headers.push(read_header(header.get_ref(), value.get_ref()).map_err(place)?);
+            }
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
             return Err(wrong(name.span(), format!("providers.{}: has both key_env and key_cmd", section.name)));
@@ -115,23 +128,21 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             section.key_cmd = Some(words);
         }
         "model" => section.model = Some(filled(string(value)?)?),
-        "headers" => {
-            let table = value.as_table().ok_or("must be a table such as { x-team = \"infra\" }")?;
-            for (name, value) in in_order(table) {
-                let name: &str = name.get_ref();
-                if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                    return Err(format!("“{name}” cannot be the name of a header"));
-                }
-                let value = string(value.get_ref())?;
-                if http::HeaderValue::from_str(&value).is_err() {
-                    return Err(format!("the value of {name} has characters that no header can have"));
-                }
-                section.headers.push((name.to_owned(), Secret::new(value)));
-            }
-        }
         _ => return Err(unknown(key, FIELDS)),
     }
     Ok(())
+}
+
+/// A header that can be sent.
+fn read_header(name: &str, value: &DeValue) -> Result<(String, Secret), String> {
+    if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err("that cannot be the name of a header".to_owned());
+    }
+    let value = string(value)?;
+    if http::HeaderValue::from_str(&value).is_err() {
+        return Err("its value has characters that no header can have".to_owned());
+    }
+    Ok((name.to_owned(), Secret::new(value)))
 }
 
 /// The entries of a table in the order of the file.
@@ -150,7 +161,7 @@ fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
                 .map_err(|_| format!("“{}” is not a whole number from 0", number.as_str()))
         }
         Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| found("true or false", value)),
-        Kind::Text(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
+        Kind::Text { .. } | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
     }
 }
 
@@ -233,7 +244,7 @@ mod tests {
             ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no key key"),
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
-            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "name of a header"),
+            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),
         ] {

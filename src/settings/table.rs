@@ -53,7 +53,7 @@ pub(crate) struct Row {
 /// What a value may be, and where it goes.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Text(fn(&mut Values, String)),
+    Text { allows_empty: bool, set: fn(&mut Values, String) },
     Whole { least: u64, most: u64, set: fn(&mut Values, u64) },
     Duration { allows_zero: bool, set: fn(&mut Values, Option<Duration>) },
     Choice { words: &'static [&'static str], set: fn(&mut Values, usize) },
@@ -66,21 +66,22 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "provider",
         variable: "Q_PROVIDER",
         default: None,
-        kind: Kind::Text(|values, text| values.provider = Some(text)),
+        // A name that no provider has is refused with a list of those that are there.
+        kind: Kind::Text { allows_empty: true, set: |values, text| values.provider = Some(text) },
         doc: "whom to ask; unset: the first with a key, else the first local server",
     },
     Row {
         key: "model",
         variable: "Q_MODEL",
         default: None,
-        kind: Kind::Text(|values, text| values.model = Some(text)),
+        kind: Kind::Text { allows_empty: false, set: |values, text| values.model = Some(text) },
         doc: "the model to ask; unset: the provider's default",
     },
     Row {
         key: "system",
         variable: "Q_SYSTEM",
         default: None,
-        kind: Kind::Text(|values, text| values.system = Some(text)),
+        kind: Kind::Text { allows_empty: true, set: |values, text| values.system = Some(text) },
         doc: "replaces the built-in system prompt",
     },
     Row {
@@ -174,7 +175,12 @@ impl Row {
     /// What is wrong with it, to be put behind the name of the setting.
     pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
-            Kind::Text(set) => set(values, text.to_owned()),
+            Kind::Text { allows_empty, set } => {
+                if text.is_empty() && !allows_empty {
+                    return Err("is empty".to_owned());
+                }
+                set(values, text.to_owned());
+            }
             Kind::Whole { least, most, set } => {
                 let wrong = || format!("“{text}” is not a whole number from {least} to {most}");
                 if !text.bytes().all(|byte| byte.is_ascii_digit()) {

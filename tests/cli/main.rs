@@ -1,5 +1,15 @@
 //! q from outside: the real binary against a server inside the test process.
 
+mod actions;
+mod dialects;
+mod files;
+mod names;
+mod network;
+mod options;
+mod output;
+mod providers;
+mod question;
 mod sandbox;
 mod server;
+mod settings;
 mod smoke;
