@@ -1,7 +1,7 @@
 //! The record of one exchange while its answer comes: saved once, whole or as far as it was shown, by whoever ends it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -74,7 +74,7 @@ impl Record {
 
     /// A piece of the answer has come. Returns where it begins.
     pub(crate) fn add(&self, piece: &str) -> usize {
-        let mut state = self.state();
+        let mut state = self.growing();
         let begin = state.answer.len();
         state.answer.push_str(piece);
         begin
@@ -82,7 +82,7 @@ impl Record {
 
     /// The user has been shown this many bytes of the answer.
     pub(crate) fn shown(&self, bytes: usize) {
-        self.state().shown = bytes;
+        self.growing().shown = bytes;
     }
 
     /// Saves the answer as whole.
@@ -92,37 +92,51 @@ impl Record {
 
     /// Saves what was shown; or, if it broke off before anything was, what had come.
     pub(crate) fn save_shown(&self) -> Committed {
-        self.save(true, |state| {
-            let shown = (0..=state.shown).rev().find(|at| state.answer.is_char_boundary(*at)).unwrap_or(0);
-            let shown = if shown == 0 { &state.answer[..] } else { &state.answer[..shown] };
-            shown.to_owned()
-        })
-    }
-
-    /// A signal has come: saves what was shown, if anything was, unless a save is on its way, which is then waited for.
-    pub(crate) fn save_interrupted(&self) {
-        self.signalled.store(true, Ordering::Relaxed);
-        let state = self.state();
-        if state.stage == Stage::Growing {
-            let began = !state.answer.is_empty();
-            drop(state);
-            if began {
-                self.save_shown();
-            }
-            return;
-        }
-        let _ = self.saved.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
+        self.save(true, State::answer_shown)
     }
 
     fn save(&self, interrupted: bool, answer: impl FnOnce(&State) -> String) -> Committed {
-        let mut state = self.state();
-        if state.stage != Stage::Growing {
-            // A signal's thread has it in hand, and ends q when it is done.
-            drop(state);
-            loop {
-                std::thread::park();
-            }
+        let committed = self.commit(self.growing(), interrupted, answer);
+        if let Some(note) = &committed.note {
+            self.notes.note(note);
         }
+        if self.signalled.load(Ordering::Relaxed) {
+            wait_for_the_end();
+        }
+        committed
+    }
+
+    /// A signal has come, and ends q when this returns: saves what was shown, if anything was, unless a save is on its
+    /// way, which is then waited for.
+    pub(crate) fn save_interrupted(&self) {
+        self.signalled.store(true, Ordering::Relaxed);
+        let state = self.state();
+        if state.stage != Stage::Growing {
+            let _ = self.saved.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
+            return;
+        }
+        if state.answer.is_empty() {
+            return;
+        }
+        let committed = self.commit(state, true, State::answer_shown);
+        if let Some(note) = committed.note {
+            let (said, hearing) = mpsc::channel();
+            let notes = self.notes.clone();
+            // By a thread of its own: a standard error that nobody reads must not keep q from ending.
+            std::thread::spawn(move || {
+                notes.note(&note);
+                said.send(())
+            });
+            let _ = hearing.recv_timeout(LOCK_PATIENCE_ON_SIGNAL);
+        }
+    }
+
+    fn commit(
+        &self,
+        mut state: MutexGuard<State>,
+        interrupted: bool,
+        answer: impl FnOnce(&State) -> String,
+    ) -> Committed {
         state.stage = Stage::Saving;
         let answer = answer(&state);
         drop(state);
@@ -139,16 +153,37 @@ impl Record {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });
-        if let Some(note) = &committed.note {
-            self.notes.note(note);
-        }
         self.state().stage = Stage::Saved;
         self.saved.notify_all();
         committed
     }
 
+    /// The state while the answer grows. Once a signal has taken it in hand, nothing more is shown or saved.
+    fn growing(&self) -> MutexGuard<'_, State> {
+        let state = self.state();
+        if state.stage != Stage::Growing {
+            drop(state);
+            wait_for_the_end();
+        }
+        state
+    }
+
     /// A thread that panicked has left nothing half done here.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn answer_shown(&self) -> String {
+        let shown = (0..=self.shown).rev().find(|at| self.answer.is_char_boundary(*at)).unwrap_or(0);
+        if shown == 0 { self.answer.clone() } else { self.answer[..shown].to_owned() }
+    }
+}
+
+/// A signal's thread is about to end q.
+fn wait_for_the_end() -> ! {
+    loop {
+        std::thread::park();
     }
 }

@@ -72,7 +72,7 @@ impl Session {
                     let intent = Intent::Follow { created: conversation.created };
                     return Session::going_on(intent, conversation, values);
                 }
-                (reason, Found::Conversation(_)) => {
+                (reason, Found::Conversation(_)) if values.keep.is_none_or(|keep| !keep.is_zero()) => {
                     format!("{} (q --list has it)", reason.map_or_else(String::new, |reason| reason.to_string()))
                 }
                 (reason, _) => reason.map_or_else(String::new, |reason| reason.to_string()),

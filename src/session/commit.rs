@@ -86,6 +86,7 @@ impl Committer {
     }
 
     fn commit_locked(&self, exchange: &Exchange) -> io::Result<Committed> {
+        self.folder.undo_unfinished(&self.path);
         let found = folder::read(&self.path)?;
         match &self.intent {
             Intent::New => self.begin(found, exchange),

@@ -121,6 +121,8 @@ impl Folder {
             .create(true)
             .truncate(false)
             .mode(PRIVATE_FILE)
+            // Opening a pipe that somebody has put there would wait for a reader.
+            .custom_flags(libc::O_NONBLOCK)
             .open(&path)
             .map_err(|error| NoLock::Failed(named(error, "open", &path)))?;
         let began = Instant::now();
@@ -149,6 +151,8 @@ impl Folder {
             aside = self.link_aside(path, stamp, ending)?;
             Ok(Some(aside.clone()))
         })?;
+        // It may have been a file with a mode of its own.
+        let _ = fs::set_permissions(&aside, fs::Permissions::from_mode(PRIVATE_FILE));
         Ok(aside)
     }
 
@@ -159,12 +163,9 @@ impl Folder {
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
-        let mode = mode_of(path);
+        // Only a file of the user's own choice has a mode of the user's choice.
+        let mode = if path.parent() == Some(&self.sessions) { PRIVATE_FILE } else { mode_of(path) };
         let written = write_new(&temporary, bytes, mode).and_then(|()| {
-            // The umask may have taken some of it.
-            if mode != PRIVATE_FILE {
-                fs_err::set_permissions(&temporary, fs::Permissions::from_mode(mode))?;
-            }
             let aside = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
                 if let Some(aside) = aside {
@@ -185,6 +186,22 @@ impl Folder {
                 path.with_file_name(format!(".{}{TEMPORARY}", name.to_string_lossy()))
             }
             _ => path.with_file_name(TEMPORARY),
+        }
+    }
+
+    /// Takes away the second name that a run gave to a file which was killed before it had put another in its place. The
+    /// caller has the lock.
+    pub(crate) fn undo_unfinished(&self, path: &Path) {
+        let Ok(metadata) = fs::symlink_metadata(path) else { return };
+        if !metadata.is_file() || metadata.nlink() < 2 {
+            return;
+        }
+        for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
+            let same =
+                entry.metadata().is_ok_and(|other| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino()));
+            if same && is_aside(&entry.file_name()) && entry.path() != path {
+                let _ = fs::remove_file(entry.path());
+            }
         }
     }
 
@@ -271,6 +288,9 @@ impl Folder {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
             if name.ends_with(ENDING.as_bytes()) || name.ends_with(UNREADABLE.as_bytes()) {
                 paths.push(entry.path());
             }
@@ -296,10 +316,18 @@ impl Folder {
         if fs::metadata(&marker).is_ok_and(|metadata| age(&metadata).is_some_and(|age| age < SWEEP_INTERVAL)) {
             return;
         }
-        if OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&marker).is_err() {
+        let touched = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE_FILE)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&marker)
+            .and_then(|marker| marker.set_modified(now));
+        // Without the mark it would be done at every call.
+        if touched.is_err() {
             return;
         }
-        let _ = File::options().write(true).open(&marker).and_then(|marker| marker.set_modified(now));
         for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
@@ -370,7 +398,11 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .mode(mode)
         .open(path)
         .map_err(|error| named(error, "write", path))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| named(error, "write", path))
+    // The umask may have taken some of the mode.
+    file.set_permissions(fs::Permissions::from_mode(mode))
+        .and_then(|()| file.write_all(bytes))
+        .and_then(|()| file.sync_all())
+        .map_err(|error| named(error, "write", path))
 }
 
 /// Where there are no links, a file is written under its own name at once. It must not stay if it is not whole.

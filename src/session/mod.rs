@@ -6,6 +6,7 @@ pub(crate) mod name;
 pub(crate) mod rules;
 pub(crate) mod timestamp;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -71,13 +72,22 @@ impl fmt::Display for Unusable {
 #[derive(Debug, Deserialize)]
 pub(crate) struct MessageRead<'a> {
     pub(crate) role: Role,
-    #[serde(borrow)]
-    pub(crate) content: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "lossy_text")]
+    pub(crate) content: Cow<'a, str>,
     /// Files of other hands may lack it.
     #[serde(default)]
     pub(crate) timestamp: Option<Timestamp>,
     #[serde(default)]
     pub(crate) interrupted: bool,
+}
+
+/// What every message must have. Its text is not decoded, which most messages of a file never need.
+#[derive(Deserialize)]
+struct MessageShape<'a> {
+    #[serde(rename = "role")]
+    _role: Role,
+    #[serde(borrow)]
+    content: &'a RawValue,
 }
 
 /// A message as it is written.
@@ -216,6 +226,29 @@ impl Conversation {
     }
 }
 
+/// Text of which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
+fn lossy_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+    struct LossyVisitor;
+
+    impl<'de> Visitor<'de> for LossyVisitor {
+        type Value = Cow<'de, str>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("text")
+        }
+
+        fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+            Ok(String::from_utf8_lossy(bytes))
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
+        }
+    }
+
+    deserializer.deserialize_bytes(LossyVisitor)
+}
+
 #[derive(Deserialize)]
 struct Versioned {
     version: u64,
@@ -276,7 +309,10 @@ struct Message(Box<RawValue>);
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        serde_json::from_str::<MessageRead>(raw.get()).map_err(serde::de::Error::custom)?;
+        let shape: MessageShape = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
+        if !shape.content.get().starts_with('"') {
+            return Err(serde::de::Error::custom("the content of a message is no text"));
+        }
         Ok(Message(raw.to_owned()))
     }
 }
@@ -334,6 +370,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn halves_of_characters_that_other_tools_wrote_cost_no_message() {
+        let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
+            "messages":[{"role":"user","content":"a\ud83db \ud83d\ude00"}]}"#;
+        let conversation = Conversation::parse(file.as_bytes()).expect("a conversation");
+        let texts: Vec<String> = conversation.window(1).into_iter().map(|said| said.text).collect();
+        assert_eq!(texts, ["a\u{fffd}\u{fffd}\u{fffd}b 😀"]);
+    }
+
+    #[test]
     fn what_is_no_conversation_is_told_apart() {
         let sound = String::from_utf8(Conversation::new("p", "m", moment(0)).to_bytes()).expect("text");
         for (file, words) in [
@@ -345,7 +390,7 @@ pub(crate) mod tests {
             (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
             (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
             (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
-            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "invalid type"),
+            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "no text"),
             (format!("{sound}x"), "trailing"),
             (" ".repeat(LARGEST + 1), "more than"),
         ] {

@@ -1,6 +1,8 @@
 //! q from outside: the real binary against a server inside the test process.
 
 mod actions;
+mod commit;
+mod conversation;
 mod dialects;
 mod files;
 mod names;
@@ -12,4 +14,7 @@ mod question;
 mod sandbox;
 mod server;
 mod settings;
+mod signals;
 mod smoke;
+mod state;
+mod trouble;

@@ -1,0 +1,474 @@
+//! Committing an exchange: what was acknowledged is never lost or torn, whoever else writes or kills.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::sandbox::{Outcome, Running, Sandbox};
+use crate::server::{Gate, Server, openai_reply};
+use crate::state::{
+    DAY, HOUR, age, conversation, held_back, hold_the_lock, only_set_aside, prompt, set_aside, snapshot, texts,
+};
+
+/// How many run at once where they are to get into each other's way.
+const CROWD: usize = 64;
+/// The most bytes that the file of a conversation may have.
+const LARGEST: usize = 10_000_000;
+
+#[test]
+fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
+    let sandbox = Sandbox::new().env("Q_PAIRS", "1000");
+    sandbox.write_current(&conversation(HOUR, &["the first", "1"]));
+    let (sandbox, outcomes) = crowd(sandbox, &["-f", "--messages", "0"]);
+    for outcome in outcomes {
+        outcome.success();
+    }
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+    let kept = texts(&sandbox.current());
+    assert_eq!(kept[..2], ["the first", "1"]);
+    assert_eq!(exchanges(&kept[2..]), crowd_exchanges());
+}
+
+#[test]
+fn follow_ups_at_the_same_time_with_nothing_to_follow_begin_one_conversation() {
+    let (sandbox, outcomes) = crowd(Sandbox::new().env("Q_PAIRS", "1000"), &["-f"]);
+    for outcome in outcomes {
+        outcome.exit(0).stderr("q: there is no conversation to continue: this is a new one\n");
+    }
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+    assert_eq!(exchanges(&texts(&sandbox.current())), crowd_exchanges());
+}
+
+#[test]
+fn plain_questions_at_the_same_time_are_a_conversation_each() {
+    let (sandbox, outcomes) = crowd(Sandbox::new(), &["-n"]);
+    for outcome in outcomes {
+        outcome.success();
+    }
+    let files = sandbox.session_files();
+    assert_eq!(files.len(), CROWD);
+    let mut created = BTreeSet::new();
+    let mut said = Vec::new();
+    for name in &files {
+        let kept = sandbox.session(name);
+        let begun = kept["created"].as_str().unwrap().to_owned();
+        assert!(name == "current.json" || name.starts_with(&stamped(&begun)), "{name} was created {begun}");
+        created.insert(begun);
+        said.extend(texts(&kept));
+    }
+    assert_eq!(created.len(), CROWD, "two conversations cannot be told apart");
+    assert_eq!(exchanges(&said), crowd_exchanges());
+    let current = sandbox.current()["created"].as_str().unwrap().to_owned();
+    assert_eq!(Some(&current), created.last(), "the current one is the newest");
+}
+
+#[test]
+fn a_follow_up_overtaken_by_a_new_question_lands_where_its_conversation_lies() {
+    let (overtaken, sandbox) = overtaken("", |sandbox| {
+        sandbox.q(&["new"]).run().success();
+    });
+    overtaken.success().stdout("late\n");
+    assert_eq!(texts(&sandbox.current()), ["new", "answer"]);
+    assert_eq!(texts(&sandbox.session(&only_set_aside(&sandbox))), ["one", "1", "slow", "late"]);
+}
+
+#[test]
+fn a_follow_up_overtaken_twice_finds_its_own_among_those_of_the_same_second() {
+    let (overtaken, sandbox) = overtaken("", |sandbox| {
+        sandbox.q(&["new"]).run().success();
+        // Takes the old one's name, so that only what is in the files can tell them apart.
+        let old = sandbox.sessions().join(only_set_aside(sandbox));
+        let second = old.with_extension("").display().to_string() + "-2.json";
+        fs::rename(&old, second).unwrap();
+        let mut other = conversation(HOUR, &["another", "2"]);
+        other["created"] = json!("2026-01-02T03:04:05.001Z");
+        fs::write(old, other.to_string()).unwrap();
+    });
+    overtaken.success().stdout("late\n");
+    assert_eq!(set_aside(&sandbox), ["session_20260102030405-2.json", "session_20260102030405.json"]);
+    assert_eq!(texts(&sandbox.session("session_20260102030405.json")), ["another", "2"]);
+    assert_eq!(texts(&sandbox.session("session_20260102030405-2.json")), ["one", "1", "slow", "late"]);
+}
+
+#[test]
+fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
+    for new_question in [false, true] {
+        let (overtaken, sandbox) = overtaken("", |sandbox| {
+            sandbox.q(&["--clear"]).run().success();
+            if new_question {
+                sandbox.q(&["new"]).run().success();
+            }
+        });
+        let aside = only_set_aside(&sandbox);
+        overtaken.exit(0).stdout("late\n").stderr_contains("q: ").stderr_contains("cleared").stderr_contains(&aside);
+        assert_eq!(texts(&sandbox.session(&aside)), ["slow", "late"]);
+        if new_question {
+            assert_eq!(texts(&sandbox.current()), ["new", "answer"]);
+        } else {
+            assert_eq!(sandbox.session_files(), [aside], "what was cleared must not come back");
+        }
+    }
+}
+
+#[test]
+fn a_follow_up_is_added_to_what_is_there_by_then() {
+    let (overtaken, sandbox) = overtaken("2", |sandbox| {
+        sandbox.q(&["-f", "quick"]).run().success();
+    });
+    overtaken.success();
+    assert_eq!(texts(&sandbox.current()), ["quick", "answer", "slow", "late"]);
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+}
+
+#[test]
+fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_seconds() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    let before = sandbox.read_bytes("current.json");
+    let lock = hold_the_lock(&sandbox);
+    let runs = [&["-f", "two"][..], &["two"]].map(|args| sandbox.q(args).spawn());
+    for running in runs {
+        let outcome = running.wait();
+        outcome.exit(0).stdout("answer\n").stderr_contains("q: another q holds the lock").stderr_contains("session_");
+        let in_time = (5..15).contains(&outcome.elapsed().as_secs());
+        outcome.check(in_time, || "expected five seconds of patience".to_owned());
+    }
+    drop(lock);
+    assert_eq!(sandbox.read_bytes("current.json"), before);
+    let aside = set_aside(&sandbox);
+    assert_eq!((aside.len(), sandbox.session_files().len()), (2, 3));
+    for name in aside {
+        assert_eq!(texts(&sandbox.session(&name)), ["two", "answer"]);
+    }
+}
+
+#[test]
+fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let lock = hold_the_lock(&sandbox);
+    let mut running = sandbox.q(&["one"]).spawn();
+    // All of the answer is there before it is saved.
+    running.read_stdout_until("answer\n");
+    assert_eq!(sandbox.session_files(), [""; 0]);
+    drop(lock);
+    running.wait().success();
+    assert_eq!(texts(&sandbox.current()), ["one", "answer"]);
+}
+
+#[test]
+fn what_is_set_aside_is_named_by_its_beginning_and_never_overwrites() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "never");
+    let mut kept = Vec::new();
+    for (number, created) in ["05.000", "05.001", "05.999", "06.000"].iter().enumerate() {
+        let mut old = conversation(HOUR, &["old", &number.to_string()]);
+        old["created"] = json!(format!("2026-01-02T05:04:{created}+02:00"));
+        sandbox.write_current(&old);
+        kept.push(sandbox.read_bytes("current.json"));
+        sandbox.q(&["new"]).run().success();
+    }
+    let names = ["05.json", "05-2.json", "05-3.json", "06.json"].map(|end| format!("session_202601020304{end}"));
+    for (name, bytes) in names.iter().zip(&kept) {
+        assert_eq!(sandbox.read_bytes(name), *bytes, "{name}");
+    }
+    for number in 1..=2 {
+        sandbox.write_bytes("current.json", format!("not JSON {number}"));
+        File::open(sandbox.sessions().join("current.json"))
+            .and_then(|file| file.set_modified(OffsetDateTime::parse("2026-01-02T03:04:05Z", &Rfc3339).unwrap().into()))
+            .unwrap();
+        sandbox.q(&["new"]).run().success();
+    }
+    assert_eq!(sandbox.read_bytes("session_20260102030405.json.unreadable"), b"not JSON 1");
+    assert_eq!(sandbox.read_bytes("session_20260102030405-2.json.unreadable"), b"not JSON 2");
+    assert_eq!(sandbox.session_files().len(), 7);
+}
+
+#[test]
+fn a_new_conversation_begins_after_the_one_that_it_displaces() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut ahead = conversation(HOUR, &["one", "1"]);
+    ahead["created"] = json!("2099-12-31T23:59:59.999Z");
+    sandbox.write_current(&ahead);
+    sandbox.q(&["two"]).run().success();
+    assert_eq!(sandbox.current()["created"], "2100-01-01T00:00:00.000Z");
+}
+
+#[test]
+fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
+    let server = Server::openai("answer");
+    for (keep, left) in [
+        ("", &["current.json", "named.json", "session_20260102030405-2.json"][..]),
+        (
+            "45d",
+            &[
+                "current-tty1.json",
+                "current.json",
+                "named.json",
+                "session_20260102030405-2.json",
+                "session_20260102030405.json",
+            ],
+        ),
+    ] {
+        let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
+        // None of them is a conversation: they are not opened.
+        let fill = || {
+            for (name, days) in [
+                ("session_20260102030405.json", 40),
+                ("session_20260102030405-2.json", 20),
+                ("session_20260102030405.json.unreadable", 50),
+                ("current-tty1.json", 40),
+                ("named.json", 400),
+            ] {
+                sandbox.write_bytes(name, "{");
+                age(&sandbox.sessions().join(name), days * DAY);
+            }
+        };
+        fill();
+        sandbox.q(&["-f", "one"]).run().exit(0);
+        assert_eq!(sandbox.session_files(), left, "{keep:?}");
+        fill();
+        sandbox.q(&["-f", "two"]).run().success();
+        assert_eq!(sandbox.session_files().len(), 6, "{keep:?}: looked again on the same day");
+        for entry in fs::read_dir(sandbox.state().join("q")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                age(&path, DAY + HOUR);
+            }
+        }
+        sandbox.q(&["-f", "three"]).run().success();
+        assert_eq!(sandbox.session_files(), left, "{keep:?}: did not look on the next day");
+    }
+}
+
+#[test]
+fn what_is_set_aside_now_is_there_afterwards_however_long_it_was_idle() {
+    let server = Server::openai("answer");
+    for bytes in [conversation(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
+        for args in [&["two"][..], &["-f", "two"]] {
+            let sandbox = Sandbox::new().server_env(&server);
+            sandbox.write_bytes("current.json", &bytes);
+            age(&sandbox.sessions().join("current.json"), 40 * DAY);
+            let outcome = sandbox.q(args).run();
+            outcome.exit(0);
+            outcome.check(set_aside(&sandbox).len() == 1, || "expected what was displaced to be set aside".to_owned());
+        }
+    }
+}
+
+#[test]
+fn keep_says_whether_what_is_displaced_is_set_aside_and_for_how_long() {
+    let server = Server::openai("answer");
+    for (keep, aside) in [("0", &[][..]), ("never", &["session_20250102030405.json", "session_20260102030405.json"])] {
+        let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
+        for created in ["2025-01-02T03:04:05.000Z", "2026-01-02T03:04:05.000Z"] {
+            let mut old = conversation(HOUR, &["one", "1"]);
+            old["created"] = json!(created);
+            sandbox.write_current(&old);
+            sandbox.q(&["two"]).run().success();
+            assert_eq!(texts(&sandbox.current()), ["two", "answer"]);
+            for name in set_aside(&sandbox) {
+                age(&sandbox.sessions().join(name), 4000 * DAY);
+            }
+            // As on another day.
+            let _ = fs::remove_file(sandbox.state().join("q/swept"));
+        }
+        assert_eq!(set_aside(&sandbox), aside, "{keep}");
+    }
+}
+
+#[test]
+fn a_conversation_that_would_grow_too_large_is_set_aside_whole_and_goes_on() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let long = "x".repeat(990_000);
+    let old = conversation(HOUR, &[long.as_str(); 10]);
+    sandbox.write_current(&old);
+    let before = sandbox.read_bytes("current.json");
+    assert!(before.len() < LARGEST);
+    let more = "y".repeat(200_000);
+    let outcome = sandbox.q(&["-f", "--messages", "0", "two"]).stdin(&more).run();
+    let aside = only_set_aside(&sandbox);
+    outcome.exit(0).stdout("answer\n").stderr_contains("q: the conversation would").stderr_contains(&aside);
+    assert!(sandbox.read_bytes(&aside) == before, "not as it was");
+    let went_on = sandbox.current();
+    let kept = texts(&went_on);
+    assert!(sandbox.read_bytes("current.json").len() <= LARGEST);
+    assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
+    assert!(kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer");
+    assert_ne!(went_on["created"], old["created"], "the two could not be told apart");
+    sandbox.q(&["-f", "--messages", "2", "three"]).run().success();
+    assert_eq!(texts(&sandbox.current()).len(), kept.len() + 2);
+    assert_eq!(sandbox.session_files().len(), 2);
+}
+
+#[test]
+fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    let before = snapshot(&sandbox);
+    // In the file each of them takes two bytes.
+    let input = "\"".repeat(6_000_000);
+    for option in ["-f", "--no-stream"] {
+        let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
+        outcome.exit(0).stdout("answer\n").stderr_contains("q: ").stderr_contains("not saved");
+        assert_eq!(snapshot(&sandbox), before);
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_behind_is_gone_after_the_next_save() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    // Half a conversation that was about to take the current one's place.
+    sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
+    // Of another run that never had the lock, longer ago than any could still be at work.
+    sandbox.write_bytes(".tmp-4711", "{");
+    age(&sandbox.sessions().join(".tmp-4711"), 2 * DAY);
+    sandbox.q(&["-f", "two"]).run().success();
+    assert_eq!(sandbox.session_files(), ["current.json"]);
+    assert_eq!(texts(&sandbox.current()), ["one", "1", "two", "answer"]);
+}
+
+#[test]
+fn what_a_killed_run_had_set_aside_already_is_not_kept_twice() {
+    let server = Server::openai("answer");
+    for (goes_on, kept) in [(false, &["one", "1"][..]), (true, &["one", "1", "two", "answer"])] {
+        let sandbox = Sandbox::new().server_env(&server);
+        let mut old = conversation(HOUR, &["one", "1"]);
+        old["created"] = json!("2026-01-02T03:04:05.000Z");
+        sandbox.write_current(&old);
+        // So it is between setting the old conversation aside and putting the new one in its place.
+        let aside = "session_20260102030405.json";
+        fs::hard_link(sandbox.sessions().join("current.json"), sandbox.sessions().join(aside)).unwrap();
+        if goes_on {
+            sandbox.q(&["-f", "two"]).run().success();
+        }
+        sandbox.q(&["three"]).run().success();
+        assert_eq!(sandbox.session_files(), ["current.json", aside]);
+        assert_eq!(texts(&sandbox.session(aside)), kept);
+    }
+}
+
+#[test]
+fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
+    const ROUNDS: u32 = 40;
+    let server = echo(None);
+    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", "1000");
+    let undisturbed = sandbox.q(&["question the first"]).run();
+    undisturbed.success();
+    let mut acknowledged = vec!["question the first".to_owned()];
+    for round in 0..ROUNDS {
+        let question = format!("question {round}");
+        let follow = if round % 4 == 0 { "-n" } else { "-f" };
+        let mut running = sandbox.q(&[follow, "--messages", "0", &question]).spawn();
+        // Spread over the whole of a run, with more of them towards its end, where files are written.
+        std::thread::sleep(undisturbed.elapsed().mul_f64(0.5 + f64::from(round) / f64::from(ROUNDS)));
+        running.signal(libc::SIGKILL);
+        let outcome = running.wait();
+        if outcome.status.success() {
+            outcome.success();
+            acknowledged.push(question);
+        } else {
+            outcome.killed_by(libc::SIGKILL);
+        }
+        // Each file that a user would look at is whole.
+        let kept: BTreeSet<String> = sandbox
+            .session_files()
+            .iter()
+            .filter(|name| name.ends_with(".json"))
+            .flat_map(|name| whole_exchanges(&sandbox.session(name)))
+            .collect();
+        for question in &acknowledged {
+            assert!(kept.contains(question), "round {round}: {question} is lost");
+        }
+    }
+    sandbox.q(&["-f", "question the last"]).run().success();
+    let names = sandbox.session_files();
+    assert!(names.iter().all(|name| name.ends_with(".json")), "{names:?}");
+}
+
+/// The questions of a conversation, each of which has its own answer.
+#[track_caller]
+fn whole_exchanges(conversation: &Value) -> Vec<String> {
+    let kept = texts(conversation);
+    exchanges(&kept)
+        .into_iter()
+        .map(|(question, answer)| {
+            assert_eq!(answer, format!("answer to {question}"));
+            question
+        })
+        .collect()
+}
+
+/// Question and answer of each exchange, sorted.
+fn exchanges(texts: &[String]) -> Vec<(String, String)> {
+    let mut exchanges: Vec<_> = texts
+        .chunks(2)
+        .map(|pair| (pair[0].clone(), pair.get(1).expect("an answer to each question").clone()))
+        .collect();
+    exchanges.sort();
+    exchanges
+}
+
+fn crowd_exchanges() -> Vec<(String, String)> {
+    let texts: Vec<String> =
+        (0..CROWD).flat_map(|number| [format!("question {number}"), format!("answer to question {number}")]).collect();
+    exchanges(&texts)
+}
+
+/// Asks many questions at once with the same options; nobody is answered before all have asked.
+fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
+    let gate = Gate::new();
+    let server = echo(Some(gate.clone()));
+    let sandbox = sandbox.server_env(&server);
+    let running: Vec<Running> =
+        (0..CROWD).map(|number| sandbox.q(options).arg(format!("question {number}")).spawn()).collect();
+    server.wait_for_requests(CROWD);
+    gate.open();
+    let outcomes = running.into_iter().map(Running::wait).collect();
+    (sandbox, outcomes)
+}
+
+/// Answers each question with itself, once the gate is open.
+fn echo(gate: Option<Gate>) -> Server {
+    Server::start(move |request, _| {
+        let answer = format!("answer to {}", prompt(request));
+        match &gate {
+            Some(gate) => held_back(gate, &answer),
+            None => openai_reply(request, &answer),
+        }
+    })
+}
+
+/// The name under which a conversation that began then is set aside, without its end.
+fn stamped(created: &str) -> String {
+    let digits: String = created.chars().filter(char::is_ascii_digit).take(14).collect();
+    format!("session_{digits}")
+}
+
+/// What becomes of a follow-up, `slow`, if something else happens while its answer is held back.
+fn overtaken(pairs: &str, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |request, _| match prompt(request).ends_with("Human: slow") {
+        true => held_back(&held, "late"),
+        false => openai_reply(request, "answer"),
+    });
+    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", pairs);
+    let mut old = conversation(HOUR, &["one", "1"]);
+    old["created"] = json!("2026-01-02T03:04:05.000Z");
+    sandbox.write_current(&old);
+    let slow = sandbox.q(&["-f", "slow"]).spawn();
+    server.wait_for_requests(1);
+    meanwhile(&sandbox);
+    gate.open();
+    (slow.wait(), sandbox)
+}

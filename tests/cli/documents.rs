@@ -1,0 +1,175 @@
+//! The documents agree with the program: help, man page, completions and README.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::sandbox::Sandbox;
+
+/// What the repository holds of what `q --generate KIND` prints.
+const GENERATED: [(&str, &str); 4] =
+    [("man", "man/q.1"), ("bash", "completions/q.bash"), ("zsh", "completions/_q"), ("fish", "completions/q.fish")];
+
+#[test]
+fn the_man_page_and_the_completions_are_what_q_generates() {
+    let sandbox = Sandbox::new();
+    for (kind, file) in GENERATED {
+        let outcome = sandbox.q(&["--generate", kind]).stdin_open().run();
+        outcome.success();
+        assert!(outcome.stdout_text() == read(file), "{file} is out of date: q --generate {kind} > {file}");
+    }
+    let unknown = sandbox.q(&["--generate", "csh"]).run();
+    unknown.exit(2).stdout_is_empty().stderr_contains("man, bash, zsh, fish");
+}
+
+#[test]
+fn every_option_stands_in_every_document() {
+    let options = options();
+    assert!(options.len() > 30, "{options:?}");
+    let page = man_page();
+    let readme = readme();
+    let short = printed(&["-h"]);
+    let completions = GENERATED[1..].iter().map(|(_, file)| (*file, read(file)));
+    for option in &options {
+        assert!(has_word(&short, option), "{option} is not in q -h");
+        assert!(has_word(&page, option), "{option} is not in the man page");
+        // The README tells of each option by one of its names.
+        let named = |text: &str| options_of(option).iter().any(|name| has_word(text, name));
+        assert!(readme.as_deref().is_none_or(named), "{option} is not in README.md");
+    }
+    for (file, text) in completions {
+        for option in &options {
+            // Fish has them without their dashes: -s f -l follow.
+            let bare = option.trim_start_matches('-');
+            let there = has_word(&text, option)
+                || has_word(&text, &format!("-l {bare}"))
+                || has_word(&text, &format!("-s {bare}"));
+            assert!(there, "{option} is not in {file}");
+        }
+    }
+}
+
+#[test]
+fn every_setting_and_provider_stands_in_every_document() {
+    let status = Sandbox::new().q(&["--status", "--json"]).run().success().stdout_json();
+    let names = |list: &str| -> Vec<String> {
+        let list = status[list].as_array().expect("a list");
+        list.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let (settings, providers) = (names("settings"), names("providers"));
+    assert_eq!((settings.len(), providers.len()), (13, 11));
+    let mut documents = vec![("q --help", printed(&["--help"])), ("the man page", man_page())];
+    documents.extend(readme().map(|text| ("README.md", text)));
+    for (document, text) in &documents {
+        for setting in &settings {
+            assert!(has_word(text, setting), "the setting {setting} is not in {document}");
+            let variable = format!("Q_{}", setting.to_uppercase());
+            assert!(has_word(text, &variable), "{variable} is not in {document}");
+        }
+        for provider in &providers {
+            assert!(has_word(text, provider), "the provider {provider} is not in {document}");
+        }
+        for provider in status["providers"].as_array().expect("a list") {
+            let key = provider["key"].as_str().expect("words about the key");
+            for variable in key.split(' ').filter(|word| word.ends_with("_API_KEY")) {
+                assert!(has_word(text, variable), "{variable} is not in {document}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_line_of_help_is_longer_than_a_terminal() {
+    for args in [["-h"], ["--help"]] {
+        let text = printed(&args);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "q {args:?}: {line}");
+            assert_eq!(line, line.trim_end(), "q {args:?}: blanks at the end of {line:?}");
+        }
+    }
+}
+
+#[test]
+fn the_man_page_is_sound() {
+    let sections: Vec<String> =
+        read("man/q.1").lines().filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned())).collect();
+    for section in [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "OPTIONS",
+        "SETTINGS",
+        "FILES",
+        "ENVIRONMENT",
+        "EXIT STATUS",
+        "EXAMPLES",
+        "SECURITY",
+    ] {
+        assert!(sections.iter().any(|name| name.trim_matches('"') == section), "no section {section}: {sections:?}");
+    }
+    let lint = Command::new("mandoc").args(["-T", "lint"]).arg(path("man/q.1")).output();
+    // Without mandoc the rest cannot be known here.
+    if let Ok(lint) = lint {
+        let said = String::from_utf8_lossy(&lint.stdout).into_owned() + &String::from_utf8_lossy(&lint.stderr);
+        assert!(lint.status.success() && said.is_empty(), "{said}");
+    }
+}
+
+/// The options as `q --help` shows them at the beginning of a paragraph, short and long.
+fn options() -> BTreeSet<String> {
+    let help = printed(&["--help"]);
+    let heads = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    // A head is `-s, --session NAME`; text that happens to begin with a dash has no such form.
+    let heads = heads.filter(|line| line.split(", ").all(|name| name.starts_with('-')) && line.split(' ').count() <= 3);
+    heads
+        .flat_map(|line| {
+            line.split([' ', ',']).filter(|word| word.starts_with('-')).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// All names of an option, by any of them.
+fn options_of(option: &str) -> Vec<String> {
+    let short = printed(&["-h"]);
+    let line = short.lines().map(str::trim_start).find(|line| line.starts_with('-') && has_word(line, option));
+    let line = line.unwrap_or(option);
+    line.split([' ', ','])
+        .take_while(|word| word.is_empty() || word.starts_with('-'))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn printed(args: &[&str]) -> String {
+    Sandbox::new().q(args).run().success().stdout_text()
+}
+
+/// The text of the page, with the characters that its language writes otherwise.
+fn man_page() -> String {
+    read("man/q.1").replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
+}
+
+/// The README, where there is one.
+fn readme() -> Option<String> {
+    fs::read_to_string(path("README.md")).ok()
+}
+
+#[track_caller]
+fn read(file: &str) -> String {
+    fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+/// Whether the text has this and not only something longer that contains it.
+fn has_word(text: &str, word: &str) -> bool {
+    let goes_on = |character: char| character.is_alphanumeric() || matches!(character, '-' | '_');
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(goes_on) && !after.is_some_and(goes_on)
+    })
+}

@@ -1,0 +1,185 @@
+//! A pseudo-terminal for the real binary: what arrives on it byte by byte, and what a person would see on its screen.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long a test waits for something that should happen at once.
+const GUARD: Duration = Duration::from_secs(30);
+
+/// Wide enough that no line of a test wraps, unless the test is about that.
+pub const WIDE: u16 = 2_000;
+
+/// The terminal; programs get its other end.
+pub struct Terminal {
+    program_end: OwnedFd,
+    columns: u16,
+    arrived: Arc<Arrived>,
+}
+
+#[derive(Default)]
+struct Arrived {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// No program has the other end open any more.
+    ended: bool,
+}
+
+impl Terminal {
+    pub fn new(columns: u16) -> Terminal {
+        let (own_end, program_end) = open(columns);
+        let arrived = Arc::new(Arrived::default());
+        thread::spawn({
+            let arrived = Arc::clone(&arrived);
+            move || collect(own_end, &arrived)
+        });
+        Terminal { program_end, columns, arrived }
+    }
+
+    /// For `stdin_from`, `stdout_to` and `stderr_to`.
+    pub fn end(&self) -> Stdio {
+        self.program_end.try_clone().expect("a descriptor").into()
+    }
+
+    /// Waits until `text` has arrived behind the first `from` bytes, and returns all that has arrived up to now.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
+        let has = |state: &State| contains(state.bytes.get(from..).unwrap_or_default(), text.as_bytes());
+        let state = self.arrived.wait_until(|state| has(state) || state.ended);
+        assert!(has(&state), "{text:?} did not arrive on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes));
+        state.bytes.clone()
+    }
+
+    /// What has arrived up to now.
+    pub fn so_far(&self) -> Vec<u8> {
+        self.arrived.lock().bytes.clone()
+    }
+
+    /// Everything that arrived, once the programs have ended.
+    #[track_caller]
+    pub fn bytes(self) -> Vec<u8> {
+        drop(self.program_end);
+        let mut state = self.arrived.wait_until(|state| state.ended);
+        assert!(state.ended, "something holds the terminal open");
+        std::mem::take(&mut state.bytes)
+    }
+
+    /// What a person sees in the end.
+    #[track_caller]
+    pub fn screen(self) -> Vec<String> {
+        let columns = self.columns;
+        screen(&self.bytes(), columns)
+    }
+
+    /// What a person sees now.
+    pub fn screen_so_far(&self) -> Vec<String> {
+        screen(&self.so_far(), self.columns)
+    }
+}
+
+impl Arrived {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_until(&self, reached: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        self.changed
+            .wait_timeout_while(self.lock(), GUARD, |state| !reached(state))
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}
+
+/// Both ends. They are closed in every program that is started, so that no other test's program holds the terminal open,
+/// and neither becomes the controlling terminal of the test process.
+fn open(columns: u16) -> (File, OwnedFd) {
+    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
+    // nobody else once it is known to be one.
+    unsafe {
+        let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
+        let number = own.as_raw_fd();
+        assert_eq!(libc::grantpt(number), 0, "{}", io::Error::last_os_error());
+        assert_eq!(libc::unlockpt(number), 0, "{}", io::Error::last_os_error());
+        let mut name: [libc::c_char; 128] = [0; 128];
+        assert_eq!(libc::ptsname_r(number, name.as_mut_ptr(), name.len()), 0, "{}", io::Error::last_os_error());
+        let size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
+        assert_eq!(libc::ioctl(number, libc::TIOCSWINSZ, &raw const size), 0, "{}", io::Error::last_os_error());
+        (own.into(), program)
+    }
+}
+
+/// # Safety
+/// A descriptor that is not negative must be open and belong to nobody else.
+unsafe fn owned(descriptor: libc::c_int) -> OwnedFd {
+    assert!(descriptor >= 0, "no pseudo-terminal: {}", io::Error::last_os_error());
+    // SAFETY: what the caller promises.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+fn collect(mut terminal: File, arrived: &Arrived) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match terminal.read(&mut buffer) {
+            Ok(count) if count > 0 => arrived.lock().bytes.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Linux says that the last program has left with EIO, others with an end.
+            _ => break,
+        }
+        arrived.changed.notify_all();
+    }
+    arrived.lock().ended = true;
+    arrived.changed.notify_all();
+}
+
+/// The lines that a terminal shows after these bytes: text, CR, LF and "erase to the end of the line" are all that q may
+/// use; anything else fails. A line that is full goes on in the next one, and cannot be reached again.
+pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines = vec![Vec::new()];
+    let mut column = 0;
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if column == usize::from(columns) && !matches!(character, '\r' | '\n') {
+            lines.push(Vec::new());
+            column = 0;
+        }
+        let line: &mut Vec<char> = lines.last_mut().expect("a line");
+        match character {
+            '\r' => column = 0,
+            '\n' => {
+                lines.push(Vec::new());
+                // The terminal's driver has sent the CR before it.
+                assert_eq!(column, 0, "a bare LF in {text:?}");
+            }
+            '\u{1b}' => {
+                assert!(rest.as_str().starts_with("[K"), "an unknown control in {text:?}");
+                rest = rest.as_str()[2..].chars();
+                line.truncate(column);
+            }
+            _ => {
+                assert!(character == '\t' || !character.is_control(), "{character:?} in {text:?}");
+                if column < line.len() {
+                    line[column] = character;
+                } else {
+                    line.push(character);
+                }
+                column += 1;
+            }
+        }
+    }
+    lines.into_iter().map(String::from_iter).collect()
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}

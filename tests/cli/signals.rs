@@ -1,0 +1,298 @@
+//! Signals: what was shown is saved, nothing else is touched, and q dies of the signal itself.
+
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use libc::{SIGHUP, SIGINT, SIGTERM};
+use serde_json::{Value, json};
+
+use crate::sandbox::{Running, Sandbox};
+use crate::server::{Gate, Reply, Server, openai_event, openai_reply};
+use crate::state::{
+    HOUR, conversation, drain, hold_the_lock, in_two_parts, only_set_aside, prompt, set_aside, snapshot, texts,
+};
+
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+#[test]
+fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
+    let server =
+        Server::start(|_, _| Reply::sse([openai_event(json!({"role": "assistant", "content": ""}), None)]).hang());
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    let before = snapshot(&sandbox);
+    let mut asked = 0;
+    for signal in SIGNALS {
+        for option in ["-n", "-f"] {
+            let mut running = sandbox.q(&[option, "two"]).spawn();
+            asked += 1;
+            server.wait_for_requests(asked);
+            running.signal(signal);
+            running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
+            assert_eq!(snapshot(&sandbox), before, "signal {signal}, {option}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_after_the_first_word_saves_what_was_shown_and_ends_q() {
+    let server = first_word_then_silence();
+    for signal in SIGNALS {
+        for (option, before) in [("-n", &[][..]), ("-f", &["one", "1"])] {
+            let sandbox = Sandbox::new().server_env(&server);
+            sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+            let mut running = sandbox.q(&[option, "two"]).spawn();
+            running.read_stdout_until("first ");
+            running.signal(signal);
+            running.wait().killed_by(signal).stderr_is_empty();
+            let kept = sandbox.current();
+            assert_eq!(texts(&kept), [before, &["two", "first "]].concat(), "signal {signal}, {option}");
+            assert_eq!(interrupted(&kept), [kept["messages"].as_array().unwrap().len() - 1]);
+            assert_eq!(set_aside(&sandbox).len(), usize::from(option == "-n"));
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_answer_can_be_followed_up() {
+    let server = Server::start(|request, number| match number {
+        0 => in_two_parts("first ", &Gate::new(), "never"),
+        _ => openai_reply(request, "whole"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut running = sandbox.q(&["one"]).spawn();
+    running.read_stdout_until("first ");
+    running.signal(SIGINT);
+    running.wait().killed_by(SIGINT);
+    sandbox.q(&["-f", "go on"]).run().success();
+    let sent = prompt(&server.requests()[1]);
+    assert_eq!(sent, "Previous conversation:\nHuman: one\n\nAssistant: first \n\nHuman: go on");
+    let kept = sandbox.current();
+    assert_eq!(texts(&kept), ["one", "first ", "go on", "whole"]);
+    assert_eq!(interrupted(&kept), [1], "what was interrupted once stays so");
+}
+
+#[test]
+fn a_signal_ends_q_while_nobody_takes_its_answer() {
+    let answer: String = (0..40_000).map(|number| format!("word {number} ")).collect();
+    let event = openai_event(json!({"content": answer}), None);
+    let server = Server::start(move |_, _| Reply::sse([&event]).hang());
+    for signal in SIGNALS {
+        let sandbox = Sandbox::new().server_env(&server);
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut running = sandbox.q(&["one"]).stdout_to(writer).spawn();
+        wait_until_written(&reader);
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        let kept = sandbox.current();
+        let said = texts(&kept).pop().unwrap();
+        let shown = drain(reader);
+        // The one write that did not end may count as nothing shown, and then all that had come is kept.
+        assert!(answer.starts_with(&said), "not the beginning of the answer: {said}");
+        assert!(said.len() >= shown.len(), "{} of {} bytes are kept", said.len(), shown.len());
+        assert_eq!(interrupted(&kept), [1]);
+    }
+}
+
+#[test]
+fn nothing_more_is_shown_after_a_signal_than_is_saved() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let words: Vec<_> = (0..200).map(|number| openai_event(json!({"content": format!("{number} ")}), None)).collect();
+    let server = Server::start(move |_, _| {
+        Reply::sse([openai_event(json!({"content": "first "}), None)]).wait_for(&held).pieces(&words).hang()
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    // While q waits for the lock, more of the answer comes.
+    let lock = hold_the_lock(&sandbox);
+    let mut running = sandbox.q(&["one"]).spawn();
+    running.read_stdout_until("first ");
+    running.signal(SIGTERM);
+    gate.open();
+    let outcome = running.wait();
+    outcome.killed_by(SIGTERM);
+    drop(lock);
+    let kept = texts(&sandbox.session(&only_set_aside(&sandbox)));
+    outcome.check(kept[1].trim_end() == outcome.stdout_text().trim_end(), || format!("{:?} is what was kept", kept[1]));
+}
+
+#[test]
+fn a_signal_ends_q_while_it_waits_to_try_again() {
+    let server = Server::start(|_, _| Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    let before = snapshot(&sandbox);
+    for (number, signal) in SIGNALS.into_iter().enumerate() {
+        let mut running = sandbox.q(&["-f", "two"]).spawn();
+        server.wait_for_requests(number + 1);
+        running.signal(signal);
+        running.wait().killed_by(signal).stdout_is_empty();
+        assert_eq!(snapshot(&sandbox), before, "signal {signal}");
+    }
+}
+
+#[test]
+fn a_signal_ends_q_while_it_reads_its_input() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    let before = snapshot(&sandbox);
+    for signal in SIGNALS {
+        let mut running = sandbox.q(&["one"]).stdin_open().spawn();
+        // More than a pipe holds: once it is written, q has begun to read.
+        running.write_stdin("x".repeat(500_000));
+        running.signal(signal);
+        running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
+    }
+    assert_eq!(snapshot(&sandbox), before);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
+    for signal in SIGNALS {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server = Server::start(move |_, _| in_two_parts("first ", &held, "second"));
+        let sandbox = Sandbox::new().server_env(&server);
+        let mut running = sandbox.q(&["one"]).ignoring(signal).spawn();
+        server.wait_for_requests(1);
+        running.signal(signal);
+        running.read_stdout_until("first ");
+        running.signal(signal);
+        gate.open();
+        running.wait().success().stdout("first second\n");
+        let kept = sandbox.current();
+        assert_eq!(texts(&kept), ["one", "first second"]);
+        assert_eq!(interrupted(&kept), [0; 0]);
+    }
+}
+
+#[test]
+fn a_signal_that_is_ignored_does_not_shield_q_from_another() {
+    let server = first_word_then_silence();
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut running = sandbox.q(&["one"]).ignoring(SIGHUP).ignoring(SIGINT).spawn();
+    running.read_stdout_until("first ");
+    running.signal(SIGHUP).signal(SIGINT).signal(SIGTERM);
+    running.wait().killed_by(SIGTERM);
+    assert_eq!(interrupted(&sandbox.current()), [1]);
+}
+
+#[test]
+fn a_signal_waits_no_more_than_a_moment_for_the_lock() {
+    let server = first_word_then_silence();
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    let before = sandbox.read_bytes("current.json");
+    let lock = hold_the_lock(&sandbox);
+    let mut running = sandbox.q(&["-f", "two"]).spawn();
+    running.read_stdout_until("first ");
+    let signalled = Instant::now();
+    running.signal(SIGTERM);
+    let outcome = running.wait();
+    // Far from the five seconds that it waits otherwise, and as far from the fifth of a second on a busy machine.
+    outcome.check(signalled.elapsed() < Duration::from_secs(3), || "expected a quick end".to_owned());
+    outcome.killed_by(SIGTERM);
+    drop(lock);
+    assert_eq!(sandbox.read_bytes("current.json"), before);
+    let own = sandbox.session(&only_set_aside(&sandbox));
+    assert_eq!((texts(&own), interrupted(&own)), (vec!["two".to_owned(), "first ".to_owned()], vec![1]));
+}
+
+#[test]
+fn a_signal_while_the_answer_is_being_saved_does_not_lose_it() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let lock = hold_the_lock(&sandbox);
+    let mut running = sandbox.q(&["one"]).spawn();
+    running.read_stdout_until("answer\n");
+    running.signal(SIGINT);
+    let outcome = running.wait();
+    outcome.killed_by(SIGINT).stdout("answer\n");
+    outcome.check(outcome.elapsed() < Duration::from_secs(4), || "expected a quick end".to_owned());
+    drop(lock);
+    assert_eq!(texts(&sandbox.session(&only_set_aside(&sandbox))), ["one", "answer"]);
+}
+
+#[test]
+fn a_second_signal_ends_q_at_once() {
+    let server = first_word_then_silence();
+    let sandbox = Sandbox::new().server_env(&server);
+    let lock = hold_the_lock(&sandbox);
+    let mut running = sandbox.q(&["one"]).spawn();
+    running.read_stdout_until("first ");
+    running.signal(SIGINT).signal(SIGTERM);
+    let outcome = running.wait();
+    // Two signals that wait side by side may be taken in either order.
+    let ended = outcome.status.to_string();
+    let right = [SIGINT, SIGTERM].iter().any(|signal| ended.contains(&format!("signal: {signal}")));
+    outcome.check(right, || "expected the end by a signal".to_owned());
+    drop(lock);
+    // With one signal it would have waited for the lock, and then saved on its own.
+    assert_eq!(sandbox.session_files(), [""; 0]);
+}
+
+#[test]
+fn a_signal_ends_q_though_nobody_reads_its_notes() {
+    let server = first_word_then_silence();
+    let sandbox = Sandbox::new().server_env(&server);
+    let lock = hold_the_lock(&sandbox);
+    let (reader, writer) = full_pipe();
+    let mut running = sandbox.q(&["one"]).stderr_to(writer).guard(Duration::from_secs(10)).spawn();
+    running.read_stdout_until("first ");
+    running.signal(SIGTERM);
+    running.wait().killed_by(SIGTERM);
+    drop((lock, reader));
+}
+
+#[test]
+fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
+    let server = first_word_then_silence();
+    let sandbox = Sandbox::new().server_env(&server);
+    // This shell goes on with its loop unless what it waits for dies of the signal as well.
+    let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
+    running.read_stdout_until("first ");
+    interrupt_group(&running);
+    running.wait().killed_by(SIGINT).stdout_lacks("ended");
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(texts(&sandbox.current()), ["one", "first "]);
+}
+
+/// What a terminal does at Ctrl-C: everybody in the foreground gets the signal.
+fn interrupt_group(running: &Running) {
+    let group = libc::pid_t::try_from(running.pid()).unwrap();
+    // SAFETY: plain system call without pointers; the group's leader is not reaped while `running` is there.
+    assert_eq!(unsafe { libc::kill(-group, SIGINT) }, 0);
+}
+
+/// The places of the messages that are marked.
+fn interrupted(conversation: &Value) -> Vec<usize> {
+    let messages = conversation["messages"].as_array().unwrap();
+    (0..messages.len()).filter(|index| messages[*index].get("interrupted") == Some(&json!(true))).collect()
+}
+
+fn first_word_then_silence() -> Server {
+    Server::start(|_, _| in_two_parts("first ", &Gate::new(), "never"))
+}
+
+/// A pipe that takes nothing more, so that who writes to it waits.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let set_flags = |flags: libc::c_int| {
+        // SAFETY: the descriptor is open for as long as `writer` is there.
+        assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags) }, 0);
+    };
+    set_flags(libc::O_NONBLOCK);
+    while (&writer).write(&[b'.'; 4096]).is_ok() {}
+    while (&writer).write(b".").is_ok() {}
+    set_flags(0);
+    (reader, writer)
+}
+
+/// Returns once something was written to a pipe that nobody reads.
+fn wait_until_written(reader: &PipeReader) {
+    let mut readable = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure, which outlives the call.
+    assert_eq!(unsafe { libc::poll(&raw mut readable, 1, 30_000) }, 1, "nothing was written");
+}

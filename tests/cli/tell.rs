@@ -1,0 +1,451 @@
+//! What q tells of itself: notes and none, details, requests that are not sent, its status and its models; no secrets.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{API_KEY, Outcome, Sandbox};
+use crate::server::{Recorded, Reply, Server, openai_event, openai_reply, openai_stream};
+
+/// Secrets that must never be told, each long enough to be known again.
+const HEADER: &str = "header-secret-1";
+const PASSWORD: &str = "p%40ss-secret-2";
+const DECODED_PASSWORD: &str = "p@ss-secret-2";
+const PROXY_PASSWORD: &str = "proxy-secret-3";
+
+/// Variables and their values.
+type Environment = &'static [(&'static str, &'static str)];
+
+#[test]
+fn quiet_silences_notes_and_leaves_errors() {
+    let server = Server::start(|request, _| match request.text() {
+        text if text.contains("cut") => {
+            Reply::sse([openai_event(json!({"content": "x"}), Some("length")), b"data: [DONE]\n\n".to_vec()])
+        }
+        text if text.contains("wrong") => Reply::json(400, json!({"error": {"message": "wrong"}})),
+        _ => Reply::sse(openai_stream(&["x"])),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    for args in [&["-f", "hi"][..], &["cut"], &["--history", "-s", "none"], &["--clear"], &["--history"]] {
+        let [noted, quiet] = [&[][..], &["-q"]].map(|quiet| {
+            let _ = std::fs::remove_file(sandbox.sessions().join("current.json"));
+            sandbox.q(quiet).args(args).run()
+        });
+        // An unknown name is an error.
+        if args.contains(&"none") {
+            quiet.exit(1).stderr_contains("q: there is no conversation none\n");
+            continue;
+        }
+        quiet.success().stdout(&noted.stdout);
+        // Clearing has something to note only where others are kept.
+        if args != ["--clear"] {
+            noted.exit(0).check(noted.stderr.starts_with(b"q: "), || format!("{args:?}: expected a note"));
+        }
+    }
+    sandbox.q(&["-q", "wrong"]).run().exit(1).stderr_contains("q: openai: 400 Bad Request: wrong");
+    sandbox.q(&["-q", "-v", "hi"]).run().success();
+}
+
+#[test]
+fn verbose_tells_what_is_sent_and_how_it_went() {
+    let server = Server::start(|request, number| match number {
+        1 => Reply::new(503).header("retry-after", "0").piece("{}"),
+        _ => openai_reply(request, "answer"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["-m", "m", "first"]).run().success();
+    for history in ["prompt", "messages"] {
+        let outcome = sandbox.q(&["-v", "-f", "--no-save", "sécond"]).env("Q_HISTORY", history).run();
+        outcome.exit(0).stdout("answer\n").stderr_lacks(API_KEY);
+        let told = outcome.stderr_text();
+        let lines: Vec<&str> = told.lines().filter(|line| !line.contains("retrying")).collect();
+        let expected = [
+            &format!("q: provider openai, model m, at {}/v1", server.url()),
+            "q: message 1: user, 5 bytes",
+            "q: message 2: assistant, 6 bytes",
+            "q: message 3: user, 7 bytes",
+        ];
+        outcome.check(lines[..4] == expected, || format!("expected {expected:#?}"));
+        let timing = lines[4].strip_prefix("q: first word after ").and_then(|rest| rest.split_once(" s, all after "));
+        outcome.check(timing.is_some_and(|(first, _)| first.parse::<f64>().is_ok()), || "expected times".to_owned());
+        outcome.check(lines[5..] == ["q: usage: 11 tokens in, 7 tokens out"], || "expected the usage".to_owned());
+        if history == "prompt" {
+            outcome.stderr_contains("503 Service Unavailable").stderr_contains("; retrying in 0.0 s\n");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_in_nothing_that_q_tells() {
+    // A server that gives back all that it was told, in every way that q may show.
+    let echo = |request: &Recorded| format!("you said {:?} {PASSWORD}", request.headers);
+    let server = Server::start(move |request, _| {
+        let message = echo(request);
+        match (request.method.as_str(), request.text()) {
+            ("GET", _) => Reply::json(403, json!({"error": {"message": message}})),
+            (_, text) if text.contains("json") => Reply::json(400, json!({"error": {"message": message}})),
+            (_, text) if text.contains("text") => Reply::new(400).piece(message),
+            (_, text) if text.contains("stream") => Reply::sse([format!("data: {}\n\n", json!({"error": message}))]),
+            (_, text) if text.contains("blocked") => {
+                Reply::sse([openai_event(json!({"content": "x"}), None), format!("data: {message}\n\n").into_bytes()])
+            }
+            (_, text) if text.contains("again") => {
+                Reply::json(503, json!({"error": message})).header("retry-after", "0")
+            }
+            (_, text) if text.contains("type") => Reply::new(200).header("content-type", &message).piece("?"),
+            _ => openai_reply(request, "x"),
+        }
+    });
+    let sandbox = secretive(&server, "key_env = \"WORK_KEY\"");
+    for args in [
+        &["-v", "hi"][..],
+        &["-v", "json"],
+        &["-j", "json"],
+        &["-v", "text"],
+        &["-v", "stream"],
+        &["-v", "blocked"],
+        &["-v", "again"],
+        &["-v", "type"],
+        &["--dry-run", "-v", "hi"],
+        &["--models", "-v"],
+        &["--status", "-v"],
+        &["--status", "-j"],
+    ] {
+        assert_no_secret(&sandbox.q(args).run());
+    }
+    assert!(server.requests().iter().any(|request| request.header("x-team") == Some(HEADER)));
+    // The same where the file is wrong behind the secrets.
+    let broken = secretive(&server, "model = 7");
+    for args in [&["hi"][..], &["--status"], &["--status", "-j"]] {
+        assert_no_secret(&broken.q(args).run());
+    }
+}
+
+#[test]
+fn a_password_in_an_address_is_sent_as_it_is_meant_and_told_in_no_form() {
+    // What stands for `me:p@ss-secret-2` (RFC 7617).
+    let credentials = "bWU6cEBzcy1zZWNyZXQtMg==";
+    let server = Server::start(|request, _| {
+        let message = format!("{:?}, so {DECODED_PASSWORD}, is wrong", request.header("authorization"));
+        Reply::json(401, json!({"error": {"message": message}}))
+    });
+    let outcome = secretive(&server, "").q(&["-v", "-j", "hi"]).run();
+    assert_no_secret(outcome.exit(1));
+    let sent = server.request().header("authorization").map(str::to_owned);
+    assert_eq!(sent, Some(format!("Basic {credentials}")));
+    outcome.stdout_lacks(credentials).stderr_lacks(credentials);
+}
+
+#[test]
+fn an_error_that_is_cut_short_does_not_cut_a_key_out_of_recognition() {
+    for length in [180, 190, 198] {
+        let server =
+            Server::start(move |_, _| Reply::new(400).piece(format!("{}{API_KEY} is wrong", " .".repeat(length / 2))));
+        let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
+        outcome.exit(1).stderr_lacks("sk-");
+    }
+}
+
+#[test]
+fn a_list_of_models_that_cannot_be_read_gives_no_key_away() {
+    let server = Server::start(|request, _| {
+        let authorization = request.header("authorization").unwrap_or_default();
+        Reply::json(200, json!({"data": authorization}))
+    });
+    let outcome = Sandbox::new().server_env(&server).q(&["--models"]).run();
+    outcome.exit(1).stdout_is_empty().stderr_contains("cannot be read").stderr_lacks(API_KEY);
+}
+
+#[test]
+fn a_key_inside_the_key_command_is_not_told() {
+    let server = Server::start(|_, _| Reply::json(401, json!({"error": {"message": "wrong key"}})));
+    let sandbox = secretive(&server, &format!("key_cmd = [\"echo\", \"{API_KEY}\"]"));
+    for args in [&["hi"][..], &["-v", "-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
+        assert_no_secret(&sandbox.q(args).run());
+    }
+}
+
+#[test]
+fn the_password_of_a_proxy_is_not_told() {
+    let server = Server::start(|request, _| {
+        let message = format!("{PROXY_PASSWORD} of {:?} is wrong", request.headers);
+        Reply::json(403, json!({"error": {"message": message}}))
+    });
+    let proxy = format!("http://me:{PROXY_PASSWORD}@{}", server.address());
+    let sandbox = Sandbox::new()
+        .env("OPENAI_API_KEY", API_KEY)
+        .env("OPENAI_BASE_URL", "http://llm.test/v1")
+        .env("HTTP_PROXY", proxy);
+    for args in [&["-v", "hi"][..], &["-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
+        let outcome = sandbox.q(args).run();
+        assert_no_secret(&outcome);
+        if args[0] == "-v" {
+            outcome.exit(1).stderr_contains("HTTP_PROXY");
+        }
+    }
+    let unusable = Sandbox::new()
+        .env("OPENAI_API_KEY", API_KEY)
+        .env("OPENAI_BASE_URL", "http://llm.test/v1")
+        .env("HTTP_PROXY", format!("ftp://me:{PROXY_PASSWORD}@llm.test"));
+    let outcome = unusable.q(&["hi"]).run();
+    assert_no_secret(outcome.exit(2).stderr_contains("HTTP_PROXY"));
+}
+
+#[test]
+fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
+    // Each: arguments, environment, and what the body must have.
+    let table: [(&[&str], Environment, &str); 7] = [
+        (&["-p", "openai", "hi"], &[], "\"stream\":true"),
+        (&["-p", "openai", "--no-stream", "-S", "be \u{1b}kind", "hi"], &[], "be \\u001bkind"),
+        (&["-p", "anthropic", "hi"], &[], "16384"),
+        (&["-p", "gemini", "hi"], &[("Q_MAX_TOKENS", "7")], "\"maxOutputTokens\":7"),
+        (&["-p", "openai", "-f", "hi"], &[], "Previous conversation:"),
+        (&["-p", "openai", "-f", "hi"], &[("Q_HISTORY", "messages")], "\"assistant\""),
+        (&["-p", "openai", "-f", "--messages", "0", "hi"], &[], "log of today"),
+    ];
+    for (args, environment, has) in table {
+        let server = Server::start(|_, _| Reply::json(500, json!({})));
+        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
+        let current = json!({"version": 1, "provider": "openai", "model": "m",
+            "created": "2099-01-01T00:00:00.000Z", "updated": "2099-01-01T00:00:00.000Z", "messages": [
+                {"role": "user", "content": "question", "timestamp": "2099-01-01T00:00:00.000Z"},
+                {"role": "assistant", "content": "answer", "timestamp": "2099-01-01T00:00:00.000Z"}]});
+        sandbox.write_current(&current);
+        let files = sandbox.session_files();
+        let environment = [("Q_SYSTEM", "be brief"), ("Q_RETRIES", "0")].iter().chain(environment);
+        let [dry, sent] = [&["--dry-run"][..], &["--no-save"]].map(|first| {
+            let q = sandbox.q(first).args(args).stdin("log of today\n");
+            environment.clone().fold(q, |q, (name, value)| q.env(name, value)).run()
+        });
+        sent.exit(1);
+        dry.success().stdout(server.request().text() + "\n").stdout_contains(has);
+        assert_eq!((sandbox.session_files(), sandbox.current()), (files, current));
+    }
+}
+
+#[test]
+fn a_dry_run_needs_no_server_runs_no_key_command_and_saves_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.config(
+        "provider = \"work\"\n[providers.work]\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n\
+         key_cmd = [\"/bin/sh\", \"-c\", \"touch ran; echo sk-12345678\"]\n",
+    );
+    for args in [&["--dry-run", "hi"][..], &["--dry-run", "-s", "work", "hi"], &["--dry-run", "-f", "-q", "hi"]] {
+        let outcome = sandbox.q(args).run();
+        assert_eq!(outcome.success().stdout_json()["model"], "m");
+    }
+    assert!(!sandbox.home().join("ran").exists());
+    assert_eq!(std::fs::read_dir(sandbox.state()).expect("the state folder").count(), 0);
+    // Which model is the first only a server tells, and none is asked.
+    let outcome = sandbox.q(&["--dry-run", "-p", "ollama", "hi"]).run();
+    outcome.exit(2).stdout_is_empty().stderr_contains("-m");
+}
+
+#[test]
+fn the_status_tells_every_setting_and_where_it_comes_from() {
+    // Key, default, value in the file, value of the variable.
+    let table = [
+        ("messages", "10", "11", "12"),
+        ("max_history", "400000", "5_000", "6000"),
+        ("history", "prompt", "\"messages\"", "prompt"),
+        ("pairs", "20", "21", "22"),
+        ("expire", "24h", "\"1h\"", "never"),
+        ("keep", "30d", "\"0\"", "2d"),
+        ("max_tokens", "", "100", "200"),
+        ("timeout", "5m", "\"10s\"", "20s"),
+        ("retries", "2", "3", "4"),
+        ("save", "true", "false", "true"),
+        ("provider", "", "\"groq\"", "mistral"),
+        ("model", "", "\"one\"", "two"),
+        ("system", "", "\"be brief\"", "be kind"),
+    ];
+    let options: [(&str, &[&str], &str, &str); 5] = [
+        ("messages", &["--messages", "13"], "13", "--messages"),
+        ("save", &["--no-save"], "false", "--no-save"),
+        ("provider", &["-p", "xai"], "xai", "--provider"),
+        ("model", &["-m", "three"], "three", "--model"),
+        ("system", &["-S", "be quick"], "be quick", "--system"),
+    ];
+    let sandbox = Sandbox::new();
+    for (key, default, _, _) in table {
+        let origin = if default.is_empty() { "unset" } else { "default" };
+        assert_setting(&sandbox, &[], &[], key, default, origin);
+    }
+    let lines: Vec<String> = table.iter().map(|(key, _, value, _)| format!("{key} = {value}\n")).collect();
+    sandbox.config(&lines.concat());
+    for (line, (key, _, value, _)) in table.iter().enumerate() {
+        let origin = format!("{}, line {}", sandbox.config_file().display(), line + 1);
+        assert_setting(&sandbox, &[], &[], key, &value.replace(['"', '_'], ""), &origin);
+    }
+    for (key, _, _, value) in table {
+        let name = format!("Q_{}", key.to_uppercase());
+        assert_setting(&sandbox, &[], &[(&name, value)], key, value, &name);
+        // An empty variable counts as unset.
+        let origin = sandbox.config_file().display().to_string();
+        assert!(
+            setting(&sandbox, &[], &[(&name, "")], key)["origin"]
+                .as_str()
+                .is_some_and(|text| text.starts_with(&origin))
+        );
+    }
+    for (key, args, value, origin) in options {
+        let name = format!("Q_{}", key.to_uppercase());
+        let variable = table.iter().find(|row| row.0 == key).expect("a setting").3;
+        assert_setting(&sandbox, args, &[(&name, variable)], key, value, origin);
+    }
+}
+
+#[test]
+fn the_status_tells_paths_providers_and_the_conversation() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server).env("OPENAI_MODEL", "");
+    sandbox.config(
+        "[providers.work]\nbase_url = \"https://llm.corp.example/v1/\"\nkey_cmd = [\"false\", \"x\"]\nmodel = \"w\"\n",
+    );
+    let empty = sandbox.q(&["--status", "--json"]).stdin_open().run();
+    let told = empty.success().stdout_json();
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(told["config"], json!(sandbox.config_file()));
+    assert_eq!(told["sessions"], json!(sandbox.sessions()));
+    assert_eq!((&told["conversation"], &told["error"]), (&Value::Null, &Value::Null));
+    let provider = |name: &str| {
+        let providers = told["providers"].as_array().expect("providers").iter();
+        providers.clone().find(|provider| provider["name"] == name).expect("a provider").clone()
+    };
+    // The file's own come first, and its key counts as set without being asked for.
+    assert_eq!(told["providers"][0], provider("work"));
+    assert_eq!(provider("work")["chosen"], true);
+    assert_eq!(provider("work")["address"], "https://llm.corp.example/v1");
+    assert_eq!(provider("openai")["key"], "OPENAI_API_KEY is set");
+    assert_eq!(provider("groq")["key"], "GROQ_API_KEY is not set");
+    assert_eq!(provider("openai")["address"], format!("{}/v1", server.url()));
+    assert_eq!(told["providers"].as_array().map(Vec::len), Some(12));
+
+    sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
+    for (args, path) in [(&["--status"][..], "current.json"), (&["--status", "-s", "none"], "none.json")] {
+        let told = sandbox.q(args).arg("-j").run().success().stdout_json();
+        let text = sandbox.q(args).run();
+        if path == "none.json" {
+            assert_eq!(told["conversation"], Value::Null);
+            text.success().stdout_contains("there is no conversation");
+            continue;
+        }
+        assert_eq!(told["conversation"]["path"], json!(sandbox.sessions().join(path)));
+        assert_eq!(told["conversation"]["messages"], 2);
+        assert_eq!(told["conversation"]["model"], "m");
+        for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", "current.json", "config.toml"] {
+            text.success().stdout_contains(part);
+        }
+    }
+    assert_eq!(server.requests().len(), 1);
+    sandbox.write_bytes("current.json", "{");
+    let broken = sandbox.q(&["--status"]).run();
+    broken.success().stdout_contains("cannot be parsed");
+    assert_eq!(sandbox.read_bytes("current.json"), b"{");
+}
+
+#[test]
+fn the_status_shows_what_is_wrong_with_the_settings() {
+    let table: [(&str, Environment, &str); 5] = [
+        ("messages = 1\ncolour = \"red\"\n", &[], "line 2: "),
+        ("retries = \"many\"\n", &[], "line 1: retries"),
+        ("[providers.work\n", &[], "line 1: "),
+        ("", &[("Q_MESSAGES", "ten")], "Q_MESSAGES: "),
+        ("provider = \"nobody\"\n", &[], "there is no provider “nobody”"),
+    ];
+    for (text, environment, has) in table {
+        let sandbox = Sandbox::new();
+        sandbox.config(text);
+        let status =
+            |args: &[&str]| environment.iter().fold(sandbox.q(args), |q, (name, value)| q.env(name, value)).run();
+        let outcome = status(&["--status"]);
+        outcome.success().stdout_contains(has);
+        let told = status(&["--status", "-j"]).success().stdout_json();
+        let error = told["error"].as_str().unwrap_or_default().to_owned();
+        outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
+        assert_eq!(told["settings"].as_array().map(Vec::len), Some(13));
+        // And it is what a question says.
+        status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
+    }
+}
+
+#[test]
+fn models_are_listed_one_a_line_in_every_dialect() {
+    let ids = ["b/two", "a:one", "c three"];
+    let table = [
+        ("openai", "/v1/models", "data", "id", "", "authorization"),
+        ("anthropic", "/v1/models", "data", "id", "", "x-api-key"),
+        ("gemini", "/v1beta/models", "models", "name", "models/", "x-goog-api-key"),
+        ("ollama", "/v1/models", "data", "id", "", ""),
+    ];
+    for (provider, path, list, field, prefix, header) in table {
+        let server = Server::start(move |_, _| {
+            let models: Vec<Value> = ids.iter().map(|id| json!({field: format!("{prefix}{id}"), "other": 1})).collect();
+            Reply::json(200, json!({list: models}))
+        });
+        let sandbox = Sandbox::new()
+            .server_env(&server)
+            .anthropic_env(&server)
+            .gemini_env(&server)
+            .env("OLLAMA_HOST", server.address().to_string());
+        let outcome = sandbox.q(&["--models", "-p", provider]).stdin_open().run();
+        outcome.success().stdout("b/two\na:one\nc three\n");
+        let request = server.request();
+        assert_eq!((request.method.as_str(), request.path.split('?').next()), ("GET", Some(path)));
+        assert_eq!(request.header(header).is_some_and(|value| value.ends_with(API_KEY)), !header.is_empty());
+        assert!(sandbox.session_files().is_empty());
+    }
+    let empty = Server::start(|_, _| Reply::json(200, json!({"data": []})));
+    Sandbox::new().server_env(&empty).q(&["--models"]).run().exit(1).stdout_is_empty().stderr_contains("no models");
+    let none = Sandbox::new().q(&["--models", "-p", "openai"]).run();
+    none.exit(2).stdout_is_empty().stderr_contains("OPENAI_API_KEY");
+}
+
+/// A provider with a password in its address, a header and a key, and a proxy with a password in the environment.
+fn secretive(server: &Server, more: &str) -> Sandbox {
+    let sandbox = Sandbox::new()
+        .env("WORK_KEY", API_KEY)
+        .env("HTTP_PROXY", format!("http://me:{PROXY_PASSWORD}@127.0.0.1:9"))
+        .env("Q_PROVIDER", "work")
+        .env("Q_MODEL", "m")
+        .env("Q_RETRIES", "1");
+    sandbox.config(&format!(
+        "[providers.work]\nbase_url = \"http://me:{PASSWORD}@{}/v1\"\nheaders = {{ x-team = \"{HEADER}\" }}\n{more}\n\
+         [providers.other]\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"m\"\n",
+        server.address(),
+    ));
+    sandbox
+}
+
+#[track_caller]
+fn assert_no_secret(outcome: &Outcome) {
+    for secret in [API_KEY, HEADER, PASSWORD, DECODED_PASSWORD, PROXY_PASSWORD] {
+        outcome.stdout_lacks(secret).stderr_lacks(secret);
+    }
+}
+
+fn setting(sandbox: &Sandbox, args: &[&str], environment: &[(&str, &str)], key: &str) -> Value {
+    let q = environment.iter().fold(sandbox.q(&["--status", "-j"]).args(args), |q, (name, value)| q.env(name, value));
+    let outcome = q.run();
+    let told = outcome.success().stdout_json();
+    let settings = told["settings"].as_array().cloned().unwrap_or_default();
+    let found = settings.into_iter().find(|setting| setting["name"] == key);
+    outcome.check(found.is_some(), || format!("expected the setting {key}"));
+    found.unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_setting(
+    sandbox: &Sandbox,
+    args: &[&str],
+    environment: &[(&str, &str)],
+    key: &str,
+    value: &str,
+    origin: &str,
+) {
+    let told = setting(sandbox, args, environment, key);
+    let value = if value.is_empty() { Value::Null } else { json!(value) };
+    assert_eq!((&told["value"], &told["origin"]), (&value, &json!(origin)), "{key}");
+    let text =
+        environment.iter().fold(sandbox.q(&["--status"]).args(args), |q, (name, value)| q.env(name, value)).run();
+    let shown = format!("{key:<13}  {}  ({origin})\n", value.as_str().unwrap_or("-"));
+    text.success().stdout_contains(&shown);
+}

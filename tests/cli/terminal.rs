@@ -1,0 +1,459 @@
+//! What a terminal gets: harmless text whatever the model or the server says, and the waiting sign.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::pty::{Terminal, WIDE, screen};
+use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::server::{Gate, Reply, Server, openai_event, openai_reply, openai_stream};
+
+/// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
+const ORDINARY: &str = "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
+
+#[test]
+fn controls_in_an_answer_are_shown_on_a_terminal_wherever_the_stream_is_split() {
+    let answer = format!("{}{ORDINARY}", all_controls());
+    let event = openai_event(json!({"content": answer}), None);
+    let bytes: Vec<(Vec<u8>, Vec<u8>)> =
+        (0..=event.len()).map(|at| (event[..at].to_vec(), event[at..].to_vec())).collect();
+    let characters: Vec<(Vec<u8>, Vec<u8>)> = (answer.char_indices().map(|(at, _)| at))
+        .map(|at| answer.split_at(at))
+        .map(|(one, other)| {
+            (openai_event(json!({"content": one}), None), openai_event(json!({"content": other}), None))
+        })
+        .collect();
+    for halves in [bytes, characters] {
+        let sandbox = Sandbox::new();
+        let count = halves.len();
+        let whole = |answer: &str| (0..count).map(|part| format!("ready {part}\n{answer}")).collect::<String>();
+
+        let (server, gates) = halting(halves.clone());
+        let terminal = Terminal::new(WIDE);
+        // No standard error on the terminal: no waiting sign in between.
+        let running = sandbox.q(&["hi"]).server_env(&server).stdout_to(terminal.end()).spawn();
+        let mut seen = 0;
+        for (part, gate) in gates.iter().enumerate() {
+            seen = terminal.wait_for(&format!("ready {part}\r\n"), seen).len();
+            gate.open();
+        }
+        running.wait().success();
+        let bytes = terminal.bytes();
+        assert_harmless(&bytes);
+        let expected = whole(&shown(&answer)).replace('\n', "\r\n");
+        assert!(bytes == expected.as_bytes(), "{:?}\n\n{expected:?}", String::from_utf8_lossy(&bytes));
+
+        let (server, gates) = halting(halves);
+        let mut running = sandbox.q(&["hi"]).server_env(&server).spawn();
+        for (part, gate) in gates.iter().enumerate() {
+            running.read_stdout_until(&format!("ready {part}\n"));
+            gate.open();
+        }
+        running.wait().success().stdout(whole(&answer));
+    }
+}
+
+#[test]
+fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
+    let said = all_controls();
+    let spaced = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quoted = json!(said).to_string();
+    let error = json!({"error": {"message": said}});
+    let stream = |events: Vec<Vec<u8>>| Reply::sse(events);
+    let blocked = json!({"promptFeedback": {"blockReason": said}});
+    let block = format!("```\n{said}\n```\n");
+    // What q is called with, what the server says to that, and what must arrive in a pipe.
+    let table: Vec<(&[&str], Reply, &str)> = vec![
+        (&["hi"], Reply::json(400, error.clone()), &spaced),
+        (&["hi"], Reply::new(400).piece(&said), &spaced[..spaced.find('\u{1c}').expect("a later control")]),
+        (&["hi"], stream(vec![openai_event(json!({"content": "x"}), None), data(&error)]), &spaced),
+        (&["-p", "gemini", "hi"], stream(vec![data(&blocked)]), &said),
+        (&["-x", "hi"], stream(openai_stream(&[&block])), &said),
+        (&["-j", "hi"], stream(openai_stream(&[&said])), &quoted),
+        (&["--models"], Reply::json(200, json!({"data": [{"id": said}]})), &said),
+        (&["-f", "-m", "other", "hi"], stream(openai_stream(&["x"])), &said),
+        (&["--dry-run", "-f", "hi"], Reply::new(500), &quoted[1..quoted.len() - 1]),
+        (&["--history"], Reply::new(500), &said),
+        (&["--history", "-j"], Reply::new(500), &quoted),
+        (&["--last"], Reply::new(500), &said),
+        (&["--undo"], Reply::new(500), &said),
+        (&["--list"], Reply::new(500), &spaced),
+        (&["--status"], Reply::new(500), &said),
+    ];
+    for (args, reply, expected) in table {
+        let server = Server::start(move |_, _| reply.clone());
+        for to_terminal in [true, false] {
+            let sandbox = Sandbox::new().gemini_env(&server).server_env(&server).env("TERM", "dumb");
+            sandbox.write_current(&conversation(&said));
+            // A file that the list cannot show, and quotes in a note.
+            let stranger = json!({"version": 1, "messages": [{"role": said, "content": ""}]});
+            sandbox.write_bytes("stranger.json", stranger.to_string());
+            // As many columns as fit all of a line.
+            let terminal = Terminal::new(WIDE);
+            let q = sandbox.q(args).env("Q_RETRIES", "0");
+            if !to_terminal {
+                let outcome = q.run();
+                let both = outcome.stdout_text() + &outcome.stderr_text();
+                outcome.check(both.contains(expected), || format!("expected unchanged: {expected:?}"));
+                continue;
+            }
+            both(q, &terminal).run();
+            let bytes = terminal.bytes();
+            assert_harmless(&bytes);
+            let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+            assert!(text.contains(&shown(expected)), "{args:?}\n{text:?}\nexpected {:?}", shown(expected));
+        }
+    }
+}
+
+#[test]
+fn a_list_has_no_line_longer_than_the_terminal() {
+    let sandbox = Sandbox::new();
+    for (number, question) in ["word ".repeat(50), "\u{1b}".repeat(60)].iter().enumerate() {
+        sandbox.write_bytes(&format!("name{number}.json"), conversation(question).to_string());
+    }
+    let terminal = Terminal::new(80);
+    both(sandbox.q(&["--list"]), &terminal).run().exit(0);
+    let bytes = terminal.bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for line in lines {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+#[test]
+fn the_first_word_leaves_before_the_second_arrives() {
+    let gate = Gate::new();
+    let server = holding(&gate);
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(WIDE);
+    let on_terminal = both(sandbox.q(&["hi"]), &terminal).env("TERM", "dumb").spawn();
+    let mut in_pipe = sandbox.q(&["hi"]).spawn();
+    assert_eq!(terminal.wait_for("first", 0), b"first ");
+    assert_eq!(in_pipe.read_stdout_until("first"), b"first ");
+    gate.open();
+    on_terminal.wait().exit(0);
+    in_pipe.wait().success().stdout("first second\n");
+    assert_eq!(terminal.screen(), ["first second", ""]);
+}
+
+#[test]
+fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
+    for args in [&["hi"][..], &["-x", "hi"], &["-j", "hi"], &["--no-stream", "hi"], &["--models"]] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let server = Server::start(move |request, _| {
+            let mut reply = Reply::new(200).wait_for(&held);
+            reply = match request.method.as_str() {
+                "GET" => reply.piece(json!({"data": [{"id": "test-model"}]}).to_string()),
+                _ if request.text().contains("\"stream\":true") => {
+                    reply.header("content-type", "text/event-stream").pieces(openai_stream(&["```\nHello\n```\n"]))
+                }
+                _ => reply.piece(json!({"choices": [{"message": {"content": "Hello"}}]}).to_string()),
+            };
+            reply
+        });
+        let sandbox = Sandbox::new();
+        let terminal = Terminal::new(WIDE);
+        let started = Instant::now();
+        let running = both(sandbox.q(args).server_env(&server), &terminal).spawn();
+        terminal.wait_for("waiting for openai, ", 0);
+        assert!(started.elapsed() >= Duration::from_millis(300), "after {:?}", started.elapsed());
+        terminal.wait_for("waiting for openai, 1 s", 0);
+        let screen = terminal.screen_so_far();
+        assert!(screen.len() == 1 && screen[0].starts_with("waiting for openai, "), "{screen:?}");
+        gate.open();
+        running.wait().exit(0);
+        let screen = terminal.screen().join("\n");
+        let (first, lines) = match args[0] {
+            "-j" => ("{\"answer\":", 1),
+            "hi" => ("```\nHello\n```\n", 3),
+            "--models" => ("test-model\n", 1),
+            _ => ("Hello\n", 1),
+        };
+        assert!(screen.starts_with(first) && screen.matches('\n').count() == lines, "{args:?}: {screen:?}");
+    }
+}
+
+#[test]
+fn the_waiting_sign_is_only_for_those_who_see_it() {
+    let gate = Gate::new();
+    let server = {
+        let gate = gate.clone();
+        Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])))
+    };
+    let sandbox = Sandbox::new().server_env(&server);
+    let start = |variant: &str| {
+        let terminal = Terminal::new(80);
+        let q = match variant {
+            "stdout" => sandbox.q(&["hi"]).stdout_to(terminal.end()),
+            "stderr" => sandbox.q(&["hi"]).stderr_to(terminal.end()),
+            "quiet" => both(sandbox.q(&["-q", "hi"]), &terminal),
+            "dumb" => both(sandbox.q(&["hi"]), &terminal).env("TERM", "dumb"),
+            _ => both(sandbox.q(&["hi"]), &terminal).env("TERM", "xterm"),
+        };
+        (terminal, q.spawn())
+    };
+    let unseen = ["stdout", "stderr", "quiet", "dumb"].map(|variant| (variant, start(variant)));
+    server.wait_for_requests(unseen.len());
+    // It was started last: when it has waited for long enough, so have the others.
+    let (seeing, running) = start("both");
+    seeing.wait_for("waiting for openai, 1 s", 0);
+    for (variant, (terminal, _)) in &unseen {
+        assert_eq!(String::from_utf8_lossy(&terminal.so_far()), "", "{variant}");
+    }
+    gate.open();
+    running.wait().exit(0);
+    for (variant, (terminal, running)) in unseen {
+        running.wait().exit(0);
+        let expected = if variant == "stderr" { "" } else { "Hello\r\n" };
+        assert_eq!(String::from_utf8_lossy(&terminal.bytes()), expected, "{variant}");
+    }
+}
+
+#[test]
+fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
+    let server = Server::start(|request, _| match request.text().as_str() {
+        text if text.contains("retried") => Reply::new(429).header("retry-after", "50").piece("{}"),
+        text if text.contains("begun") => Reply::sse([openai_event(json!({"content": "half"}), None)]).hang(),
+        _ => Reply::new(200).hang(),
+    });
+    let table: [(&[&str], &str, &str); 5] = [
+        (&["-n", "hi"], "waiting for openai", "the first word"),
+        (&["-n", "-x", "begun"], "waiting for openai", "the end of the code"),
+        (&["-n", "retried"], "retrying in", "another try"),
+        (&["hi"], "waiting for standard input", "standard input"),
+        (&["--models"], "waiting for openai", "the models"),
+    ];
+    for (args, sign, what) in table {
+        let others = if args == ["-n", "hi"] { &[libc::SIGTERM, libc::SIGHUP][..] } else { &[] };
+        for &signal in others.iter().chain([&libc::SIGINT]) {
+            let sandbox = Sandbox::new().server_env(&server);
+            let terminal = Terminal::new(80);
+            let mut running = both(sandbox.q(args), &terminal).stdin_open().spawn();
+            terminal.wait_for(sign, 0);
+            running.signal(signal);
+            running.wait().killed_by(signal);
+            assert_eq!(terminal.screen(), [""], "waiting for {what}, signal {signal}");
+        }
+    }
+}
+
+#[test]
+fn the_waiting_sign_is_wiped_before_an_error() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&held).piece(data(&json!({"error": "no"}))));
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(80);
+    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
+    terminal.wait_for("waiting for openai", 0);
+    gate.open();
+    running.wait().exit(1);
+    assert_eq!(terminal.screen(), [format!("q: openai: no ({}/v1)", server.url()), String::new()]);
+}
+
+#[test]
+fn the_waiting_sign_tells_when_q_tries_again() {
+    let server = Server::start(|request, number| match number {
+        0 => Reply::new(503).header("retry-after", "2").piece("{}"),
+        _ => openai_reply(request, "Hello"),
+    });
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(80);
+    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
+    terminal.wait_for("retrying in ", 0);
+    terminal.wait_for("retrying in 1 s", 0);
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["Hello", ""]);
+}
+
+#[test]
+fn the_waiting_sign_tells_that_standard_input_is_waited_for() {
+    let server = Server::openai("Hello");
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(80);
+    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).stdin_open().spawn();
+    terminal.wait_for("waiting for standard input, 1 s", 0);
+    assert!(server.requests().is_empty());
+    running.write_stdin("log\n").close_stdin();
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["Hello", ""]);
+    assert!(server.request().text().contains("log"));
+}
+
+#[test]
+fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
+    let gates = [Gate::new(), Gate::new()];
+    let held = gates.clone();
+    let server = Server::start(move |_, number| {
+        Reply::sse([":\n\n"]).wait_for(&held[number]).pieces(openai_stream(&[format!("answer {number}")]))
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(80);
+    let running = both(sandbox.shell("q one | q -f two"), &terminal).spawn();
+    server.wait_for_requests(1);
+    let before = terminal.wait_for("waiting for standard input, 1 s", 0);
+    assert!(!String::from_utf8_lossy(&before).contains("waiting for openai"), "two signs at once");
+    gates[0].open();
+    server.wait_for_requests(2);
+    terminal.wait_for("waiting for openai", before.len());
+    assert!(terminal.screen_so_far()[0].starts_with("waiting for openai"), "{:?}", terminal.screen_so_far());
+    gates[1].open();
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["answer 1", ""]);
+}
+
+#[test]
+fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
+    let server = Server::openai("Hello");
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.root().join("key");
+    let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).expect("a path without NUL");
+    // SAFETY: the name ends in NUL and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0, "{}", std::io::Error::last_os_error());
+    sandbox.config(&format!(
+        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat {}\"]\n",
+        server.url(),
+        pipe.display()
+    ));
+    let terminal = Terminal::new(WIDE);
+    let mut running = both(sandbox.q(&["hi"]), &terminal).stdin_open().spawn();
+    terminal.wait_for("waiting for standard input", 0);
+    running.close_stdin();
+    terminal.wait_for("Passphrase: ", 0);
+    let asked = terminal.screen_so_far();
+    let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a command that reads");
+    writer.write_all(format!("{API_KEY}\n").as_bytes()).expect("a command that reads");
+    drop(writer);
+    running.wait().exit(0);
+    assert_eq!(asked, ["Passphrase: "]);
+}
+
+#[test]
+fn the_waiting_sign_is_wiped_whole_on_a_narrow_terminal() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&held).pieces(openai_stream(&["Hello"])));
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(16);
+    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
+    terminal.wait_for("waiting", 0);
+    gate.open();
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["Hello", ""]);
+}
+
+#[test]
+fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
+    let broken = Reply::sse([openai_event(json!({"content": "Hello"}), None)]).cut();
+    let whole = Reply::sse(openai_stream(&["Hello"]));
+    let long = Reply::json(400, json!({"error": {"message": "long", "code": "context_length_exceeded"}}));
+    // What q is called with, the replies to its requests, and a word of what it says in the end.
+    let table: [(&[&str], Vec<Reply>, &str); 3] = [
+        (&["hi"], vec![broken], "q: openai: "),
+        (&["-v", "hi"], vec![whole.clone()], "q: first word after"),
+        (&["-f", "hi"], vec![long, whole], "q: "),
+    ];
+    for (args, replies, said) in table {
+        let server = Server::start(move |_, number| replies[number].clone());
+        let sandbox = Sandbox::new().server_env(&server).env("TERM", "dumb").env("Q_MODEL", "m");
+        sandbox.write_current(&conversation("what?"));
+        let terminal = Terminal::new(WIDE);
+        both(sandbox.q(args), &terminal).run();
+        let screen = terminal.screen();
+        assert!(screen.iter().any(|line| line == "Hello"), "{args:?}: {screen:#?}");
+        let after = screen.iter().skip_while(|line| *line != "Hello").skip(1);
+        assert!(after.clone().any(|line| line.starts_with(said)), "{args:?}: {screen:#?}");
+    }
+}
+
+/// Standard output and standard error on the same terminal.
+fn both(q: Q, terminal: &Terminal) -> Q {
+    q.stdout_to(terminal.end()).stderr_to(terminal.end())
+}
+
+/// A server that holds an answer back behind its first word.
+fn holding(gate: &Gate) -> Server {
+    let gate = gate.clone();
+    Server::start(move |_, _| {
+        let mut events = openai_stream(&["first ", "second"]);
+        let rest = events.split_off(2);
+        Reply::sse(events).wait_for(&gate).pieces(rest)
+    })
+}
+
+/// A server that sends pairs of halves, each one after a line `ready N`, and stops between the halves until the N-th gate
+/// opens. Who has read the line has been sent the first half, and cannot have the second.
+fn halting(halves: Vec<(Vec<u8>, Vec<u8>)>) -> (Server, Vec<Gate>) {
+    let gates: Vec<Gate> = halves.iter().map(|_| Gate::new()).collect();
+    let held = gates.clone();
+    let server = Server::start(move |_, _| {
+        let mut reply = Reply::new(200).header("content-type", "text/event-stream").chunked();
+        let mut rest = Vec::new();
+        for (part, ((first, second), gate)) in halves.iter().zip(&held).enumerate() {
+            rest.extend(openai_event(json!({"content": format!("ready {part}\n")}), None));
+            rest.extend(first);
+            reply = reply.piece(&rest).wait_for(gate);
+            rest.clone_from(second);
+        }
+        let end = openai_stream::<&str>(&[]);
+        reply.piece(rest).pieces(&end[1..])
+    });
+    (server, gates)
+}
+
+fn data(event: &Value) -> Vec<u8> {
+    format!("data: {event}\n\n").into_bytes()
+}
+
+/// A conversation in which everything that a stranger can have written is this text.
+fn conversation(text: &str) -> Value {
+    let now = "2099-01-01T00:00:00.000Z";
+    let message = |role: &str| json!({"role": role, "content": text, "timestamp": now});
+    json!({"version": 1, "provider": "openai", "model": text, "created": now, "updated": now,
+        "messages": [message("user"), message("assistant")]})
+}
+
+/// Every character that could drive a terminal, with its visible form.
+fn controls() -> Vec<(char, String)> {
+    let c0 = ('\0'..='\u{1f}').filter(|character| !matches!(character, '\t' | '\n'));
+    let c0 = c0.zip("@ABCDEFGHKLMNOPQRSTUVWXYZ[\\]^_".chars()).map(|(control, letter)| (control, format!("^{letter}")));
+    let c1 = ('\u{80}'..='\u{9f}').map(|control| (control, format!("<{:02X}>", u32::from(control))));
+    let bidirectional = "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+    let bidirectional = bidirectional.chars().map(|control| (control, format!("<U+{:04X}>", u32::from(control))));
+    c0.chain([('\u{7f}', "^?".to_owned())]).chain(c1).chain(bidirectional).collect()
+}
+
+/// All of them in one text, apart from each other.
+fn all_controls() -> String {
+    controls().iter().flat_map(|(control, _)| ['a', *control]).chain(['z']).collect()
+}
+
+/// What a terminal is to get for a text.
+fn shown(text: &str) -> String {
+    let controls = controls();
+    let form = |character: char| match controls.iter().find(|(control, _)| *control == character) {
+        Some((_, form)) => form.clone(),
+        None => character.to_string(),
+    };
+    text.replace("\r\n", "\n").chars().map(form).collect()
+}
+
+/// Nothing but text, tabs and the terminal's own CR LF.
+#[track_caller]
+fn assert_harmless(bytes: &[u8]) {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    let controls = controls();
+    for character in text.replace("\r\n", "").chars() {
+        let harmless = character != '\n' && controls.iter().all(|(control, _)| *control != character);
+        assert!(harmless, "{character:?} in {text:?}");
+    }
+    // The same by the rules of a terminal.
+    screen(bytes, u16::MAX);
+}
