@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::ask::code_of;
 use crate::context::Context;
 use crate::error::{Error, Kind};
-use crate::output::print;
+use crate::output::{code, print, visible};
 use crate::provider::Role;
 use crate::session::Conversation;
 use crate::session::folder::{self, Folder, Lock, NoLock};
@@ -104,7 +103,11 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
     if answer.interrupted {
         context.notes.note("this answer was interrupted");
     }
-    if extract { print(&code_of(&answer.content)?) } else { print(&answer.content) }
+    if !extract {
+        return print(&answer.content);
+    }
+    let code = code::extract(&answer.content).ok_or_else(|| Error::nothing("there is no code block in the answer"))?;
+    print(&code)
 }
 
 /// Drops the last exchange, prints its question, and sets the conversation aside as it was.
@@ -242,7 +245,7 @@ fn aligned(listed: &[Listed], columns: usize) -> String {
             "{mark} {:names$}  {updated}  {:>counts$}  {model:models$}  {}",
             one.name, one.messages, one.question
         );
-        let line: String = line.chars().take(columns).collect();
+        let line: String = visible(&line).chars().take(columns).collect();
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text

@@ -3,13 +3,27 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use http::Uri;
+use percent_encoding::percent_decode_str;
 
 use crate::secret::Secret;
 
 /// An `http` or `https` URL with a host and without a query, to which paths are added.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Address(Uri);
+pub(crate) struct Address {
+    /// Without user and password.
+    uri: Uri,
+    /// User and password as the URL has them, decoded or not.
+    login: Option<Login>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Login {
+    written: Secret,
+    decoded: Secret,
+}
 
 impl Address {
     /// Checks a URL; a slash at its end does not matter.
@@ -40,26 +54,37 @@ impl Address {
         if port.contains(':') && uri.port_u16().is_none() {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        Ok(Address(uri))
+        let (login, host) = match authority.rsplit_once('@') {
+            Some((login, host)) => (Some(login.to_owned()), host.to_owned()),
+            None => (None, authority.to_owned()),
+        };
+        let login = login.map(|login| Login {
+            decoded: Secret::new(percent_decode_str(&login).decode_utf8_lossy()),
+            written: Secret::new(login),
+        });
+        let mut parts = uri.into_parts();
+        parts.authority = Some(host.parse().map_err(|error| format!("is not a URL ({error})"))?);
+        let uri = Uri::from_parts(parts).map_err(|error| format!("is not a URL ({error})"))?;
+        Ok(Address { uri, login })
     }
 
     /// The URL of a path below this address.
     pub(crate) fn join(&self, path: &str) -> String {
-        format!("{}{path}", self.0.to_string().trim_end_matches('/'))
+        format!("{}{path}", self.uri.to_string().trim_end_matches('/'))
     }
 
     pub(crate) fn is_https(&self) -> bool {
-        self.0.scheme_str() == Some("https")
+        self.uri.scheme_str() == Some("https")
     }
 
     /// The host without the brackets of an IPv6 address.
     pub(crate) fn host(&self) -> &str {
-        self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+        self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
 
     /// The port, named or the scheme's own.
     pub(crate) fn port(&self) -> u16 {
-        self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
+        self.uri.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
     }
 
     /// The host as an IP address, where it is one.
@@ -72,20 +97,25 @@ impl Address {
         self.ip().map_or_else(|| self.host().eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
     }
 
-    /// The password inside the URL, if there is one.
-    pub(crate) fn password(&self) -> Option<Secret> {
-        let (credentials, _) = self.0.authority()?.as_str().rsplit_once('@')?;
-        credentials.split_once(':').map(|(_, password)| Secret::new(password))
+    /// The header that user and password in the URL ask for (RFC 7617).
+    pub(crate) fn authorization(&self) -> Option<Secret> {
+        let login = self.login.as_ref()?;
+        Some(Secret::new(format!("Basic {}", BASE64_STANDARD.encode(login.decoded.expose()))))
+    }
+
+    /// What of the URL must not be shown, in every form in which it may come back.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let password = |login: &Secret| login.expose().split_once(':').map(|(_, password)| Secret::new(password));
+        let Some(login) = &self.login else { return Vec::new() };
+        let encoded = Secret::new(BASE64_STANDARD.encode(login.decoded.expose()));
+        [password(&login.written), password(&login.decoded), Some(encoded)].into_iter().flatten().collect()
     }
 }
 
 /// The address without user, password and query.
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let authority = self.0.authority().map_or("", |authority| authority.as_str());
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let path = self.0.path().trim_end_matches('/');
-        write!(formatter, "{}://{host}{path}", self.0.scheme_str().unwrap_or_default())
+        formatter.write_str(self.uri.to_string().trim_end_matches('/'))
     }
 }
 
@@ -105,7 +135,7 @@ mod tests {
             ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1/x", "http://127.0.0.1:8080/v1"),
             ("https://h.example/v1//", "https://h.example/v1/x", "https://h.example/v1"),
             ("https://h.example", "https://h.example/x", "https://h.example"),
-            ("http://u:secret@h:1/v1/", "http://u:secret@h:1/v1/x", "http://h:1/v1"),
+            ("http://u:secret@h:1/v1/", "http://h:1/v1/x", "http://h:1/v1"),
             (" http://[::1]:11434/v1\n", "http://[::1]:11434/v1/x", "http://[::1]:11434/v1"),
         ] {
             let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -134,6 +164,19 @@ mod tests {
             let error = Address::parse(text).expect_err(text);
             assert!(!error.contains("hunter22"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_login_is_decoded_and_kept_secret() {
+        let address = Address::parse("http://me:p%40ss@h").expect("an address");
+        // me:p@ss
+        assert_eq!(
+            address.authorization().map(|header| header.expose().to_owned()).as_deref(),
+            Some("Basic bWU6cEBzcw==")
+        );
+        let secrets: Vec<String> = address.secrets().iter().map(|secret| secret.expose().to_owned()).collect();
+        assert_eq!(secrets, ["p%40ss", "p@ss", "bWU6cEBzcw=="]);
+        assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
     }
 
     #[test]

@@ -209,7 +209,8 @@ impl Call<'_> {
         }
     }
 
-    fn malformed(&self, error: &Malformed) -> Failed {
+    /// Puts it into words that what has come is not what the dialect says.
+    pub(crate) fn malformed(&self, error: &Malformed) -> Failed {
         self.failed(format!("what the server sent cannot be read ({})", error.0))
     }
 

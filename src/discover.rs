@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::http::Client;
 use crate::output::Notes;
 use crate::settings::{Environment, Key, Provider};
@@ -63,10 +63,8 @@ pub(crate) fn first_model(target: &Target, client: &Client, notes: &Notes) -> Re
 /// It cannot be reached, or its list cannot be read.
 pub(crate) fn models(target: &Target, client: &Client, notes: &Notes) -> Result<Vec<String>, Error> {
     let provider = target.provider;
-    let request = provider.api.list_models(target.key.as_ref()).with_headers(&provider.headers);
-    let body = target.call(client, notes)?.fetch(&request).map_err(|failed| failed.error)?;
-    provider.api.read_models(&body).map_err(|malformed| {
-        let message = format!("{}: its list of models cannot be read ({})", provider.name, malformed.0);
-        Error::new(Kind::Provider { status: None }, message).advise("name the model with -m")
-    })
+    let request = target.complete(provider.api.list_models(target.key.as_ref()))?;
+    let call = target.call(client, notes)?;
+    let body = call.fetch(&request).map_err(|failed| failed.error)?;
+    provider.api.read_models(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
 }

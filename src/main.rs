@@ -42,10 +42,10 @@ fn main() -> ExitCode {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
         Some(value.to_string_lossy().into_owned())
     };
-    let arguments = match flags::parse(std::env::args_os().skip(1)) {
-        Ok(arguments) => arguments,
-        Err(error) => return failure(&error, false, &Notes::default()),
-    };
+    let mut arguments = Arguments::default();
+    if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
+        return failure(&error, arguments.json, &Notes::default());
+    }
     let sign = match arguments.mode {
         Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment("TERM").as_deref()),
         _ => Sign::default(),

@@ -5,6 +5,7 @@ use crate::discover;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::http::Client;
+use crate::interrupt::Interrupts;
 use crate::output::print;
 use crate::settings::Settings;
 use crate::target::Target;
@@ -15,6 +16,7 @@ use crate::target::Target;
 /// There is no provider, or its list cannot be had.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let Context { environment, notes, .. } = *context;
+    let _interrupts = Interrupts::new(notes.sign());
     let settings = Settings::load(arguments, environment, &context.configuration)?;
     let mut target = Target::choose(&settings, environment, true, notes)?;
     let values = &settings.values;

@@ -74,6 +74,7 @@ pub(crate) fn read(mut input: impl Read, notes: &Notes) -> Result<String, Error>
         }
     }
     drop(progress);
+    notes.sign().stop();
     Ok(text(bytes, "standard input", notes))
 }
 

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::discover;
 use crate::error::{Error, Kind};
-use crate::http::Client;
+use crate::http::{Client, Request};
 use crate::key_command;
 use crate::output::Notes;
 use crate::secret::Secret;
@@ -81,6 +81,8 @@ impl<'a> Target<'a> {
     /// `Settings`: it failed, or told no key.
     pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
         if let Key::Command(command) = &self.provider.key {
+            // It may ask for a password on the same terminal.
+            notes.sign().stop();
             self.key = Some(key_command::run(command)?);
         }
         let address = self.provider.address()?;
@@ -109,6 +111,18 @@ impl<'a> Target<'a> {
         self.named_model.as_deref().or(conversation).or(self.default_model.as_deref()).map(str::to_owned)
     }
 
+    /// A request with the headers that the file and the address ask for.
+    ///
+    /// # Errors
+    /// `Settings`: the provider's address is no URL.
+    pub(crate) fn complete(&self, request: Request) -> Result<Request, Error> {
+        let login = self.provider.address()?.authorization().map(|login| ("authorization".to_owned(), login));
+        // A key in the same header is what the API itself asks for.
+        let login = login.filter(|(name, _)| !request.headers.iter().any(|(other, _)| other == name));
+        let headers: Vec<_> = login.into_iter().chain(self.provider.headers.iter().cloned()).collect();
+        Ok(request.with_headers(&headers))
+    }
+
     /// What a call needs to know.
     ///
     /// # Errors
@@ -122,11 +136,14 @@ impl<'a> Target<'a> {
             provider: &self.provider.name,
             api: self.provider.api,
             address,
-            secrets: self.key.iter().cloned().chain(headers).chain(address.password()).collect(),
+            secrets: self.key.iter().cloned().chain(headers).chain(address.secrets()).collect(),
             key_advice: match &self.provider.key {
                 Key::None => None,
                 Key::Variables(names) => Some(format!("check the key in {}", names.join(" or "))),
-                Key::Command(command) => Some(format!("check the key that {} prints", command.join(" "))),
+                // Its arguments may be secret.
+                Key::Command(command) => {
+                    Some(format!("check the key that {} prints", command.first().map_or("key_cmd", String::as_str)))
+                }
             },
         })
     }

@@ -39,6 +39,8 @@ pub(super) struct Delivery<'a> {
     form: Form,
     /// `None`: nothing is saved.
     record: Option<Arc<Record>>,
+    /// The option that names the conversation, with a blank before it; nothing for a current one.
+    option: String,
     interrupts: Arc<Interrupts>,
     notes: &'a Notes,
     began: bool,
@@ -61,6 +63,7 @@ impl<'a> Delivery<'a> {
     pub(super) fn new(
         form: Form,
         record: Option<Record>,
+        option: String,
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
@@ -69,7 +72,7 @@ impl<'a> Delivery<'a> {
         if let Some(record) = &record {
             interrupts.save(record);
         }
-        Ok(Delivery { stdout, form, record, interrupts, notes, began: false })
+        Ok(Delivery { stdout, form, record, option, interrupts, notes, began: false })
     }
 
     /// A piece of the answer has come.
@@ -130,15 +133,15 @@ impl<'a> Delivery<'a> {
             Form::Text => line,
             Form::Whole => self.stdout.write(reply.text(), |_| {}).and_then(|()| self.stdout.end_line()),
             Form::Code => {
-                let code = code_of(reply.text())?;
+                let code = self.code_of(reply.text(), &committed)?;
                 if cut && !self.stdout.is_terminal() {
-                    return Err(Error::nothing("the code may be incomplete, so it is not printed")
-                        .advise("q --last -x prints it all the same"));
+                    let error = Error::nothing("the code may be incomplete, so it is not printed");
+                    return Err(self.advise_last(error, "-x", "it all the same", &committed));
                 }
                 self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
             }
             Form::Json { code } => {
-                let code = if code { Some(code_of(reply.text())?) } else { None };
+                let code = if code { Some(self.code_of(reply.text(), &committed)?) } else { None };
                 let json = serde_json::to_string(&Answer {
                     answer: code.as_deref().unwrap_or(reply.text()),
                     provider: facts.provider,
@@ -158,21 +161,30 @@ impl<'a> Delivery<'a> {
         }
     }
 
+    /// # Errors
+    /// `Nothing`: there is no code in the answer.
+    fn code_of(&self, answer: &str, committed: &Committed) -> Result<String, Error> {
+        code::extract(answer).ok_or_else(|| {
+            let error = Error::nothing("there is no code block in the answer");
+            self.advise_last(error, "", "the whole answer", committed)
+        })
+    }
+
+    /// Tells how to see the answer all the same, where it was saved.
+    fn advise_last(&self, error: Error, extract: &str, what: &str, committed: &Committed) -> Error {
+        match committed.path {
+            Some(_) => {
+                error.advise(format!("{} prints {what}", format!("q --last{} {extract}", self.option).trim_end()))
+            }
+            None => error,
+        }
+    }
+
     /// Saves the answer, if any of it has come.
     fn save(&self, whole: bool) -> Committed {
         let Some(record) = self.record.as_ref().filter(|_| self.began) else { return Committed::default() };
         if whole { record.save_whole() } else { record.save_shown() }
     }
-}
-
-/// The code in an answer.
-///
-/// # Errors
-/// `Nothing`: there is none.
-pub(crate) fn code_of(answer: &str) -> Result<String, Error> {
-    code::extract(answer).ok_or_else(|| {
-        Error::nothing("there is no code block in the answer").advise("q --last prints the whole answer")
-    })
 }
 
 fn unwritable(broken: Broken) -> Error {

@@ -6,11 +6,9 @@ mod session;
 mod window;
 
 use std::io::{self, IsTerminal};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
-
-pub(crate) use delivery::code_of;
 
 use crate::call::Ended;
 use crate::context::Context;
@@ -84,7 +82,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         stream: !arguments.no_stream,
     };
     if arguments.dry_run {
-        return print(&String::from_utf8_lossy(&asking.request().body.unwrap_or_default()));
+        return print(&String::from_utf8_lossy(&asking.request()?.body.unwrap_or_default()));
     }
     let committer = place.filter(|_| values.save).map(|place| Committer {
         folder: place.folder,
@@ -102,7 +100,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         (false, false) if arguments.no_stream => Form::Whole,
         (false, false) => Form::Text,
     };
-    asking.run(&client, Delivery::new(form, record, interrupts, notes)?, notes)
+    let delivery = Delivery::new(form, record, context.which.option(), interrupts, notes)?;
+    asking.run(&client, delivery, notes)
 }
 
 /// One question to one provider, with as much of the conversation as it takes.
@@ -117,7 +116,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn request(&self) -> Request {
+    fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
         let prompt = Prompt {
             model: self.model,
@@ -127,8 +126,7 @@ impl Asking<'_> {
             stream: self.stream,
         };
         let provider = self.target.provider;
-        let request = provider.api.ask(&prompt, provider.habits, self.target.key.as_ref());
-        request.with_headers(&provider.headers)
+        self.target.complete(provider.api.ask(&prompt, provider.habits, self.target.key.as_ref()))
     }
 
     fn run(&mut self, client: &Client, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
@@ -138,7 +136,7 @@ impl Asking<'_> {
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let ended = call.ask(&self.request(), &mut reply, &mut |piece| {
+            let ended = call.ask(&self.request()?, &mut reply, &mut |piece| {
                 if !piece.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }
@@ -147,14 +145,17 @@ impl Asking<'_> {
             match ended {
                 Err(Ended::Failed(failed)) if failed.too_long && first_word.is_none() && self.window.halve() => {}
                 ended => {
-                    self.window.tell(notes);
-                    tell_reply(&reply, began, first_word, notes);
+                    let whole = began.elapsed();
                     let facts = Facts {
                         provider: &self.target.provider.name,
                         model: self.model,
                         messages_sent: self.window.messages.len(),
                     };
-                    return delivery.finish(ended, &reply, &facts);
+                    // What is said comes behind the answer's last line.
+                    let done = delivery.finish(ended, &reply, &facts);
+                    self.window.tell(notes);
+                    tell_reply(&reply, first_word, whole, notes);
+                    return done;
                 }
             }
         }
@@ -175,12 +176,10 @@ impl Asking<'_> {
 }
 
 /// Says how long the answer took and what it used.
-fn tell_reply(reply: &Reply, began: Instant, first_word: Option<std::time::Duration>, notes: &Notes) {
+fn tell_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, notes: &Notes) {
     if let Some(first_word) = first_word {
-        notes.detail(|| {
-            let whole = began.elapsed().as_secs_f64();
-            format!("first word after {:.3} s, all after {whole:.3} s", first_word.as_secs_f64())
-        });
+        let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
+        notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
     }
     if let Some(usage) = reply.usage() {
         let counted = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());

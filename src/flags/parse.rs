@@ -10,14 +10,13 @@ use crate::error::Error;
 /// Below this likeness (Jaro-Winkler, 0 to 1) the nearest option is no help.
 const LIKENESS: f64 = 0.7;
 
-/// Reads the arguments after the program's name: options, then words.
+/// Reads the arguments after the program's name: options, then words. What was read before an error is in `arguments`.
 ///
 /// # Errors
 /// `Usage`: an option that does not exist, that lacks or does not take a value, that comes after the first word, or that
 /// the chosen action has no use for; two actions at once; an action with words.
-pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>, arguments: &mut Arguments) -> Result<(), Error> {
     let mut parser = lexopt::Parser::from_args(typed);
-    let mut arguments = Arguments::default();
     let mut used: Vec<&'static Flag> = Vec::new();
     loop {
         // Not in the midst of `-abc`, so that the next argument is whole.
@@ -44,11 +43,10 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
             Some(Arg::Value(_)) | None => break,
         };
         let flag = found?;
-        apply(flag, &mut arguments, &mut parser, &used)?;
+        apply(flag, arguments, &mut parser, &used)?;
         used.push(flag);
     }
-    check(&arguments, &used)?;
-    Ok(arguments)
+    check(arguments, &used)
 }
 
 fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
@@ -147,11 +145,14 @@ mod tests {
     use super::*;
 
     fn parsed(typed: &[&str]) -> Arguments {
-        parse(typed.iter().map(OsString::from)).unwrap_or_else(|error| panic!("{typed:?}: {error}"))
+        let mut arguments = Arguments::default();
+        parse(typed.iter().map(OsString::from), &mut arguments).unwrap_or_else(|error| panic!("{typed:?}: {error}"));
+        arguments
     }
 
     fn refused(typed: &[&str]) -> String {
-        let error = parse(typed.iter().map(OsString::from)).expect_err(&format!("{typed:?} must be refused"));
+        let parsed = parse(typed.iter().map(OsString::from), &mut Arguments::default());
+        let error = parsed.expect_err(&format!("{typed:?} must be refused"));
         assert_eq!(error.exit_status(), 2);
         format!("{}; {}", error.message, error.advice.unwrap_or_default())
     }

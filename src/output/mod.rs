@@ -6,6 +6,7 @@ mod notes;
 mod sign;
 mod stdout;
 
+pub(crate) use disarm::visible;
 pub(crate) use notes::Notes;
 pub(crate) use sign::Sign;
 pub(crate) use stdout::{Broken, Stdout, print};

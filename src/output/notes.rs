@@ -48,11 +48,12 @@ impl Notes {
 
     /// One write for each call, so that the lines of several processes do not mix.
     fn write(&self, text: &str) {
-        self.sign.wipe();
         let stderr = io::stderr();
         let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
         let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
         // A standard error that is closed or full must not end q, and there is nowhere left to say so.
-        let _ = (&stderr).write_all(lines.as_bytes());
+        self.sign.make_room(|| {
+            let _ = (&stderr).write_all(lines.as_bytes());
+        });
     }
 }

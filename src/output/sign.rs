@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::unix;
+
 /// What does not last longer gets no sign.
 const DELAY: Duration = Duration::from_millis(300);
 
@@ -86,11 +88,15 @@ impl Sign {
         shared.changed.notify_all();
     }
 
-    /// Wipes the sign for something that is said; it comes again if q still waits.
-    pub(crate) fn wipe(&self) {
-        if let Some(shared) = &self.0 {
-            shared.state().wipe();
-        }
+    /// Says something where the sign is; it comes again behind that if q still waits.
+    pub(crate) fn make_room(&self, say: impl FnOnce()) {
+        // Held until all is said.
+        let _state = self.0.as_ref().map(|shared| {
+            let mut state = shared.state();
+            state.wipe();
+            state
+        });
+        say();
     }
 }
 
@@ -118,6 +124,9 @@ impl State {
                 format!("{} in {} s", self.waits_for, until.saturating_duration_since(Instant::now()).as_secs() + 1)
             }
         };
+        // A line that wraps cannot be wiped.
+        let columns = unix::terminal_columns().unwrap_or(usize::MAX);
+        let text: String = text.chars().take(columns - 1).collect();
         if text != self.shown {
             // A terminal that has gone away is no reason to end.
             let _ = io::stderr().write_all(format!("{WIPE}{text}").as_bytes());

@@ -54,6 +54,15 @@ impl Which {
         Ok(Which::Current { slot: Some(name.to_owned()) })
     }
 
+    /// The option that names it to an action, with a blank before it; nothing for a current one.
+    pub(crate) fn option(&self) -> String {
+        match self {
+            Which::Current { .. } => String::new(),
+            Which::Named(name) => format!(" -s {name}"),
+            Which::File(path) => format!(" -s {}", path.display()),
+        }
+    }
+
     /// Whether it is displaced and expires.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self, Which::Current { .. })

@@ -118,7 +118,16 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             section.api = Some(api.ok_or_else(|| format!("“{name}” is not one of {}", Api::NAMES.join(", ")))?);
         }
         "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
-        "key_env" => section.key_env = Some(filled(string(value)?)?),
+        "key_env" => {
+            let name = filled(string(value)?)?;
+            // Whoever writes the key itself here must not see it again in a message.
+            if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                || name.as_bytes()[0].is_ascii_digit()
+            {
+                return Err("must be the name of a variable".to_owned());
+            }
+            section.key_env = Some(name);
+        }
         "key_cmd" => {
             let words = value.as_array().ok_or("must be a list such as [\"pass\", \"show\", \"work/llm\"]")?;
             let words = words.iter().map(|word| string(word.get_ref())).collect::<Result<Vec<_>, _>>()?;
@@ -242,6 +251,7 @@ mod tests {
             ("[providers.work]\nbase_url = \"nope\"", 2, "providers.work.base_url: is not a URL"),
             ("[providers.work]\napi = \"openapi\"", 2, "providers.work.api: “openapi” is not one of"),
             ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no key key"),
+            ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of a variable"),
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
             ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),

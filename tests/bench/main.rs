@@ -19,6 +19,10 @@ const LONG: usize = 200_000;
 const LARGE: usize = 9_000_000;
 
 fn main() {
+    // The server is a process of its own: a child is charged with the memory of the one that it was forked from.
+    if let Some(deltas) = std::env::var_os(SERVE).and_then(|deltas| deltas.to_str()?.parse().ok()) {
+        return serve(deltas);
+    }
     let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
     let memory = Path::new("/dev/shm");
@@ -26,9 +30,10 @@ fn main() {
         .expect("a folder");
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let client = bare_client();
+    let (short, long) = (Server::start(SHORT), Server::start(LONG));
     let bench = Bench {
-        short: serve(SHORT),
-        long: serve(LONG),
+        short: short.address.clone(),
+        long: long.address.clone(),
         state: state.path(),
         disk: disk.path(),
         client: client.as_deref(),
@@ -228,15 +233,18 @@ fn median(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
 
 fn measure(mut command: Command, name: &str) -> Run {
     let began = Instant::now();
-    let child = command
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let (success, memory) = wait(&child);
+    let time = began.elapsed();
     assert!(success, "{name} failed");
-    Run { time: began.elapsed(), memory }
+    // It has been waited for, of which the standard library knows nothing.
+    let _ = child.try_wait();
+    Run { time, memory }
 }
 
 /// Waits for a child; returns whether it succeeded, and the most memory that it had.
@@ -252,8 +260,35 @@ fn wait(child: &Child) -> (bool, i64) {
     (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss)
 }
 
-/// A server that answers every request with a stream of so many deltas. Returns its address.
-fn serve(deltas: usize) -> String {
+/// Tells a new process that it is the server, and of how many deltas.
+const SERVE: &str = "Q_BENCH_SERVE";
+
+/// A server in a process of its own, which ends with this value.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(deltas: usize) -> Server {
+        let program = std::env::current_exe().expect("a program");
+        let mut command = Command::new(program);
+        let mut child = command.env(SERVE, deltas.to_string()).stdout(Stdio::piped()).spawn().expect("a server");
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
+        Server { child, address: address.trim().to_owned() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Answers every request with a stream of so many deltas, and prints at which address.
+fn serve(deltas: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut answer = Vec::new();
@@ -268,13 +303,11 @@ fn serve(deltas: usize) -> String {
     answer.extend_from_slice(
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     );
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A client that goes away early is no concern.
-            let _ = reply(stream, &answer);
-        }
-    });
-    format!("http://{address}")
+    println!("http://{address}");
+    for stream in listener.incoming().flatten() {
+        // A client that goes away early is no concern.
+        let _ = reply(stream, &answer);
+    }
 }
 
 fn reply(stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {

@@ -118,7 +118,12 @@ fn what_cannot_go_together_is_refused_and_nothing_is_done() {
         &["--clear", "-n"],
     ] {
         let refused = sandbox.q(arguments).stdin_open().run();
-        refused.exit(2).stdout_is_empty().stderr_contains("q: ");
+        refused.exit(2).stderr_contains("q: ");
+        if arguments.contains(&"--json") {
+            refused.stdout_contains("{\"error\":");
+        } else {
+            refused.stdout_is_empty();
+        }
     }
     assert_eq!(snapshot(&sandbox.sessions()), before);
 }

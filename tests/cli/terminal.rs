@@ -363,7 +363,7 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     for (args, replies, said) in table {
         let server = Server::start(move |_, number| replies[number].clone());
         let sandbox = Sandbox::new().server_env(&server).env("TERM", "dumb").env("Q_MODEL", "m");
-        sandbox.write_current(&conversation("what?"));
+        sandbox.write_current(&conversation("m"));
         let terminal = Terminal::new(WIDE);
         both(sandbox.q(args), &terminal).run();
         let screen = terminal.screen();
