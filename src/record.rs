@@ -87,15 +87,15 @@ impl Record {
 
     /// Saves the answer as whole.
     pub(crate) fn save_whole(&self) -> Committed {
-        self.save(false, |state| state.answer.clone())
+        self.save(false, |state| std::mem::take(&mut state.answer))
     }
 
     /// Saves what was shown; or, if it broke off before anything was, what had come.
     pub(crate) fn save_shown(&self) -> Committed {
-        self.save(true, State::answer_shown)
+        self.save(true, |state| state.answer_shown())
     }
 
-    fn save(&self, interrupted: bool, answer: impl FnOnce(&State) -> String) -> Committed {
+    fn save(&self, interrupted: bool, answer: impl FnOnce(&mut State) -> String) -> Committed {
         let committed = self.commit(self.growing(), interrupted, answer);
         if let Some(note) = &committed.note {
             self.notes.note(note);
@@ -118,7 +118,7 @@ impl Record {
         if state.answer.is_empty() {
             return;
         }
-        let committed = self.commit(state, true, State::answer_shown);
+        let committed = self.commit(state, true, |state| state.answer_shown());
         if let Some(note) = committed.note {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
@@ -135,10 +135,10 @@ impl Record {
         &self,
         mut state: MutexGuard<State>,
         interrupted: bool,
-        answer: impl FnOnce(&State) -> String,
+        answer: impl FnOnce(&mut State) -> String,
     ) -> Committed {
         state.stage = Stage::Saving;
-        let answer = answer(&state);
+        let answer = answer(&mut state);
         drop(state);
         let exchange = Exchange {
             provider: self.provider.clone(),

@@ -95,13 +95,18 @@ struct Usage {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let event: Event = serde_json::from_str(data)?;
+    let told_usage = event.usage.is_some();
     if let Some(usage) = event.usage {
         reply.add_usage(usage.input_tokens, usage.output_tokens);
     }
     match &*event.kind {
         "content_block_delta" => {
             if let Some(delta) = event.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
-                reply.add_text(delta.text.as_deref().unwrap_or_default());
+                let text = delta.text.unwrap_or_default();
+                reply.add_text(&text);
+                if !told_usage {
+                    reply.template.learn(data, &text);
+                }
             }
         }
         "content_block_start" => {

@@ -6,6 +6,7 @@ mod gemini;
 mod openai;
 pub(crate) mod reply;
 pub(crate) mod table;
+mod template;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -127,6 +128,10 @@ impl Api {
     /// # Errors
     /// The data is not what the dialect says.
     pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+        if let Some(text) = reply.template.text(data) {
+            reply.add_text(text);
+            return Ok(());
+        }
         match self {
             Api::OpenAi => openai::read_event(data, reply),
             Api::Anthropic => anthropic::read_event(data, reply),

@@ -112,6 +112,7 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         reply.fail(told);
         return Ok(());
     }
+    let told_usage = chunk.usage.is_some();
     if let Some(usage) = chunk.usage.and_then(|usage| serde_json::from_str::<Usage>(usage.get()).ok()) {
         reply.add_usage(usage.prompt_tokens, usage.completion_tokens);
     }
@@ -120,6 +121,9 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         if let Some(delta) = choice.delta {
             reply.add_text(&delta.content.0);
             reply.add_text(&delta.refusal.0);
+            if delta.refusal.0.is_empty() && choice.finish_reason.is_none() && !told_usage {
+                reply.template.learn(data, &delta.content.0);
+            }
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             reply.finish(match &*reason {

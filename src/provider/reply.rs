@@ -1,6 +1,7 @@
 //! The reply as it grows: the answer's text without the reasoning, how it ended, and what it used.
 
 use super::failure::Failure;
+use super::template::Template;
 
 const THINK_OPEN: &str = "<think>";
 const THINK_CLOSE: &str = "</think>";
@@ -61,6 +62,8 @@ pub(crate) struct Reply {
     ended: bool,
     usage: Usage,
     failure: Option<Failure>,
+    /// The form of the last event that had text and nothing else.
+    pub(super) template: Template,
 }
 
 impl Reply {

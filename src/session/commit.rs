@@ -66,7 +66,9 @@ impl Committed {
 impl Committer {
     /// Saves an exchange. While the lock is another's, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
-        if alone(exchange, exchange.asked).to_bytes().len() > LARGEST {
+        // As JSON, a byte of text has six at most.
+        let may_be_too_large = exchange.question.len() + exchange.answer.len() > LARGEST / 6 - 1000;
+        if may_be_too_large && alone(exchange, exchange.asked).to_bytes().len() > LARGEST {
             return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
         }
         if let Err(error) = self.folder.prepare() {
