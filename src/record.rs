@@ -17,6 +17,9 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait for it once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
+/// How long, once a signal has come, a write may take that had begun before it; a pipe that nobody reads takes for ever.
+const WRITE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(50);
+
 /// How long, once a signal has come, a save may go on that had begun before it.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
@@ -30,7 +33,7 @@ pub(crate) struct Record {
     asked: Timestamp,
     notes: Notes,
     state: Mutex<State>,
-    saved: Condvar,
+    changed: Condvar,
     signalled: AtomicBool,
 }
 
@@ -39,6 +42,8 @@ struct State {
     answer: String,
     /// How many bytes of it the user was shown.
     shown: usize,
+    /// More is on its way to standard output.
+    showing: bool,
     stage: Stage,
 }
 
@@ -67,7 +72,7 @@ impl Record {
             asked,
             notes,
             state: Mutex::default(),
-            saved: Condvar::new(),
+            changed: Condvar::new(),
             signalled: AtomicBool::new(false),
         }
     }
@@ -78,6 +83,13 @@ impl Record {
         let begin = state.answer.len();
         state.answer.push_str(piece);
         begin
+    }
+
+    /// The answer is about to be shown as far as it has come, or has been shown. The user may have seen more of it in
+    /// between than [`Record::shown`] has told.
+    pub(crate) fn showing(&self, on_its_way: bool) {
+        self.growing().showing = on_its_way;
+        self.changed.notify_all();
     }
 
     /// The user has been shown this many bytes of the answer.
@@ -110,9 +122,12 @@ impl Record {
     /// way, which is then waited for.
     pub(crate) fn save_interrupted(&self) {
         self.signalled.store(true, Ordering::Relaxed);
-        let state = self.state();
+        // A write that is not blocked is over at once, and what it has shown is known then.
+        let state = self.changed.wait_timeout_while(self.state(), WRITE_PATIENCE_ON_SIGNAL, |state| state.showing);
+        let state = state.unwrap_or_else(PoisonError::into_inner).0;
         if state.stage != Stage::Growing {
-            let _ = self.saved.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
+            let _ =
+                self.changed.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
             return;
         }
         if state.answer.is_empty() {
@@ -154,7 +169,7 @@ impl Record {
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });
         self.state().stage = Stage::Saved;
-        self.saved.notify_all();
+        self.changed.notify_all();
         committed
     }
 

@@ -89,12 +89,11 @@ impl<'a> Delivery<'a> {
             return Ok(());
         }
         self.notes.sign().stop();
-        let record = self.record.as_ref();
-        self.stdout.write(piece, |bytes| {
-            if let Some(record) = record {
-                record.shown(begin + bytes);
-            }
-        })
+        let Some(record) = &self.record else { return self.stdout.write(piece, |_| {}) };
+        record.showing(true);
+        let written = self.stdout.write(piece, |bytes| record.shown(begin + bytes));
+        record.showing(false);
+        written
     }
 
     /// Saves what has come, prints what is left to print, and says how it ended.

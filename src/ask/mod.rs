@@ -6,6 +6,7 @@ mod session;
 mod window;
 
 use std::io::{self, IsTerminal};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
@@ -91,6 +92,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         pairs: values.pairs,
         keep: values.keep,
         expire: values.expire,
+        seen: Mutex::new(session.seen),
     });
     let record = committer
         .map(|committer| Record::new(committer, &target.provider.name, &model, question.clone(), asked, notes.clone()));

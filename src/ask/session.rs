@@ -42,15 +42,22 @@ pub(super) struct Session {
     pub(super) window: Vec<Said>,
     /// The conversation's own model.
     pub(super) model: Option<String>,
+    /// The conversation as it is now.
+    pub(super) seen: Option<Conversation>,
 }
 
 impl Session {
     fn without_history(intent: Intent) -> Session {
-        Session { intent, window: Vec::new(), model: None }
+        Session { intent, window: Vec::new(), model: None, seen: None }
     }
 
     fn going_on(intent: Intent, conversation: Conversation, values: &Values) -> Session {
-        Session { intent, window: conversation.window(values.messages), model: Some(conversation.model) }
+        Session {
+            intent,
+            window: conversation.window(values.messages),
+            model: Some(conversation.model.clone()),
+            seen: Some(conversation),
+        }
     }
 
     /// The current conversation, where a follow-up can go on with it; else a new one, with a note that says why.

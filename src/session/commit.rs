@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::folder::{self, Folder, NoLock};
@@ -27,7 +28,7 @@ pub(crate) enum Intent {
 }
 
 /// Where and how exchanges are committed.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Committer {
     pub(crate) folder: Folder,
     /// The file of the conversation.
@@ -38,6 +39,8 @@ pub(crate) struct Committer {
     /// How long conversations set aside are kept; zero sets none aside.
     pub(crate) keep: Option<Duration>,
     pub(crate) expire: Option<Duration>,
+    /// What was there when the question was asked.
+    pub(crate) seen: Mutex<Option<Conversation>>,
 }
 
 /// Where an exchange went.
@@ -89,7 +92,8 @@ impl Committer {
 
     fn commit_locked(&self, exchange: &Exchange) -> io::Result<Committed> {
         self.folder.undo_unfinished(&self.path);
-        let found = folder::read(&self.path)?;
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let found = folder::read_again(&self.path, seen)?;
         match &self.intent {
             Intent::New => self.begin(found, exchange),
             Intent::FollowAnew => {

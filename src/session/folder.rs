@@ -357,6 +357,14 @@ pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
 /// # Errors
 /// It cannot be read, for a reason that says nothing of what it holds.
 pub(crate) fn read(path: &Path) -> io::Result<Found> {
+    read_again(path, None)
+}
+
+/// As [`read`], where this was read before: while the file has the same bytes it is not parsed again.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<Found> {
     let metadata = match fs_err::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -370,7 +378,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
         return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
     }
     let bytes = fs_err::read(path)?;
-    Ok(match Conversation::parse(&bytes) {
+    if let Some(seen) = seen.filter(|seen| seen.was_read_from(&bytes)) {
+        return Ok(Found::Conversation(seen));
+    }
+    Ok(match Conversation::parse(bytes) {
         Ok(conversation) => Found::Conversation(conversation),
         Err(unusable) => Found::Unusable(unusable),
     })

@@ -46,6 +46,8 @@ pub(crate) struct Conversation {
     pub(crate) updated: Timestamp,
     messages: Vec<Box<RawValue>>,
     unknown: Vec<(String, Box<RawValue>)>,
+    /// What it was read from; empty for a new one.
+    source: Vec<u8>,
 }
 
 /// Why a file is no conversation that q can use.
@@ -110,6 +112,7 @@ impl Conversation {
             updated: created,
             messages: Vec::new(),
             unknown: Vec::new(),
+            source: Vec::new(),
         }
     }
 
@@ -117,19 +120,26 @@ impl Conversation {
     ///
     /// # Errors
     /// Why it is no conversation that can be used.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Conversation, Unusable> {
+    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Conversation, Unusable> {
         if bytes.len() > LARGEST {
             return Err(Unusable::TooLarge(bytes.len() as u64));
         }
-        let conversation = serde_json::from_slice(bytes).map_err(|error| {
+        let Parsed { version, conversation } = serde_json::from_slice(&bytes).map_err(|error| {
             // Another version may have another shape.
-            match serde_json::from_slice::<Versioned>(bytes) {
+            match serde_json::from_slice::<Versioned>(&bytes) {
                 Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
                 _ => Unusable::Malformed(error.to_string()),
             }
         })?;
-        let Parsed { version, conversation } = conversation;
-        if version == VERSION { Ok(conversation) } else { Err(Unusable::Version(version)) }
+        if version != VERSION {
+            return Err(Unusable::Version(version));
+        }
+        Ok(Conversation { source: bytes, ..conversation })
+    }
+
+    /// Whether these are the bytes that it was read from.
+    pub(crate) fn was_read_from(&self, bytes: &[u8]) -> bool {
+        self.source == bytes
     }
 
     /// The file's bytes: JSON, one message a line.
@@ -298,6 +308,7 @@ impl<'de> Visitor<'de> for FileVisitor {
             updated: updated.ok_or_else(|| missing("updated"))?,
             messages: messages.ok_or_else(|| missing("messages"))?.into_iter().map(|message| message.0).collect(),
             unknown,
+            source: Vec::new(),
         };
         Ok(Parsed { version: version.ok_or_else(|| missing("version"))?, conversation })
     }
@@ -352,7 +363,7 @@ pub(crate) mod tests {
         conversation.add(&exchange("one\n\u{1b}", "\"two\"", 0));
         conversation.add(&Exchange { interrupted: true, ..exchange("three", "fo", 2) });
         let bytes = conversation.to_bytes();
-        let read = Conversation::parse(&bytes).expect("a conversation");
+        let read = Conversation::parse(bytes.clone()).expect("a conversation");
         assert_eq!(read.to_bytes(), bytes);
         assert_eq!((read.created, read.updated), (moment(0), moment(3)));
         let texts: Vec<String> = read.window(10).into_iter().map(|said| said.text).collect();
@@ -368,7 +379,7 @@ pub(crate) mod tests {
         let file = r#"{"x-title": {"b": 1.50, "a": [ null ]}, "version": 1, "provider": "p", "model": "m",
             "created": "2026-11-21T10:00:00.000Z", "updated": "2026-11-21T10:00:00.000Z", "big": 12345678901234567890123,
             "messages": [{"role": "user", "content": "q", "stars": 1e2}, {"role": "assistant", "content": "a", "timestamp": "2026-11-21T10:00:00.000Z"}]}"#;
-        let mut conversation = Conversation::parse(file.as_bytes()).expect("a conversation");
+        let mut conversation = Conversation::parse(file.into()).expect("a conversation");
         conversation.add(&exchange("more", "yes", 0));
         let written = String::from_utf8(conversation.to_bytes()).expect("text");
         for kept in [r#""x-title":{"b": 1.50, "a": [ null ]}"#, r#""big":12345678901234567890123"#, r#""stars": 1e2"#] {
@@ -381,7 +392,7 @@ pub(crate) mod tests {
     fn halves_of_characters_that_other_tools_wrote_cost_no_message() {
         let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
             "messages":[{"role":"user","content":"a\ud83db \ud83d\ude00"}]}"#;
-        let conversation = Conversation::parse(file.as_bytes()).expect("a conversation");
+        let conversation = Conversation::parse(file.into()).expect("a conversation");
         let texts: Vec<String> = conversation.window(1).into_iter().map(|said| said.text).collect();
         assert_eq!(texts, ["a\u{fffd}\u{fffd}\u{fffd}b 😀"]);
     }
@@ -402,10 +413,10 @@ pub(crate) mod tests {
             (format!("{sound}x"), "trailing"),
             (" ".repeat(LARGEST + 1), "more than"),
         ] {
-            let unusable = Conversation::parse(file.as_bytes()).expect_err("no conversation");
+            let unusable = Conversation::parse(file.into_bytes()).expect_err("no conversation");
             assert!(unusable.to_string().contains(words), "{unusable}");
         }
-        assert!(Conversation::parse(sound.as_bytes()).is_ok());
+        assert!(Conversation::parse(sound.into_bytes()).is_ok());
     }
 
     #[test]
