@@ -83,7 +83,7 @@ pub(crate) fn long() -> String {
         wrapped(
             "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \
              for 30 days, as session_YYYYMMDDHHMMSS.json, those that a newer one has displaced. Answers that break off are \
-             kept too, and marked.",
+             kept too, and marked. Q_SESSION=NAME has a current conversation of its own, one for each terminal for example.",
             2
         )
     ));
