@@ -76,12 +76,12 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         return Ok(());
     };
     if json {
-        return print(&fs_err::read_to_string(&place.path).map_err(|error| Error::file(error.to_string()))?);
+        return print(&String::from_utf8_lossy(conversation.source()));
     }
     let mut text = String::new();
     for (index, message) in conversation.messages().enumerate() {
         let time = message.timestamp.map_or_else(String::new, |time| format!(" {time}"));
-        let mark = if message.interrupted { " interrupted" } else { "" };
+        let mark = if message.interrupted() { " interrupted" } else { "" };
         let begin = if index == 0 { "" } else { "\n" };
         let end = if message.content.ends_with('\n') { "" } else { "\n" };
         let _ = write!(text, "{begin}[{}{time}{mark}]\n{}{end}", message.role, message.content);
@@ -96,11 +96,11 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
     let answer = conversation.messages().rev().find(|message| message.role == Role::Assistant);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
-    if answer.interrupted && extract && !io::stdout().is_terminal() {
+    if answer.interrupted() && extract && !io::stdout().is_terminal() {
         return Err(Error::nothing("the answer was interrupted: its code may be incomplete, so it is not printed")
             .advise("q --last prints the answer as far as it came"));
     }
-    if answer.interrupted {
+    if answer.interrupted() {
         context.notes.note("this answer was interrupted");
     }
     if !extract {

@@ -93,7 +93,7 @@ impl Call<'_> {
         if matches!(body.beginning().first(), Some(b'{' | b'[')) {
             let text = self.collect(body)?;
             let text = text.trim_start_matches('\u{feff}');
-            self.api.read_whole(text, reply).map_err(|error| match failure::read(text) {
+            self.api.read_whole(text, reply).map_err(|error| match failure::told_in(text) {
                 Some(told) => self.told(told, None),
                 None => self.malformed(&error),
             })?;
@@ -159,6 +159,8 @@ impl Call<'_> {
             piece(reply.take_fresh())?;
             match read {
                 Ok(()) => {}
+                // Of an event that was cut off nothing is to be expected; why it was cut off is told below.
+                Err(Unreadable::Event(_)) if over.is_some() => {}
                 Err(Unreadable::Event(error)) => return Err(self.malformed(&error).into()),
                 Err(Unreadable::TooLong) => {
                     return Err(self
@@ -235,17 +237,18 @@ impl Call<'_> {
             Failure::Status { status, body, retry_after } => {
                 // Before any of it is cut off, so that no part of a secret is left.
                 let told = failure::read(&secret::redact(&body, &self.secrets));
-                let says_why = told.is_some();
                 let told = told.unwrap_or_else(|| Told {
                     message: "the server says no more".to_owned(),
                     too_long: false,
                     code: String::new(),
                 });
                 let advice = match status {
-                    _ if told.code.contains("model_not_found") || (status == 404 && says_why) => {
+                    _ if told.code.contains("model_not_found")
+                        || (status == 404 && told.message.to_lowercase().contains("model")) =>
+                    {
                         Some(format!("q --models -p {} lists the models that it has", self.provider))
                     }
-                    404 => Some("check the base URL".to_owned()),
+                    404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),
                     401 | 403 => self.key_advice.clone(),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after
@@ -323,7 +326,8 @@ impl Body {
     fn hand_over(&mut self) {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
-        std::thread::spawn(move || {
+        // Where there are no more threads the end is taken to have come.
+        let _ = std::thread::Builder::new().spawn(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
                 let read = reader.read(&mut buffer).map(|count| buffer[..count].to_vec());

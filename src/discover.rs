@@ -1,4 +1,4 @@
-//! Servers on this machine: the first that answers, and the first model that one lists.
+//! Finding whom to ask: the provider that is named, else the first with a key, else a server that runs on this machine.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -6,21 +6,48 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::http::Client;
 use crate::output::Notes;
-use crate::settings::{Environment, Key, Provider};
+use crate::settings::{Environment, Key, Provider, Settings};
 use crate::target::Target;
 
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+/// The provider that the settings name, else the first with a key, else, with `search`, the first local server.
+///
+/// # Errors
+/// `Settings`: there is none, its key is missing or cannot be one, or its address is no URL.
+pub(crate) fn choose<'a>(
+    settings: &'a Settings,
+    environment: Environment,
+    search: bool,
+    notes: &Notes,
+) -> Result<Target<'a>, Error> {
+    let named_model = settings.model.as_ref().map(|given| given.text.clone());
+    if let Some(provider) = settings.chosen_provider(environment) {
+        return Target::new(provider, named_model, environment);
+    }
+    let running = if search { running(&settings.providers, environment) } else { None };
+    let Some(running) = running else {
+        return Err(nobody(settings));
+    };
+    let name = &running.provider.name;
+    notes.note(&format!(
+        "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
+         silences this note",
+        running.provider.address()?,
+        settings.file.display()
+    ));
+    Ok(Target { named_model, default_model: Some(running.model), ..Target::without_key(running.provider) })
+}
+
 /// A server that runs, and the first model that it lists.
-#[derive(Debug)]
-pub(crate) struct Running<'a> {
-    pub(crate) provider: &'a Provider,
-    pub(crate) model: String,
+struct Running<'a> {
+    provider: &'a Provider,
+    model: String,
 }
 
 /// The first, in the order of the providers, of those that want no key and answer in time with at least one model.
-pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Running<'a>> {
+fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Running<'a>> {
     let (send, answers) = mpsc::channel();
     let candidates: Vec<&Provider> = providers.iter().filter(|provider| provider.key == Key::None).collect();
     for (index, provider) in candidates.iter().enumerate() {
@@ -31,8 +58,8 @@ pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -
         };
         let (send, provider) = (send.clone(), (*provider).clone());
         // Not joined: one that hangs must not hold up the others.
-        std::thread::spawn(move || {
-            let model = first_model(&Target::without_key(&provider), &client, &Notes::default());
+        let _ = std::thread::Builder::new().spawn(move || {
+            let model = Target::without_key(&provider).first_model(&client, &Notes::default());
             send.send((index, model.ok().flatten()))
         });
     }
@@ -49,22 +76,23 @@ pub(crate) fn running<'a>(providers: &'a [Provider], environment: Environment) -
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// The first model that a server lists, if it lists any.
-///
-/// # Errors
-/// It cannot be reached, or its list cannot be read.
-pub(crate) fn first_model(target: &Target, client: &Client, notes: &Notes) -> Result<Option<String>, Error> {
-    Ok(models(target, client, notes)?.into_iter().next())
-}
-
-/// The models that a server lists, in its order.
-///
-/// # Errors
-/// It cannot be reached, or its list cannot be read.
-pub(crate) fn models(target: &Target, client: &Client, notes: &Notes) -> Result<Vec<String>, Error> {
-    let provider = target.provider;
-    let request = target.complete(provider.api.list_models(target.key.as_ref()))?;
-    let call = target.call(client, notes)?;
-    let body = call.fetch(&request).map_err(|failed| failed.error)?;
-    provider.api.read_models(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
+/// Nobody to ask: every way out in one message.
+fn nobody(settings: &Settings) -> Error {
+    let mut variables = Vec::new();
+    let mut servers = Vec::new();
+    for provider in &settings.providers {
+        match (&provider.key, provider.address()) {
+            (Key::Variables(names), _) => variables.extend(names.iter().map(String::as_str)),
+            (Key::None, Ok(address)) => servers.push(match provider.start {
+                Some(start) => format!("{} at {address} ({start})", provider.name),
+                None => format!("{} at {address}", provider.name),
+            }),
+            _ => {}
+        }
+    }
+    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
+        "set one of {}; or start one of {}",
+        variables.join(", "),
+        servers.join(", ")
+    ))
 }

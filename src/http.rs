@@ -340,6 +340,10 @@ fn root_certificates(variables: Variables) -> Result<RootCerts, Error> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         if named.is_empty() {
+            // The library takes an empty path for a path, and has not looked at the system's store.
+            if let Some(name) = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().find(|name| std::env::var_os(name).is_some()) {
+                return Err(Error::settings(format!("{name} is set, but empty")).advise("unset it"));
+            }
             return Ok(RootCerts::WebPki);
         }
         let reason = found.errors.first().map_or_else(|| "it holds none".to_owned(), ToString::to_string);

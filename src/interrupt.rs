@@ -42,16 +42,11 @@ impl Interrupts {
         }
         let signals: Vec<i32> =
             [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
-        let second = Arc::new(AtomicBool::new(false));
-        for signal in &signals {
-            // Called in this order, so that the first signal only sets the flag. Where it cannot be registered, the
-            // signal ends q as it did before.
-            let _ = flag::register_conditional_default(*signal, Arc::clone(&second))
-                .and_then(|_| flag::register(*signal, Arc::clone(&second)));
-        }
+        // Where any of this fails, a signal ends q as it did before.
         let Ok(mut arriving) = Signals::new(&signals) else { return };
+        let handle = arriving.handle();
         let interrupts = Arc::clone(self);
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().spawn(move || {
             if let Some(signal) = arriving.forever().next() {
                 interrupts.sign.stop();
                 if let Some(record) = interrupts.record.get() {
@@ -60,5 +55,14 @@ impl Interrupts {
                 let _ = low_level::emulate_default_handler(signal);
             }
         });
+        let again = Arc::new(AtomicBool::new(thread.is_err()));
+        for signal in &signals {
+            // Called in this order, so that the first signal only sets the flag, and the second finds it set.
+            let _ = flag::register_conditional_default(*signal, Arc::clone(&again))
+                .and_then(|_| flag::register(*signal, Arc::clone(&again)));
+        }
+        if thread.is_err() {
+            handle.close();
+        }
     }
 }

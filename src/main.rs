@@ -69,38 +69,38 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
 }
 
 fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result<(), Error> {
-    match arguments.mode {
-        Mode::ShortHelp => return output::print(&manual::short_help()),
-        Mode::LongHelp => return output::print(&manual::long_help()),
-        Mode::Generate => return output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
-        Mode::Version => return output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
-        _ => {}
-    }
-    let context = Context {
-        environment,
-        configuration: configuration(),
-        folder: Folder::find(absolute("XDG_STATE_HOME")),
-        which: Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?,
-        notes,
+    // Help and version need none of it.
+    let context = || {
+        Ok(Context {
+            environment,
+            configuration: configuration(),
+            folder: Folder::find(absolute("XDG_STATE_HOME")),
+            which: Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?,
+            notes,
+        })
     };
     match arguments.mode {
-        Mode::Ask => ask::ask(arguments, &context),
-        Mode::Status => status::print_status(arguments, &context),
-        Mode::Models => models::list(arguments, &context),
-        Mode::History => actions::history(&context, arguments.json),
-        Mode::Last => actions::last(&context, arguments.extract),
-        Mode::Undo => actions::undo(&context),
-        Mode::List => actions::list(&context, arguments.json),
-        Mode::Clear if arguments.all => actions::clear_all(&context),
-        Mode::Clear => actions::clear(&context),
-        Mode::Generate | Mode::ShortHelp | Mode::LongHelp | Mode::Version => Ok(()),
+        Mode::Ask => ask::ask(arguments, &context()?),
+        Mode::History => actions::history(&context()?, arguments.json),
+        Mode::Last => actions::last(&context()?, arguments.extract),
+        Mode::Undo => actions::undo(&context()?),
+        Mode::List => actions::list(&context()?, arguments.json),
+        Mode::Clear if arguments.all => actions::clear_all(&context()?),
+        Mode::Clear => actions::clear(&context()?),
+        Mode::Status => status::print_status(arguments, &context()?),
+        Mode::Models => models::list(arguments, &context()?),
+        Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
+        Mode::ShortHelp => output::print(&manual::short_help()),
+        Mode::LongHelp => output::print(&manual::long_help()),
+        Mode::Version => output::print(concat!("q ", env!("CARGO_PKG_VERSION"))),
     }
 }
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(directories::BaseDirs::new()?.home_dir().join(".config")));
-    folder.unwrap_or_default().join("q").join("config.toml")
+    // Without a home there is none; one in whatever folder one stands in must not count.
+    folder.map(|folder| folder.join("q").join("config.toml")).unwrap_or_default()
 }
 
 /// The folder that a variable names; one that is relative does not count (XDG base directory specification).

@@ -8,7 +8,6 @@ use crate::http::Client;
 use crate::interrupt::Interrupts;
 use crate::output::print;
 use crate::settings::Settings;
-use crate::target::Target;
 
 /// Prints the models of the provider that a question would go to.
 ///
@@ -18,11 +17,11 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     let Context { environment, notes, .. } = *context;
     let _interrupts = Interrupts::new(notes.sign());
     let settings = Settings::load(arguments, environment, &context.configuration)?;
-    let mut target = Target::choose(&settings, environment, true, notes)?;
+    let mut target = discover::choose(&settings, environment, true, notes)?;
     let values = &settings.values;
     let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;
     target.fetch_key(notes)?;
-    let models = discover::models(&target, &client, notes)?;
+    let models = target.models(&client, notes)?;
     notes.sign().stop();
     if models.is_empty() {
         return Err(Error::nothing(format!("{} has no models", target.provider.name)));

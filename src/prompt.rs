@@ -4,15 +4,8 @@ use std::borrow::Cow;
 
 use time::Date;
 
-use crate::provider::{Role, Turn};
+use crate::provider::{Role, Said, Turn};
 use crate::settings::History;
-
-/// One message of the conversation, as it is sent again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) role: Role,
-    pub(crate) text: String,
-}
 
 /// The built-in system prompt: what the answer is for, and where it is read.
 pub(crate) fn system(operating_system: &str, shell: Option<&str>, today: Date) -> String {

@@ -24,10 +24,15 @@ pub(crate) fn joined(words: &[OsString], notes: &Notes) -> String {
     text(words.join(&b' '), "the command line", notes)
 }
 
+/// Says that bytes have been replaced.
+pub(crate) fn note_replaced(source: &str, notes: &Notes) {
+    notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
+}
+
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
-pub(crate) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
+fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
-        notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
+        note_replaced(source, notes);
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
 }
@@ -41,7 +46,8 @@ pub(crate) fn read(mut input: impl Read, notes: &Notes) -> Result<String, Error>
     // On a terminal the waiting sign says it, and sooner.
     if !notes.sign().is_active() {
         let notes = notes.clone();
-        std::thread::spawn(move || watch(&watched, &notes));
+        // Without a thread there is no note, and nothing else is missing.
+        let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes));
     }
     notes.sign().wait_for("waiting for standard input");
     let mut bytes = Vec::new();

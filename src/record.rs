@@ -138,7 +138,7 @@ impl Record {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
             // By a thread of its own: a standard error that nobody reads must not keep q from ending.
-            std::thread::spawn(move || {
+            let _ = std::thread::Builder::new().spawn(move || {
                 notes.note(&note);
                 said.send(())
             });

@@ -1,7 +1,6 @@
-//! Whom to ask: the provider that is named, or that the conversation has, or that can be found; its key and its model.
+//! Whom to ask: a provider with its key and its model, and what a call of it needs to know.
 
 use crate::call::Call;
-use crate::discover;
 use crate::error::{Error, Kind};
 use crate::http::{Client, Request};
 use crate::key_command;
@@ -16,42 +15,14 @@ pub(crate) struct Target<'a> {
     /// The model that somebody has named.
     pub(crate) named_model: Option<String>,
     /// The one to ask where none is named and no conversation has one.
-    default_model: Option<String>,
+    pub(crate) default_model: Option<String>,
 }
 
 impl<'a> Target<'a> {
-    /// The provider that the settings name, else the first with a key, else, with `search`, the first local server.
-    ///
-    /// # Errors
-    /// `Settings`: there is none, its key is missing or cannot be one, or its address is no URL.
-    pub(crate) fn choose(
-        settings: &'a Settings,
-        environment: Environment,
-        search: bool,
-        notes: &Notes,
-    ) -> Result<Target<'a>, Error> {
-        let named_model = settings.model.as_ref().map(|given| given.text.clone());
-        if let Some(provider) = settings.chosen_provider(environment) {
-            return Target::new(provider, named_model, environment);
-        }
-        let running = if search { discover::running(&settings.providers, environment) } else { None };
-        let Some(running) = running else {
-            return Err(nobody(settings));
-        };
-        let name = &running.provider.name;
-        notes.note(&format!(
-            "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
-             silences this note",
-            running.provider.address()?,
-            settings.file.display()
-        ));
-        Ok(Target { provider: running.provider, key: None, named_model, default_model: Some(running.model) })
-    }
-
     /// The provider that a conversation has.
     ///
     /// # Errors
-    /// As for [`Target::choose`]; or the provider is no longer configured.
+    /// `Session`: the provider is no longer configured. Else as for [`Target::new`].
     pub(crate) fn of_conversation(
         settings: &'a Settings,
         name: &str,
@@ -67,7 +38,15 @@ impl<'a> Target<'a> {
         Target::new(provider, None, environment)
     }
 
-    fn new(provider: &'a Provider, named_model: Option<String>, environment: Environment) -> Result<Target<'a>, Error> {
+    /// A provider, and the model that was named with it.
+    ///
+    /// # Errors
+    /// `Settings`: its key is missing or cannot be one, or its address is no URL.
+    pub(crate) fn new(
+        provider: &'a Provider,
+        named_model: Option<String>,
+        environment: Environment,
+    ) -> Result<Target<'a>, Error> {
         provider.address()?;
         let key = provider.key(environment)?;
         let own = provider.model.as_ref();
@@ -100,7 +79,7 @@ impl<'a> Target<'a> {
         if let Some(model) = self.known_model(conversation) {
             return Ok(model);
         }
-        discover::first_model(self, client, notes)?.ok_or_else(|| {
+        self.first_model(client, notes)?.ok_or_else(|| {
             Error::new(Kind::Provider { status: None }, format!("{} has no model loaded", self.provider.name))
                 .advise("load one, or name one with -m")
         })
@@ -109,6 +88,26 @@ impl<'a> Target<'a> {
     /// The model to ask, where that is known without asking the server.
     pub(crate) fn known_model(&self, conversation: Option<&str>) -> Option<String> {
         self.named_model.as_deref().or(conversation).or(self.default_model.as_deref()).map(str::to_owned)
+    }
+
+    /// The models that the server lists, in its order.
+    ///
+    /// # Errors
+    /// It cannot be reached, or its list cannot be read.
+    pub(crate) fn models(&self, client: &Client, notes: &Notes) -> Result<Vec<String>, Error> {
+        let api = self.provider.api;
+        let request = self.complete(api.list_models(self.key.as_ref()))?;
+        let call = self.call(client, notes)?;
+        let body = call.fetch(&request).map_err(|failed| failed.error)?;
+        api.read_models(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
+    }
+
+    /// The first model that the server lists, if it lists any.
+    ///
+    /// # Errors
+    /// As for [`Target::models`].
+    pub(crate) fn first_model(&self, client: &Client, notes: &Notes) -> Result<Option<String>, Error> {
+        Ok(self.models(client, notes)?.into_iter().next())
     }
 
     /// A request with the headers that the file and the address ask for.
@@ -129,7 +128,11 @@ impl<'a> Target<'a> {
     /// `Settings`: the provider's address is no URL.
     pub(crate) fn call<'c>(&'c self, client: &'c Client, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let address = self.provider.address()?;
-        let headers = self.provider.headers.iter().map(|(_, value)| value.clone());
+        // Of “Bearer KEY” a server may repeat the key alone.
+        let headers = self.provider.headers.iter().flat_map(|(_, value)| {
+            let last = value.expose().rsplit(' ').next().unwrap_or_default();
+            [value.clone(), Secret::new(last)]
+        });
         Ok(Call {
             client,
             notes,
@@ -152,25 +155,4 @@ impl<'a> Target<'a> {
     pub(crate) fn without_key(provider: &'a Provider) -> Target<'a> {
         Target { provider, key: None, named_model: None, default_model: None }
     }
-}
-
-/// Nobody to ask: every way out in one message.
-fn nobody(settings: &Settings) -> Error {
-    let mut variables = Vec::new();
-    let mut servers = Vec::new();
-    for provider in &settings.providers {
-        match (&provider.key, provider.address()) {
-            (Key::Variables(names), _) => variables.extend(names.iter().map(String::as_str)),
-            (Key::None, Ok(address)) => servers.push(match provider.start {
-                Some(start) => format!("{} at {address} ({start})", provider.name),
-                None => format!("{} at {address}", provider.name),
-            }),
-            _ => {}
-        }
-    }
-    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
-        "set one of {}; or start one of {}",
-        variables.join(", "),
-        servers.join(", ")
-    ))
 }

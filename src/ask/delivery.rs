@@ -105,7 +105,7 @@ impl<'a> Delivery<'a> {
         match ended {
             Ok(()) => self.finish_whole(reply, facts),
             Err(Ended::Output(broken)) => {
-                self.save(reply.ended() && reply.failure().is_none());
+                self.save((reply.ended() || reply.finished().is_some()) && reply.failure().is_none());
                 match broken {
                     Broken::Gone => Ok(()),
                     Broken::Failed(_) => Err(unwritable(broken)),

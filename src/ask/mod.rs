@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 
 use crate::call::Ended;
 use crate::context::Context;
+use crate::discover;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::http::{Client, Request};
@@ -44,13 +45,16 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         return Err(no_question());
     }
     let settings = Settings::load(arguments, environment, &context.configuration)?;
+    if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
+        question::note_replaced("the system prompt", notes);
+    }
     let values = &settings.values;
     let client_of =
         |target: &Target| Client::new(target.provider.address()?, values.timeout, values.retries, environment);
     // What is wrong with these is told before input is waited for. A conversation by name has a provider of its own,
     // which is known only once its file has been read.
     let known = match context.which.is_current() || arguments.provider.is_some() {
-        true => Some(Target::choose(&settings, environment, !arguments.dry_run, notes)?),
+        true => Some(discover::choose(&settings, environment, !arguments.dry_run, notes)?),
         false => None,
     };
     let known_client = known.as_ref().map(client_of).transpose()?;
@@ -76,7 +80,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let mut asking = Asking {
         target: &target,
         model: &model,
-        system: system_prompt(arguments, &settings, environment, asked, notes),
+        system: system_prompt(&settings, environment, asked),
         window: Window::new(session.window, values, notes),
         question: &question,
         settings: &settings,
@@ -200,16 +204,8 @@ fn unknown_without_request() -> Error {
         .advise("name one with -m")
 }
 
-fn system_prompt(
-    arguments: &Arguments,
-    settings: &Settings,
-    environment: Environment,
-    now: Timestamp,
-    notes: &Notes,
-) -> String {
-    if let Some(system) = &arguments.system {
-        return question::text(system.as_encoded_bytes().to_vec(), "the system prompt", notes);
-    }
+/// The system prompt of the option or the settings, else the built-in one.
+fn system_prompt(settings: &Settings, environment: Environment, now: Timestamp) -> String {
     let built_in = || prompt::system(std::env::consts::OS, environment("SHELL").as_deref(), now.date());
     settings.values.system.clone().unwrap_or_else(built_in)
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use crate::context::Context;
+use crate::discover;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::output::Notes;
-use crate::prompt::Said;
+use crate::provider::Said;
 use crate::session::Conversation;
 use crate::session::commit::Intent;
 use crate::session::folder::{self, Folder};
@@ -113,8 +114,10 @@ pub(super) fn named<'a>(
                 .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
         }
         Found::Nothing => {
-            let target = known
-                .map_or_else(|| Target::choose(settings, context.environment, !arguments.dry_run, context.notes), Ok)?;
+            let target = known.map_or_else(
+                || discover::choose(settings, context.environment, !arguments.dry_run, context.notes),
+                Ok,
+            )?;
             Ok((target, Session::without_history(Intent::Named)))
         }
         Found::Conversation(conversation) => {

@@ -75,7 +75,8 @@ impl Sign {
         state.until = until;
         if !std::mem::replace(&mut state.running, true) {
             let shared = Arc::clone(shared);
-            std::thread::spawn(move || shared.run());
+            // Without a thread there is no sign, and nothing else is missing.
+            let _ = std::thread::Builder::new().spawn(move || shared.run());
         }
     }
 

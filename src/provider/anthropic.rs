@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::failure::{self, Failure};
 use super::reply::{Finish, Reply};
-use super::{Malformed, Prompt, Role};
+use super::{LenientText, Malformed, Prompt, Role};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -61,7 +61,7 @@ struct Delta<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    text: LenientText<'a>,
     #[serde(borrow, default)]
     stop_reason: Option<Cow<'a, str>>,
 }
@@ -102,10 +102,10 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     match &*event.kind {
         "content_block_delta" => {
             if let Some(delta) = event.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
-                let text = delta.text.unwrap_or_default();
-                reply.add_text(&text);
+                let text = &delta.text.0;
+                reply.add_text(text);
                 if !told_usage {
-                    reply.template.learn(data, &text);
+                    reply.template.learn(data, text);
                 }
             }
         }

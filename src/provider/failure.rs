@@ -24,6 +24,13 @@ pub(crate) fn read(body: &str) -> Option<Failure> {
     }
 }
 
+/// Reads the error in a body that should have been an answer; `None` where it holds none.
+pub(crate) fn told_in(body: &str) -> Option<Failure> {
+    let value: Value = serde_json::from_str(body).ok()?;
+    let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
+    ["error", "message", "detail"].iter().any(|name| fields.get(name).is_some()).then(|| from_value(&value))?
+}
+
 /// Reads the value of an `error` field, or of a whole body.
 pub(crate) fn from_value(value: &Value) -> Option<Failure> {
     match value {

@@ -44,6 +44,13 @@ impl fmt::Display for Role {
     }
 }
 
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) role: Role,
+    pub(crate) text: String,
+}
+
 /// One message as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Turn<'a> {

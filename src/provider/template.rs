@@ -61,6 +61,15 @@ mod tests {
     }
 
     #[test]
+    fn streams_of_both_dialects_are_learnt_from() {
+        for api in [Api::OpenAi, Api::Anthropic] {
+            let mut reply = Reply::default();
+            api.read_event(&event(api, 4, "a"), &mut reply).expect("a sound event");
+            assert_eq!(reply.template.text(&event(api, 4, "b")), Some("xb"), "{api}");
+        }
+    }
+
+    #[test]
     fn text_from_elsewhere_is_not_learnt() {
         let mut template = Template::default();
         template.learn(r#"{"content":"a\nb"}"#, "a\nb");

@@ -117,7 +117,7 @@ impl Committer {
                 _ => match self.folder.find_aside(*created)? {
                     // What is set aside is kept as it is, so nothing is cut off at its beginning.
                     Some((path, conversation)) => self.extend(&path, conversation, exchange, usize::MAX),
-                    None => self.commit_aside(exchange, "the conversation was cleared meanwhile"),
+                    None => self.commit_aside(exchange, "the conversation was cleared or displaced meanwhile"),
                 },
             },
         }

@@ -7,8 +7,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use time::OffsetDateTime;
-
 use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
@@ -273,6 +271,7 @@ impl Folder {
     pub(crate) fn retire(&self, path: &Path, stamp: &str) -> io::Result<PathBuf> {
         let aside = self.link_aside(path, stamp, ENDING)?;
         fs_err::remove_file(path)?;
+        let _ = fs::set_permissions(&aside, fs::Permissions::from_mode(PRIVATE_FILE));
         Ok(aside)
     }
 
@@ -349,7 +348,7 @@ impl Folder {
 /// The ending and the stamp under which a file is set aside that holds no conversation that can be used.
 pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
-    (Timestamp::new(OffsetDateTime::from(modified)).stamp(), UNREADABLE)
+    (Timestamp::of_file(modified).stamp(), UNREADABLE)
 }
 
 /// Reads what stands at a path.

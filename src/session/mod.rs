@@ -13,8 +13,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::prompt::Said;
-use crate::provider::Role;
+use crate::provider::{Role, Said};
 use timestamp::Timestamp;
 
 /// The version of the format that q reads and writes.
@@ -76,11 +75,18 @@ pub(crate) struct MessageRead<'a> {
     pub(crate) role: Role,
     #[serde(borrow, deserialize_with = "lossy_text")]
     pub(crate) content: Cow<'a, str>,
-    /// Files of other hands may lack it.
-    #[serde(default)]
+    /// Files of other hands may lack it, or have it in another form.
+    #[serde(default, deserialize_with = "if_sound")]
     pub(crate) timestamp: Option<Timestamp>,
-    #[serde(default)]
-    pub(crate) interrupted: bool,
+    #[serde(default, deserialize_with = "if_sound")]
+    interrupted: Option<bool>,
+}
+
+impl MessageRead<'_> {
+    /// The answer broke off.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted == Some(true)
+    }
 }
 
 /// What every message must have. Its text is not decoded, which most messages of a file never need.
@@ -135,6 +141,11 @@ impl Conversation {
             return Err(Unusable::Version(version));
         }
         Ok(Conversation { source: bytes, ..conversation })
+    }
+
+    /// What it was read from.
+    pub(crate) fn source(&self) -> &[u8] {
+        &self.source
     }
 
     /// Whether these are the bytes that it was read from.
@@ -202,7 +213,8 @@ impl Conversation {
         self.read(0)
     }
 
-    /// The messages from an index on. All of them could be read when the file was.
+    /// The messages from an index on. What every message must have was there when the file was read, and what else it may
+    /// have is read if it is sound; so none is missing here.
     fn read(&self, first: usize) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
         self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.get()).ok())
     }
@@ -234,6 +246,12 @@ impl Conversation {
         }
         self.messages.drain(..first);
     }
+}
+
+/// A value that counts only if it has the form that q writes.
+fn if_sound<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).ok())
 }
 
 /// Text of which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
@@ -386,6 +404,18 @@ pub(crate) mod tests {
             assert!(written.contains(kept), "{kept} is missing in {written}");
         }
         assert_eq!(conversation.message_count(), 4);
+    }
+
+    #[test]
+    fn odd_times_and_marks_cost_no_message() {
+        let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
+            "messages":[{"role":"user","content":"a","timestamp":"2026-11-21T10:00:00"},{"role":"assistant","content":"b","timestamp":7,"interrupted":null},
+            {"role":"user","content":"c","interrupted":"yes"},{"role":"assistant","content":"d"}]}"#;
+        let mut conversation = Conversation::parse(file.into()).expect("a conversation");
+        let texts: Vec<String> = conversation.window(9).into_iter().map(|said| said.text).collect();
+        assert_eq!(texts, ["a", "b", "c", "d"]);
+        assert!(conversation.messages().all(|message| message.timestamp.is_none() && !message.interrupted()));
+        assert_eq!((conversation.undo().as_deref(), conversation.message_count()), (Some("c"), 2));
     }
 
     #[test]

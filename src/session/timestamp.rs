@@ -1,7 +1,7 @@
 //! Moments as session files have them: UTC, RFC 3339, milliseconds.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
@@ -15,6 +15,16 @@ impl Timestamp {
     /// A moment, less what is finer than a millisecond.
     pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp::checked(moment).unwrap_or(Timestamp(OffsetDateTime::UNIX_EPOCH))
+    }
+
+    /// The time of a file, as far as the calendar goes.
+    pub(crate) fn of_file(modified: SystemTime) -> Timestamp {
+        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::new(
+            OffsetDateTime::UNIX_EPOCH
+                .checked_add(since.try_into().unwrap_or_default())
+                .unwrap_or(OffsetDateTime::UNIX_EPOCH),
+        )
     }
 
     /// `None`: in UTC, it lies beyond the years that RFC 3339 can write.

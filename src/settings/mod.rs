@@ -286,6 +286,8 @@ mod tests {
     fn a_wrong_value_names_its_place() {
         for (file, variables, option, words) in [
             ("\nmessages = \"x\"", &[][..], None, "config.toml, line 2: messages"),
+            ("expire = \"1w\"", &[], None, "config.toml, line 1: expire: “1w”"),
+            ("\nhistory = \"chat\"", &[], None, "config.toml, line 2: history: “chat” is not one of prompt, messages"),
             ("", &[("Q_PAIRS", "x")], None, "Q_PAIRS: “x”"),
             ("", &[], Some("x"), "--messages: “x”"),
             ("provider = \"nobody\"", &[], None, "there is no provider “nobody”"),

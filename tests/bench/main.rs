@@ -3,17 +3,28 @@
 //! `cargo bench --bench speed`, or with names of its parts behind `--`: `cargo bench --bench speed -- short long`. State is on
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart.
 
+#[path = "../authority.rs"]
+mod authority;
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustls::{ServerConnection, StreamOwned};
+
+use authority::Authority;
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
 
 /// Deltas of a short and of a long answer.
 const SHORT: usize = 20;
 const LONG: usize = 200_000;
+
+/// The certificates that the system trusts.
+const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Bytes of a large conversation.
 const LARGE: usize = 9_000_000;
@@ -30,7 +41,7 @@ fn main() {
         .expect("a folder");
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let client = bare_client();
-    let (short, long) = (Server::start(SHORT), Server::start(LONG));
+    let (short, long) = (Server::start(SHORT, None), Server::start(LONG, None));
     let bench = Bench {
         short: short.address.clone(),
         long: long.address.clone(),
@@ -43,6 +54,9 @@ fn main() {
     }
     if wanted("long") {
         bench.long_answer();
+    }
+    if wanted("tls") {
+        bench.short_answer_over_tls();
     }
     if wanted("large") {
         bench.large_conversation();
@@ -122,6 +136,38 @@ impl Bench<'_> {
             ),
         ];
         compare(&contestants, 5);
+    }
+
+    /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.
+    fn short_answer_over_tls(&self) {
+        println!("\nan answer of {SHORT} deltas over TLS, whole process");
+        let (authority, store) = (self.state.join("authority.pem"), self.state.join("store.pem"));
+        let server = Server::start(SHORT, Some(&authority));
+        let tls = |certificates: &Path, arguments: &[&str]| {
+            let mut command = self.q(&server.address, self.state, arguments);
+            command.env("SSL_CERT_FILE", certificates);
+            command
+        };
+        let curl_with = |certificates: &Path| {
+            let mut command = curl(&server.address);
+            command.arg("--cacert").arg(certificates);
+            command
+        };
+        let mut contestants: Vec<Contestant> = vec![
+            ("curl -sN", Box::new(|| curl_with(&authority))),
+            ("q --no-save", Box::new(|| tls(&authority, &["--no-save", "question"]))),
+            ("q (saved)", Box::new(|| tls(&authority, &["question"]))),
+        ];
+        match std::fs::read(SYSTEM_STORE) {
+            Ok(mut certificates) => {
+                certificates.extend(std::fs::read(&authority).expect("a certificate"));
+                std::fs::write(&store, certificates).expect("a file");
+                contestants.push(("curl -sN, store", Box::new(|| curl_with(&store))));
+                contestants.push(("q --no-save, store", Box::new(|| tls(&store, &["--no-save", "question"]))));
+            }
+            Err(error) => println!("(no store of the system: {SYSTEM_STORE}: {error})"),
+        }
+        compare(&contestants, 100);
     }
 
     fn large_conversation(&self) {
@@ -263,6 +309,9 @@ fn wait(child: &Child) -> (bool, i64) {
 /// Tells a new process that it is the server, and of how many deltas.
 const SERVE: &str = "Q_BENCH_SERVE";
 
+/// Tells the server to speak TLS, and where to leave its authority's certificate.
+const AUTHORITY: &str = "Q_BENCH_AUTHORITY";
+
 /// A server in a process of its own, which ends with this value.
 struct Server {
     child: Child,
@@ -270,9 +319,12 @@ struct Server {
 }
 
 impl Server {
-    fn start(deltas: usize) -> Server {
+    fn start(deltas: usize, authority: Option<&Path>) -> Server {
         let program = std::env::current_exe().expect("a program");
         let mut command = Command::new(program);
+        if let Some(path) = authority {
+            command.env(AUTHORITY, path);
+        }
         let mut child = command.env(SERVE, deltas.to_string()).stdout(Stdio::piped()).spawn().expect("a server");
         let mut address = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut address).expect("an address");
@@ -303,15 +355,30 @@ fn serve(deltas: usize) {
     answer.extend_from_slice(
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     );
-    println!("http://{address}");
+    let tls = std::env::var_os(AUTHORITY).map(|path| {
+        let authority = Authority::new("bench");
+        std::fs::write(path, authority.pem()).expect("a file");
+        authority.server(&["127.0.0.1"], 2000..=2999)
+    });
+    println!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     for stream in listener.incoming().flatten() {
         // A client that goes away early is no concern.
-        let _ = reply(stream, &answer);
+        let _ = match &tls {
+            None => reply(stream, &answer),
+            Some(config) => {
+                let connection = ServerConnection::new(Arc::clone(config)).expect("a server's side of TLS");
+                let mut stream = StreamOwned::new(connection, stream);
+                reply(&mut stream, &answer).and_then(|()| {
+                    stream.conn.send_close_notify();
+                    stream.flush()
+                })
+            }
+        };
     }
 }
 
-fn reply(stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
-    let mut reader = BufReader::new(&stream);
+fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
+    let mut reader = BufReader::new(&mut stream);
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -326,7 +393,7 @@ fn reply(stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
         }
     }
     reader.take(length).read_to_end(&mut Vec::new())?;
-    (&stream).write_all(answer)
+    stream.write_all(answer)
 }
 
 /// Compiles the bare client, statically linked; `None` where that cannot be done.

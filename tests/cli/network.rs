@@ -545,3 +545,32 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
     sandbox.q(&["hi"]).stdin(vec![b'x'; 2_000_000]).run().success().stdout("hi\n");
     serving.join().unwrap();
 }
+
+#[test]
+fn an_event_that_is_cut_in_half_is_told_by_what_cut_it() {
+    let word = openai_event(json!({"content": "Hello"}), None);
+    let end = openai_event(json!({}), Some("stop"));
+    // The pieces before the cut, and whether the answer was whole by then.
+    for (pieces, whole) in [(vec![word.clone()], false), (vec![word, end], true)] {
+        let server = Server::start(move |_, _| Reply::sse(pieces.clone()).piece("data: {\"choices\":[],\"usa").cut());
+        let sandbox = Sandbox::new().server_env(&server);
+        let outcome = sandbox.q(&["hi"]).run();
+        outcome.stdout("Hello\n");
+        if whole {
+            outcome.success();
+        } else {
+            outcome.exit(1).stderr_contains("the server closed the connection").stderr_lacks("cannot be read");
+        }
+    }
+}
+
+#[test]
+fn a_key_inside_a_header_of_the_file_is_not_shown() {
+    let server = Server::start(|_, _| Reply::json(401, json!({"error": {"message": "bad key corp-0123456789"}})));
+    let sandbox = Sandbox::new();
+    sandbox.config(&format!(
+        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nheaders = {{ authorization = \"Bearer corp-0123456789\" }}\n",
+        server.url()
+    ));
+    sandbox.q(&["-p", "work", "hi"]).run().exit(1).stderr_contains("bad key").stderr_lacks("0123456789");
+}

@@ -1,0 +1,354 @@
+//! TLS: whose certificates q takes, what it says of others, and that a proxy sees nothing of what goes through it.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustls::{ServerConnection, StreamOwned};
+use serde_json::json;
+
+use crate::authority::Authority;
+use crate::dialects::talked;
+use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::server::{MODEL, Reply, Server, openai_event, openai_stream};
+
+/// The years in which a certificate is valid that is neither too old nor too new.
+const ALWAYS: RangeInclusive<i32> = 2000..=2999;
+
+/// A host that no resolver knows, and that only a proxy leads to.
+const FAR: &str = "q.test";
+
+/// An address that is nobody's (RFC 5737), and that only a proxy leads to.
+const FAR_ADDRESS: &str = "192.0.2.1";
+
+/// Gives each connection to `serve`, in a thread of its own, for as long as the test process lives.
+fn listen(serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");
+    let address = listener.local_addr().expect("the listener's address");
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = Arc::clone(&serve);
+            // A client that leaves, or that takes the certificate for a bad one, is what some tests want.
+            thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// TLS in front of a server, one request a connection.
+struct Tls {
+    address: SocketAddr,
+    /// How many connections there were.
+    connections: Arc<Mutex<usize>>,
+}
+
+impl Tls {
+    fn start(authority: &Authority, names: &[&str], years: RangeInclusive<i32>, server: &Server, end: End) -> Tls {
+        let (config, server) = (authority.server(names, years), server.address());
+        let connections = Arc::new(Mutex::new(0));
+        let address = listen({
+            let connections = Arc::clone(&connections);
+            move |stream| {
+                *connections.lock().unwrap() += 1;
+                let connection = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+                let mut client = StreamOwned::new(connection, stream);
+                let mut backend = TcpStream::connect(server)?;
+                pass_request(&mut BufReader::new(&mut client), &mut backend)?;
+                io::copy(&mut backend, &mut client)?;
+                if matches!(end, End::Farewell) {
+                    client.conn.send_close_notify();
+                }
+                client.flush()
+            }
+        });
+        Tls { address, connections }
+    }
+
+    fn url(&self, host: &str) -> String {
+        format!("https://{host}:{}/v1", self.address.port())
+    }
+}
+
+/// Whether the end of TLS is announced, or the connection just closed, as some servers do.
+#[derive(Clone, Copy)]
+enum End {
+    Farewell,
+    Close,
+}
+
+fn pass_request(client: &mut impl BufRead, server: &mut impl Write) -> io::Result<()> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        client.read_line(&mut line)?;
+        server.write_all(line.as_bytes())?;
+        if line.trim().is_empty() {
+            io::copy(&mut client.take(length), server)?;
+            return Ok(());
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+}
+
+/// A proxy that leads everything to one place, and notes what it was asked for and all that it saw from the client.
+struct Proxy {
+    address: SocketAddr,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    targets: Vec<String>,
+    bytes: Vec<u8>,
+}
+
+impl Proxy {
+    /// `greet` reads what the client wants, grants it, and returns it.
+    fn start(greet: fn(&mut TcpStream) -> io::Result<String>, target: SocketAddr) -> Proxy {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let address = listen({
+            let seen = Arc::clone(&seen);
+            move |mut client| {
+                let asked = greet(&mut client)?;
+                seen.lock().unwrap().targets.push(asked);
+                let mut server = TcpStream::connect(target)?;
+                let (mut back, mut to) = (server.try_clone()?, client.try_clone()?);
+                thread::spawn(move || {
+                    let _ = io::copy(&mut back, &mut to);
+                    to.shutdown(Shutdown::Write)
+                });
+                let mut buffer = vec![0; 16 << 10];
+                loop {
+                    match client.read(&mut buffer)? {
+                        0 => return server.shutdown(Shutdown::Write),
+                        count => {
+                            // First noted, then sent on: who has the answer finds all of its request here.
+                            seen.lock().unwrap().bytes.extend_from_slice(&buffer[..count]);
+                            server.write_all(&buffer[..count])?;
+                        }
+                    }
+                }
+            }
+        });
+        Proxy { address, seen }
+    }
+
+    /// What the proxy was asked for, in order.
+    fn targets(&self) -> Vec<String> {
+        self.seen.lock().unwrap().targets.clone()
+    }
+
+    fn saw(&self, text: &str) -> bool {
+        self.seen.lock().unwrap().bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    }
+}
+
+fn http_connect(client: &mut TcpStream) -> io::Result<String> {
+    let mut head = String::new();
+    // Byte by byte: what follows the head is not the greeting's.
+    while !head.ends_with("\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte)?;
+        head.push(byte[0].into());
+    }
+    assert!(!head.contains(API_KEY), "{head}");
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+    Ok(target.unwrap_or(&head).to_owned())
+}
+
+/// RFC 1928, without a password.
+fn socks5(client: &mut TcpStream) -> io::Result<String> {
+    fn take<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        client.read_exact(&mut bytes).map(|()| bytes)
+    }
+    let [_, methods] = take(client)?;
+    io::copy(&mut client.take(methods.into()), &mut io::sink())?;
+    client.write_all(&[5, 0])?;
+    let [_, _, _, kind] = take(client)?;
+    let mut host = String::new();
+    if kind == 3 {
+        let [length] = take(client)?;
+        client.take(length.into()).read_to_string(&mut host)?;
+    } else {
+        // A name would have been looked up before.
+        let address: [u8; 4] = take(client)?;
+        host = Ipv4Addr::from(address).to_string();
+    }
+    let port = take(client)?;
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
+    Ok(format!("{host}:{}", u16::from_be_bytes(port)))
+}
+
+/// The authority's certificate as a file of the sandbox, in a folder of its own.
+fn certificate(sandbox: &Sandbox, authority: &Authority) -> PathBuf {
+    let folder = sandbox.root().join("certificates");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("authority.pem");
+    fs::write(&file, authority.pem()).unwrap();
+    file
+}
+
+/// q with a key for the OpenAI-like API at `base`.
+fn q(sandbox: &Sandbox, base: String, args: &[&str]) -> Q {
+    sandbox.q(args).env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base)
+}
+
+#[test]
+fn an_authority_that_is_named_is_taken() {
+    let (authority, server) = (Authority::new("known"), Server::openai("sealed"));
+    let tls = Tls::start(&authority, &["localhost", "127.0.0.1"], ALWAYS, &server, End::Farewell);
+    let sandbox = Sandbox::new();
+    let file = certificate(&sandbox, &authority);
+    let folder = file.parent().unwrap();
+    for host in ["localhost", "127.0.0.1"] {
+        for (name, path) in [("SSL_CERT_FILE", &*file), ("SSL_CERT_DIR", folder)] {
+            q(&sandbox, tls.url(host), &["hi"]).env(name, path).run().success().stdout("sealed\n");
+        }
+    }
+    assert_eq!(server.requests().len(), 4);
+    assert!(server.requests()[0].header("authorization").is_some_and(|value| value.contains(API_KEY)));
+}
+
+#[test]
+fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
+    let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
+    // What is wrong, who signed, for whom, in which years, words that are said.
+    for (what, signer, name, years, words) in [
+        ("unknown authority", &stranger, "localhost", ALWAYS, &["UnknownIssuer", "SSL_CERT_FILE"][..]),
+        ("wrong host", &authority, "elsewhere.example", ALWAYS, &["localhost", "elsewhere.example"]),
+        ("too old", &authority, "localhost", 2000..=2001, &["xpired", "clock"]),
+        ("too new", &authority, "localhost", 2998..=2999, &["valid", "clock"]),
+    ] {
+        let server = Server::openai("never");
+        let tls = Tls::start(signer, &[name], years, &server, End::Farewell);
+        let sandbox = talked("openai", 1);
+        let before = (sandbox.session_files(), sandbox.read_bytes("current.json"));
+        let file = certificate(&sandbox, &authority);
+        let url = tls.url("localhost");
+        let outcome = q(&sandbox, url.clone(), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
+        outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
+        outcome.stdout_is_empty().stderr_contains("TLS").stderr_contains(&url).stderr_lacks(API_KEY);
+        for word in words {
+            outcome.stderr_contains(word);
+        }
+        let lines = outcome.stderr_text();
+        let right = lines.lines().count() <= 2 && lines.lines().all(|line| line.starts_with("q: "));
+        outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
+        assert_eq!(*tls.connections.lock().unwrap(), 1, "{what}: it was tried again");
+        assert!(server.requests().is_empty(), "{what}");
+        assert_eq!((sandbox.session_files(), sandbox.read_bytes("current.json")), before, "{what}");
+    }
+}
+
+#[test]
+fn certificates_that_are_named_and_are_none_fail_before_input_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let key = sandbox.home().join("key.pem");
+    fs::write(&key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+    for (name, path) in [("SSL_CERT_FILE", key), ("SSL_CERT_DIR", sandbox.state())] {
+        let outcome = q(&sandbox, "https://127.0.0.1:1/v1".to_owned(), &["hi"]).env(name, path).stdin_open().run();
+        outcome.exit(2).stdout_is_empty().stderr_contains(name).stderr_lacks("TLS");
+    }
+}
+
+#[test]
+fn a_server_that_leaves_without_a_farewell_costs_nothing_but_what_it_did_not_say() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let whole = Reply::raw(head).pieces(openai_stream(&["all"]));
+    let half = Reply::raw(head).piece(openai_event(json!({"content": "half"}), None));
+    let authority = Authority::new("known");
+    for (reply, code, text) in [(whole, 0, "all"), (half, 1, "half")] {
+        let server = Server::start(move |_, _| reply.clone());
+        let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Close);
+        let sandbox = talked("openai", 1).env("OPENAI_MODEL", MODEL);
+        let file = certificate(&sandbox, &authority);
+        let outcome = q(&sandbox, tls.url("localhost"), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
+        outcome.exit(code).stdout(format!("{text}\n"));
+        let answer = &sandbox.current()["messages"][3];
+        assert_eq!((answer["content"].as_str(), answer["interrupted"] == true), (Some(text), code == 1));
+        assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
+    }
+}
+
+#[test]
+fn a_proxy_sees_the_host_but_neither_key_nor_question() {
+    let authority = Authority::new("known");
+    type Greet = fn(&mut TcpStream) -> io::Result<String>;
+    for (name, scheme, greet, host) in [
+        ("HTTPS_PROXY", "http", http_connect as Greet, FAR),
+        ("ALL_PROXY", "http", http_connect, FAR),
+        ("ALL_PROXY", "socks5h", socks5, FAR),
+        // Names are looked up here and not by the proxy.
+        ("ALL_PROXY", "socks5", socks5, FAR_ADDRESS),
+        ("HTTPS_PROXY", "socks5", socks5, FAR_ADDRESS),
+    ] {
+        let server = Server::openai("sealed");
+        let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::Farewell);
+        let proxy = Proxy::start(greet, tls.address);
+        let sandbox = Sandbox::new();
+        let q = q(&sandbox, format!("https://{host}/v1"), &["a secret question"]);
+        let q = q.env("SSL_CERT_FILE", certificate(&sandbox, &authority));
+        q.env(name, format!("{scheme}://{}", proxy.address)).run().success().stdout("sealed\n");
+        assert_eq!(proxy.targets(), [format!("{host}:443")], "{name} {scheme}");
+        assert!(server.request().text().contains("a secret question"));
+        assert!(server.request().header("authorization").is_some_and(|value| value.contains(API_KEY)));
+        for text in [API_KEY, "a secret question"] {
+            assert!(!proxy.saw(text), "{name} {scheme}: {text}");
+        }
+    }
+}
+
+#[test]
+fn socks5_leads_to_a_server_without_tls_too() {
+    let server = Server::openai("in the open");
+    let proxy = Proxy::start(socks5, server.address());
+    for (scheme, host) in [("socks5h", FAR), ("socks5", FAR_ADDRESS)] {
+        let sandbox = Sandbox::new();
+        let q = q(&sandbox, format!("http://{host}:8080/v1"), &["-q", "hi"]);
+        q.env("ALL_PROXY", format!("{scheme}://{}", proxy.address)).run().success().stdout("in the open\n");
+    }
+    assert_eq!(proxy.targets(), [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")]);
+    // So a key in the clear is seen here, and one that is not seen elsewhere was not in the clear.
+    assert!(proxy.saw(API_KEY));
+}
+
+#[test]
+fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_told() {
+    // No resolver has to be asked: a label of it is longer than labels can be.
+    let host = format!("{}.invalid", "a".repeat(72));
+    let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let sandbox = Sandbox::new();
+    let q = q(&sandbox, format!("https://{host}/v1"), &["hi"]);
+    let outcome = q.env("ALL_PROXY", format!("socks5://{}", proxy.address)).env("Q_RETRIES", "0").run();
+    outcome.exit(1).stderr_contains(&format!("the name {host} cannot be resolved"));
+    assert!(proxy.targets().is_empty());
+}
+
+#[test]
+fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
+    let authority = Authority::new("known");
+    let server = Server::start(|_, _| Reply::new(407));
+    let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
+    let sandbox = Sandbox::new();
+    let proxy = format!("https://localhost:{}", tls.address.port());
+    let asked = |file: PathBuf| {
+        let q = q(&sandbox, format!("http://{FAR}/v1"), &["hi"]).env("HTTP_PROXY", &proxy);
+        q.env("SSL_CERT_FILE", file).run()
+    };
+    // Its refusal can be read, so its certificate was taken.
+    asked(certificate(&sandbox, &authority)).exit(1).stderr_contains("407").stderr_lacks("TLS");
+    assert_eq!(server.request().method, "CONNECT");
+    asked(sandbox.home().join("none.pem")).exit(2).stderr_contains("SSL_CERT_FILE");
+    let outcome = asked(certificate(&sandbox, &Authority::new("unknown")));
+    outcome.exit(1).stderr_contains("TLS").stderr_contains("localhost").stderr_contains("HTTP_PROXY");
+    assert_eq!(server.requests().len(), 1);
+}
