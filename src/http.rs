@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Proxy, Timeout};
+use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
 use crate::address::Address;
 use crate::error::Error;
@@ -77,9 +77,18 @@ pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) struct Client {
     agent: Agent,
     address: Address,
-    /// The variable that names the proxy, and the proxy without its password.
-    proxy: Option<(&'static str, String)>,
+    proxy: Option<ProxyUsed>,
     retries: u32,
+}
+
+/// The proxy, as it is told.
+struct ProxyUsed {
+    /// The variable that names it.
+    variable: &'static str,
+    /// Host and port, without user and password.
+    server: String,
+    /// The server's name is looked up here and not by the proxy.
+    looks_up_here: bool,
 }
 
 impl Client {
@@ -95,7 +104,9 @@ impl Client {
     ) -> Result<Client, Error> {
         let proxy = proxy_for(address, variables)?;
         let tls = TlsConfig::builder();
-        let tls = if address.is_https() { tls.root_certs(root_certificates(variables)?) } else { tls };
+        let proxy_speaks_tls = proxy.as_ref().is_some_and(|(_, proxy)| proxy.protocol() == ProxyProtocol::Https);
+        let needs_tls = address.is_https() || proxy_speaks_tls;
+        let tls = if needs_tls { tls.root_certs(root_certificates(variables)?) } else { tls };
         let named = address.ip().is_none() && !address.is_loopback();
         let config = Config::builder()
             .http_status_as_error(false)
@@ -109,7 +120,11 @@ impl Client {
             .timeout_per_read(timeout)
             .timeout_per_write(timeout)
             .build();
-        let proxy = proxy.map(|(variable, proxy)| (variable, format!("{}:{}", proxy.host(), proxy.port())));
+        let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
+            variable,
+            server: format!("{}:{}", proxy.host(), proxy.port()),
+            looks_up_here: proxy.resolve_target(),
+        });
         Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
     }
 
@@ -185,8 +200,9 @@ impl Client {
         let cause = match &error {
             ureq::Error::HostNotFound => format!("the host {host} has no address"),
             ureq::Error::Io(error) if is_lookup_failure(error) => {
-                // By a proxy it is the proxy's name that is looked up here.
-                let host = self.proxy.as_ref().map_or(host, |(_, proxy)| proxy);
+                // By most proxies it is the proxy's name alone that is looked up here.
+                let looked_up = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
+                let host = looked_up.map_or(host, |proxy| &proxy.server);
                 temporary = is_temporary_lookup_failure(error);
                 advice = Some("check the network, and the name in the address".to_owned());
                 format!("the name {host} cannot be resolved ({})", lookup_reason(error))
@@ -230,7 +246,7 @@ impl Client {
             other => other.to_string(),
         };
         let cause = match &self.proxy {
-            Some((variable, proxy)) => format!("{cause} (by the proxy {proxy} of {variable})"),
+            Some(ProxyUsed { variable, server, .. }) => format!("{cause} (by the proxy {server} of {variable})"),
             None => cause,
         };
         Failure::Connection { cause, advice, temporary }
@@ -283,10 +299,10 @@ fn is_temporary_lookup_failure(error: &io::Error) -> bool {
 }
 
 fn tls_cause(reason: &str, advice: &mut Option<String>) -> String {
-    if reason.contains("UnknownIssuer") {
+    if reason.contains("UnknownIssuer") || reason.contains("BadSignature") {
         *advice =
             Some("if the certificate is your company's or your own, name its authority in SSL_CERT_FILE".to_owned());
-    } else if reason.contains("Expired") || reason.contains("NotValidYet") {
+    } else if reason.contains("expired") || reason.contains("not valid yet") {
         *advice = Some("the server's certificate, or this machine's clock, is out of date".to_owned());
     }
     format!("TLS: {reason}")

@@ -1,6 +1,8 @@
 //! q from outside: the real binary against a server inside the test process.
 
 mod actions;
+#[path = "../authority.rs"]
+mod authority;
 mod commit;
 mod conversation;
 mod dialects;
@@ -23,4 +25,5 @@ mod smoke;
 mod state;
 mod tell;
 mod terminal;
+mod tls;
 mod trouble;
