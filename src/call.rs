@@ -243,9 +243,7 @@ impl Call<'_> {
                     code: String::new(),
                 });
                 let advice = match status {
-                    _ if told.code.contains("model_not_found")
-                        || (status == 404 && told.message.to_lowercase().contains("model")) =>
-                    {
+                    _ if told.unknown_model(status) => {
                         Some(format!("q --models -p {} lists the models that it has", self.provider))
                     }
                     404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -10,6 +11,9 @@ use signal_hook::{flag, low_level};
 use crate::output::Sign;
 use crate::record::Record;
 use crate::unix;
+
+/// Signals that come closer together are one: `timeout`, for example, sends its own to q and then to q's whole group.
+const SAME_SIGNAL: Duration = Duration::from_millis(50);
 
 /// What is to be done before a signal ends q.
 #[derive(Debug)]
@@ -46,8 +50,14 @@ impl Interrupts {
         let Ok(mut arriving) = Signals::new(&signals) else { return };
         let handle = arriving.handle();
         let interrupts = Arc::clone(self);
+        let again = Arc::new(AtomicBool::new(false));
+        let seen_to = Arc::clone(&again);
         let thread = std::thread::Builder::new().spawn(move || {
             if let Some(signal) = arriving.forever().next() {
+                let _ = std::thread::Builder::new().spawn(move || {
+                    std::thread::sleep(SAME_SIGNAL);
+                    seen_to.store(true, Ordering::Relaxed);
+                });
                 interrupts.sign.stop();
                 if let Some(record) = interrupts.record.get() {
                     record.save_interrupted();
@@ -55,14 +65,12 @@ impl Interrupts {
                 let _ = low_level::emulate_default_handler(signal);
             }
         });
-        let again = Arc::new(AtomicBool::new(thread.is_err()));
-        for signal in &signals {
-            // Called in this order, so that the first signal only sets the flag, and the second finds it set.
-            let _ = flag::register_conditional_default(*signal, Arc::clone(&again))
-                .and_then(|_| flag::register(*signal, Arc::clone(&again)));
-        }
         if thread.is_err() {
+            again.store(true, Ordering::Relaxed);
             handle.close();
+        }
+        for signal in &signals {
+            let _ = flag::register_conditional_default(*signal, Arc::clone(&again));
         }
     }
 }

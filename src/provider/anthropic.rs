@@ -85,19 +85,31 @@ struct Answer<'a> {
     usage: Option<Usage>,
 }
 
+/// The count of the input leaves out what was read from a cache or written into one.
 #[derive(Deserialize)]
 struct Usage {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
     output_tokens: Option<u64>,
+}
+
+impl Usage {
+    fn add_to(&self, reply: &mut Reply) {
+        let cached = self.cache_read_input_tokens.unwrap_or(0) + self.cache_creation_input_tokens.unwrap_or(0);
+        reply.add_usage(self.input_tokens.map(|tokens| tokens + cached), self.output_tokens);
+    }
 }
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let event: Event = serde_json::from_str(data)?;
     let told_usage = event.usage.is_some();
     if let Some(usage) = event.usage {
-        reply.add_usage(usage.input_tokens, usage.output_tokens);
+        usage.add_to(reply);
     }
     match &*event.kind {
         "content_block_delta" => {
@@ -116,7 +128,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         }
         "message_start" => {
             if let Some(usage) = event.message.and_then(|message| message.usage) {
-                reply.add_usage(usage.input_tokens, usage.output_tokens);
+                usage.add_to(reply);
             }
         }
         "message_delta" => {
@@ -145,7 +157,7 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
         add_block(block, reply);
     }
     if let Some(usage) = message.usage {
-        reply.add_usage(usage.input_tokens, usage.output_tokens);
+        usage.add_to(reply);
     }
     if let Some(reason) = message.stop_reason {
         reply.finish(finish(&reason));
@@ -209,7 +221,7 @@ mod tests {
         let reply = replied(
             Api::Anthropic,
             &[
-                r#"{"type":"message_start","message":{"id":"x","content":[],"usage":{"input_tokens":7,"output_tokens":1}}}"#,
+                r#"{"type":"message_start","message":{"id":"x","content":[],"usage":{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":null,"output_tokens":1}}}"#,
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}"#,

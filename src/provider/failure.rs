@@ -15,6 +15,17 @@ pub(crate) struct Failure {
     pub(crate) code: String,
 }
 
+impl Failure {
+    /// Whether the model that was asked for is none that the server knows.
+    pub(crate) fn unknown_model(&self, status: u16) -> bool {
+        let message = self.message.to_lowercase();
+        let says_so = ["not found", "does not exist", "not exist"].iter().any(|words| message.contains(words));
+        self.code.contains("model_not_found")
+            || message.contains("invalid model")
+            || (matches!(status, 400 | 404) && message.contains("model") && (status == 404 || says_so))
+    }
+}
+
 /// Reads the body of an error in any of the forms that servers are known to use: `{"error":{"message"}}`,
 /// `{"error":"…"}`, `{"message":"…"}`, `{"detail":…}`, each perhaps in an array; else the text itself, if it is text.
 pub(crate) fn read(body: &str) -> Option<Failure> {
@@ -107,6 +118,7 @@ fn is_too_long(message: &str, code: &str) -> bool {
         "prompt too long",
         "exceeds the maximum number of tokens",
         "context window",
+        "contextwindowexceeded",
     ];
     let message = message.to_lowercase();
     CODES.iter().any(|known| code.contains(known)) || WORDS.iter().any(|known| message.contains(known))
