@@ -106,7 +106,8 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
     if !extract {
         return print(&answer.content);
     }
-    let code = code::extract(&answer.content).ok_or_else(|| Error::nothing("there is no code block in the answer"))?;
+    let code = code::extract(&answer.content)
+        .ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?;
     print(&code)
 }
 
@@ -219,13 +220,12 @@ fn on_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// For programs: tabs between the fields, and a last field that marks the current conversation.
+/// For programs: tabs between the fields.
 fn separated(listed: &[Listed]) -> String {
     let mut text = String::new();
     for one in listed {
         let Listed { name, updated, messages, provider, model, question, .. } = one;
-        let mark = if one.current { "\tcurrent" } else { "" };
-        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}{mark}");
+        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
     }
     text
 }
@@ -308,7 +308,8 @@ fn confirmed(count: usize) -> bool {
     if !stdin.is_terminal() {
         return true;
     }
-    let _ = write!(io::stderr(), "q: delete {count} conversations for good? [y/N] ");
+    let what = if count == 1 { "the one conversation" } else { &format!("all {count} conversations") };
+    let _ = write!(io::stderr(), "q: delete {what} for good? [y/N] ");
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

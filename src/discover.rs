@@ -28,7 +28,8 @@ pub(crate) fn choose<'a>(
     }
     let running = if search { running(&settings.providers, environment) } else { None };
     let Some(running) = running else {
-        return Err(nobody(settings));
+        let servers = if search { "no local server answers" } else { "local servers are not asked for a dry run" };
+        return Err(nobody(settings, servers));
     };
     let name = &running.provider.name;
     notes.note(&format!(
@@ -77,7 +78,7 @@ fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Ru
 }
 
 /// Nobody to ask: every way out in one message.
-fn nobody(settings: &Settings) -> Error {
+fn nobody(settings: &Settings, no_server: &str) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
@@ -90,7 +91,7 @@ fn nobody(settings: &Settings) -> Error {
             _ => {}
         }
     }
-    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
+    Error::settings(format!("no provider is configured: no key is set, and {no_server}")).advise(format!(
         "set one of {}; or start one of {}",
         variables.join(", "),
         servers.join(", ")

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Session,
     /// There is nothing of the kind that was asked for.
     Nothing,
+    /// There is no code block in the answer, or none to be printed. Everything else went well.
+    NoCode,
     /// A file could not be read or written.
     File,
     /// The network or the provider failed, with this HTTP status where there was one.
@@ -72,7 +74,7 @@ impl Error {
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
-            Kind::Nothing | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
+            Kind::Nothing | Kind::NoCode | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
         }
     }
 }

@@ -44,7 +44,11 @@ fn main() -> ExitCode {
     };
     let mut arguments = Arguments::default();
     if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
-        return failure(&error, arguments.json, &Notes::default());
+        // The option may stand behind the one that is wrong.
+        let json = std::env::args_os()
+            .take_while(|argument| argument != "--")
+            .any(|argument| argument == "-j" || argument == "--json");
+        return failure(&error, arguments.json || json, &Notes::default());
     }
     let sign = match arguments.mode {
         Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment("TERM").as_deref()),

@@ -15,7 +15,8 @@ fi
 
 scratch=$(mktemp -d)
 started=
-trap 'kill $started 2>/dev/null; rm -rf "$scratch"' EXIT
+# One of them has been ended by then, which must not count as a failure.
+trap 'kill $started 2>/dev/null || :; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # eventually COMMAND…: until it succeeds, or for ten seconds.

@@ -134,7 +134,7 @@ impl<'a> Delivery<'a> {
             Form::Code => {
                 let code = self.code_of(reply.text(), &committed)?;
                 if cut && !self.stdout.is_terminal() {
-                    let error = Error::nothing("the code may be incomplete, so it is not printed");
+                    let error = Error::new(Kind::NoCode, "the code may be incomplete, so it is not printed");
                     return Err(self.advise_last(error, "-x", "it all the same", &committed));
                 }
                 self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
@@ -161,10 +161,10 @@ impl<'a> Delivery<'a> {
     }
 
     /// # Errors
-    /// `Nothing`: there is no code in the answer.
+    /// `NoCode`: there is no code in the answer.
     fn code_of(&self, answer: &str, committed: &Committed) -> Result<String, Error> {
         code::extract(answer).ok_or_else(|| {
-            let error = Error::nothing("there is no code block in the answer");
+            let error = Error::new(Kind::NoCode, "there is no code block in the answer");
             self.advise_last(error, "", "the whole answer", committed)
         })
     }

@@ -17,7 +17,7 @@ use crate::discover;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::http::{Client, Request};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{self, Interrupts};
 use crate::manual;
 use crate::output::{Notes, print};
 use crate::prompt;
@@ -39,6 +39,7 @@ use window::Window;
 /// Why there is no answer, or not all of it.
 pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let Context { environment, notes, .. } = *context;
+    interrupt::survive_size_limit();
     let words = question::joined(&arguments.words, notes);
     let input = (!arguments.no_stdin && !io::stdin().is_terminal()).then(io::stdin);
     if input.is_none() && words.trim().is_empty() {
@@ -87,6 +88,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         stream: !arguments.no_stream,
     };
     if arguments.dry_run {
+        asking.tell(notes);
         return print(&String::from_utf8_lossy(&asking.request()?.body.unwrap_or_default()));
     }
     let committer = place.filter(|_| values.save).map(|place| Committer {

@@ -1,5 +1,6 @@
 //! The conversation that a question belongs to: which one it is, what of it is sent again, and who is asked.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::context::Context;
@@ -73,7 +74,12 @@ impl Session {
         let Some(place) = place.filter(|_| follow) else { return Session::without_history(Intent::New) };
         let wanted =
             Wanted { provider: &target.provider.name, model: target.named_model.as_deref(), expire: values.expire };
-        let reason = match folder::read(&place.path) {
+        let found = folder::read(&place.path).or_else(|error| match error.kind() {
+            // Of a folder of the user's own, saving would put the mode right too.
+            io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| folder::read(&place.path)),
+            _ => Err(error),
+        });
+        let reason = match found {
             Err(error) => format!("the conversation cannot be read ({error})"),
             Ok(found) => match (rules::obstacle(&found, &wanted, now), found) {
                 (None, Found::Conversation(conversation)) => {
@@ -82,6 +88,10 @@ impl Session {
                 }
                 (reason, Found::Conversation(_)) if values.keep.is_none_or(|keep| !keep.is_zero()) => {
                     format!("{} (q --list has it)", reason.map_or_else(String::new, |reason| reason.to_string()))
+                }
+                (reason, Found::Unusable(_)) => {
+                    let reason = reason.map_or_else(String::new, |reason| reason.to_string());
+                    format!("{reason} (it is set aside, q --list tells where)")
                 }
                 (reason, _) => reason.map_or_else(String::new, |reason| reason.to_string()),
             },

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::Sign;
 use super::disarm;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 /// Where notes go. A standard error that cannot be written changes nothing else.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,10 @@ impl Notes {
 
     /// Says why q ends, and what to do where there is something.
     pub(crate) fn error(&self, error: &Error) {
+        // That there is no code is a note, though the exit status tells it too.
+        if self.quiet && error.kind == Kind::NoCode {
+            return;
+        }
         self.write(&error.message);
         if let Some(advice) = &error.advice {
             self.write(advice);

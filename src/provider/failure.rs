@@ -21,7 +21,7 @@ impl Failure {
         let message = self.message.to_lowercase();
         let says_so = ["not found", "does not exist", "not exist"].iter().any(|words| message.contains(words));
         self.code.contains("model_not_found")
-            || message.contains("invalid model")
+            || ["invalid model", "not a valid model"].iter().any(|words| message.contains(words))
             || (matches!(status, 400 | 404) && message.contains("model") && (status == 404 || says_so))
     }
 }

@@ -12,7 +12,7 @@ use super::{Conversation, Exchange, LARGEST};
 
 /// What remains of a conversation that would grow too large: less than the most, so that not every further exchange sets
 /// the whole conversation aside again.
-const SHRUNK: usize = LARGEST / 2;
+const SHRUNK: usize = LARGEST / 10 * 9;
 
 /// Which conversation an exchange belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Committer {
                 self.folder.sweep(self.keep, SystemTime::now());
                 saved
             }
-            Err(NoLock::Failed(error)) => Err(error),
+            Err(NoLock::Failed(error)) => self.commit_aside(exchange, &error.to_string()),
             Err(NoLock::Busy) => self.commit_aside(exchange, "another q holds the lock"),
             Err(NoLock::Unsupported) => self.commit_aside(exchange, "files cannot be locked there"),
         };

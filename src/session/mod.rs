@@ -181,7 +181,7 @@ impl Conversation {
     pub(crate) fn add(&mut self, exchange: &Exchange) {
         self.provider.clone_from(&exchange.provider);
         self.model.clone_from(&exchange.model);
-        self.updated = exchange.answered.max(self.updated);
+        self.updated = exchange.answered;
         let question = MessageWritten {
             role: Role::User,
             content: &exchange.question,

@@ -347,21 +347,17 @@ fn with_every_kind() -> Sandbox {
 }
 
 #[test]
-fn a_list_has_a_line_for_each_newest_first_and_marks_the_current() {
+fn a_list_has_a_line_for_each_newest_first() {
     let sandbox = with_every_kind();
     sandbox.write_bytes("notes.txt", "not a conversation");
     let before = snapshot(&sandbox.sessions());
-    let expected = |terminal: &str, plain: &str| {
-        format!(
-            "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal{terminal}\n\
-             work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
-             session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
-             current\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?{plain}\n\
-             empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n"
-        )
-    };
-    sandbox.q(&["--list"]).run().success().stdout(expected("", "\tcurrent"));
-    sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected("\tcurrent", ""));
+    let expected = "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal\n\
+                    work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
+                    session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
+                    current\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?\n\
+                    empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n";
+    sandbox.q(&["--list"]).run().success().stdout(expected);
+    sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected);
     assert_eq!(snapshot(&sandbox.sessions()), before);
 }
 
@@ -394,7 +390,7 @@ fn a_list_goes_on_after_what_it_cannot_read() {
     sandbox.write_bytes("session_20250101000000.json.unreadable", "hello");
     sandbox.write_bytes("newer.json", json!({"version": 2}).to_string());
     sandbox.shell("mkfifo ../state/q/sessions/pipe.json; mkdir ../state/q/sessions/folder.json").run().success();
-    let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\tcurrent\n");
+    let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\n");
     let listed = sandbox.q(&["--list"]).run();
     listed.exit(0).stdout(&line);
     for name in ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"] {

@@ -437,3 +437,18 @@ fn keys(value: &Value) -> Vec<&str> {
 fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).expect("what a file is").permissions().mode() & 0o7777
 }
+
+#[test]
+fn a_time_that_is_yet_to_come_does_not_spread_to_new_conversations() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut ahead = conversation(HOUR, &["one", "1"]);
+    ahead["created"] = json!("2099-01-01T00:00:00.000Z");
+    ahead["updated"] = ahead["created"].clone();
+    sandbox.write_current(&ahead);
+    sandbox.q(&["two"]).run().success();
+    let current = sandbox.current();
+    // Later than what it displaced, so that no two are alike; but when it was used is told as it was.
+    assert_eq!(current["created"], "2099-01-01T00:00:00.001Z");
+    assert_eq!(current["updated"], current["messages"][1]["timestamp"]);
+}

@@ -127,6 +127,18 @@ fn a_list_has_no_line_longer_than_the_terminal() {
 }
 
 #[test]
+fn a_list_marks_the_current_conversation_on_a_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&conversation("m"));
+    sandbox.write_bytes("work.json", conversation("m").to_string());
+    let terminal = Terminal::new(WIDE);
+    both(sandbox.q(&["--list"]), &terminal).run().exit(0);
+    let screen = terminal.screen();
+    let marks: Vec<&str> = screen.iter().filter(|line| !line.is_empty()).map(|line| &line[..9]).collect();
+    assert_eq!(marks, ["* current", "  work   "]);
+}
+
+#[test]
 fn the_first_word_leaves_before_the_second_arrives() {
     let gate = Gate::new();
     let server = holding(&gate);
