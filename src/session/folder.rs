@@ -149,8 +149,7 @@ impl Folder {
             aside = self.link_aside(path, stamp, ending)?;
             Ok(Some(aside.clone()))
         })?;
-        // It may have been a file with a mode of its own.
-        let _ = fs::set_permissions(&aside, fs::Permissions::from_mode(PRIVATE_FILE));
+        make_private(&aside);
         Ok(aside)
     }
 
@@ -206,7 +205,9 @@ impl Folder {
     /// Gives a file a second name among those set aside, the first that is free.
     fn link_aside(&self, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
         // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
-        let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+        if is_plain_file(path) {
+            let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+        }
         self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 // A file system without links.
@@ -271,7 +272,7 @@ impl Folder {
     pub(crate) fn retire(&self, path: &Path, stamp: &str) -> io::Result<PathBuf> {
         let aside = self.link_aside(path, stamp, ENDING)?;
         fs_err::remove_file(path)?;
-        let _ = fs::set_permissions(&aside, fs::Permissions::from_mode(PRIVATE_FILE));
+        make_private(&aside);
         Ok(aside)
     }
 
@@ -421,6 +422,18 @@ fn write_new_or_remove(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).and_then(|()| file.sync_all()).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
+}
+
+/// Whether this is a file itself, and not a link to one, of which nothing must be changed.
+fn is_plain_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// What is set aside may have been a file with a mode of its own.
+fn make_private(path: &Path) {
+    if is_plain_file(path) {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE_FILE));
+    }
 }
 
 /// A file keeps its mode, but not that of a link's target, which is not replaced.

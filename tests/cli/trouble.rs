@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server, openai_event, openai_stream};
-use crate::state::{HOUR, conversation, snapshot, texts};
+use crate::state::{DAY, HOUR, conversation, snapshot, texts};
 
 #[test]
 fn state_that_cannot_be_used_never_costs_the_answer() {
@@ -77,7 +77,12 @@ fn a_link_in_place_of_the_conversation_is_replaced_and_its_target_left_alone() {
         if let Some(bytes) = bytes {
             fs::write(&target, bytes).unwrap();
             fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).unwrap();
+            let file = fs::File::options().write(true).open(&target).unwrap();
+            file.set_modified(std::time::SystemTime::now() - DAY).unwrap();
         }
+        let state_of =
+            || fs::metadata(&target).ok().map(|found| (found.permissions().mode(), found.modified().unwrap()));
+        let before = state_of();
         let current = sandbox.sessions().join("current.json");
         symlink(&target, &current).unwrap();
         sandbox.q(args).run().exit(0).stdout("answer\n");
@@ -86,6 +91,7 @@ fn a_link_in_place_of_the_conversation_is_replaced_and_its_target_left_alone() {
         assert!(metadata.is_file());
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&target).ok().as_deref(), bytes, "the target was changed");
+        assert_eq!(state_of(), before, "the target's mode or time was changed");
     }
 }
 
