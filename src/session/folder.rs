@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -26,6 +26,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
+
+/// How much of a file is compared at once.
+const COMPARED_AT_ONCE: usize = 64 << 10;
 
 /// How the names of conversations set aside begin.
 const ASIDE: &str = "session_";
@@ -377,14 +380,31 @@ pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<
     if metadata.len() > LARGEST as u64 {
         return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
     }
-    let bytes = fs_err::read(path)?;
-    if let Some(seen) = seen.filter(|seen| seen.was_read_from(&bytes)) {
+    if let Some(seen) = seen
+        && has_bytes(path, seen.source())?
+    {
         return Ok(Found::Conversation(seen));
     }
+    let bytes = fs_err::read(path)?;
     Ok(match Conversation::parse(bytes) {
         Ok(conversation) => Found::Conversation(conversation),
         Err(unusable) => Found::Unusable(unusable),
     })
+}
+
+/// Whether a file has these bytes. It is read in small parts, which is several times faster than all of it at once.
+fn has_bytes(path: &Path, mut expected: &[u8]) -> io::Result<bool> {
+    let mut file = fs_err::File::open(path)?;
+    let mut part = vec![0; COMPARED_AT_ONCE];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(expected.is_empty()),
+            count => match expected.strip_prefix(&part[..count]) {
+                Some(rest) => expected = rest,
+                None => return Ok(false),
+            },
+        }
+    }
 }
 
 /// Whether a name is one that q gives to conversations that it sets aside.

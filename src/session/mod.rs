@@ -148,11 +148,6 @@ impl Conversation {
         &self.source
     }
 
-    /// Whether these are the bytes that it was read from.
-    pub(crate) fn was_read_from(&self, bytes: &[u8]) -> bool {
-        self.source == bytes
-    }
-
     /// The file's bytes: JSON, one message a line.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let size: usize = self.messages.iter().map(|message| message.get().len() + 2).sum();
