@@ -76,7 +76,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         return Ok(());
     };
     if json {
-        return print(&String::from_utf8_lossy(conversation.source()));
+        return print(conversation.source());
     }
     let mut text = String::new();
     for (index, message) in conversation.messages().enumerate() {
@@ -132,8 +132,8 @@ pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     let done = match (conversation.message_count(), keeps) {
         (0, true) => place.folder.retire(&place.path, &stamp).map(|_| ()),
         (0, false) => folder::remove(&place.path).map(|_| ()),
-        (_, true) => place.folder.displace(&place.path, &conversation.to_bytes(), &stamp, folder::ENDING).map(|_| ()),
-        (_, false) => place.folder.replace(&place.path, &conversation.to_bytes()),
+        (_, true) => place.folder.displace(&place.path, &conversation, &stamp, folder::ENDING).map(|_| ()),
+        (_, false) => place.folder.replace(&place.path, &conversation),
     };
     done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
     // Whoever reads the question may take his time.

@@ -71,7 +71,7 @@ impl Committer {
     pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
         // As JSON, a byte of text has six at most.
         let may_be_too_large = exchange.question.len() + exchange.answer.len() > LARGEST / 6 - 1000;
-        if may_be_too_large && alone(exchange, exchange.asked).to_bytes().len() > LARGEST {
+        if may_be_too_large && alone(exchange, exchange.asked).size() > LARGEST {
             return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
         }
         if let Err(error) = self.folder.prepare() {
@@ -126,18 +126,18 @@ impl Committer {
     /// A new conversation, in place of what was found.
     fn begin(&self, found: Found, exchange: &Exchange) -> io::Result<Committed> {
         match found {
-            Found::Nothing => self.folder.replace(&self.path, &alone(exchange, exchange.asked).to_bytes())?,
+            Found::Nothing => self.folder.replace(&self.path, &alone(exchange, exchange.asked))?,
             Found::Conversation(displaced) => {
-                let bytes = alone(exchange, exchange.asked.max(displaced.created.next())).to_bytes();
+                let begun = alone(exchange, exchange.asked.max(displaced.created.next()));
                 if self.keep.is_some_and(|keep| keep.is_zero()) {
-                    self.folder.replace(&self.path, &bytes)?;
+                    self.folder.replace(&self.path, &begun)?;
                 } else {
-                    self.folder.displace(&self.path, &bytes, &displaced.created.stamp(), folder::ENDING)?;
+                    self.folder.displace(&self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
                 }
             }
             Found::Unusable(_) => {
                 let (stamp, ending) = folder::unreadable_name(&self.path);
-                self.folder.displace(&self.path, &alone(exchange, exchange.asked).to_bytes(), &stamp, ending)?;
+                self.folder.displace(&self.path, &alone(exchange, exchange.asked), &stamp, ending)?;
             }
         }
         Ok(Committed::to(self.path.clone()))
@@ -153,14 +153,13 @@ impl Committer {
         let created = conversation.created;
         conversation.add(exchange);
         conversation.keep_pairs(pairs);
-        let bytes = conversation.to_bytes();
-        if bytes.len() <= LARGEST {
-            self.folder.replace(path, &bytes)?;
+        if conversation.size() <= LARGEST {
+            self.folder.replace(path, &conversation)?;
             return Ok(Committed::to(path.to_owned()));
         }
         conversation.created = created.next();
         conversation.shrink_to(SHRUNK);
-        let aside = self.folder.displace(path, &conversation.to_bytes(), &created.stamp(), folder::ENDING)?;
+        let aside = self.folder.displace(path, &conversation, &created.stamp(), folder::ENDING)?;
         let note = format!(
             "the conversation would have more than {LARGEST} bytes: it goes on with its newest {} messages; all of it is in {}",
             conversation.message_count(),
@@ -171,8 +170,8 @@ impl Committer {
 
     /// A conversation of its own, set aside at once.
     fn commit_aside(&self, exchange: &Exchange, reason: &str) -> io::Result<Committed> {
-        let bytes = alone(exchange, exchange.asked).to_bytes();
-        let path = self.folder.write_aside(&exchange.asked.stamp(), &bytes)?;
+        let begun = alone(exchange, exchange.asked);
+        let path = self.folder.write_aside(&exchange.asked.stamp(), &begun)?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
         Ok(Committed::with_note(path, note))
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,8 +27,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// How much of a file is compared at once.
+/// How much of a file is compared, or written, at once.
 const COMPARED_AT_ONCE: usize = 64 << 10;
+const WRITTEN_AT_ONCE: usize = 256 << 10;
 
 /// How the names of conversations set aside begin.
 const ASIDE: &str = "session_";
@@ -140,15 +141,21 @@ impl Folder {
 
     /// Writes a file in place of another, so that a reader finds either the old one or the new one, whole. The caller has
     /// the lock.
-    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.replace_after(path, bytes, || Ok(None))
+    pub(crate) fn replace(&self, path: &Path, conversation: &Conversation) -> io::Result<()> {
+        self.replace_after(path, conversation, || Ok(None))
     }
 
     /// As [`Folder::replace`], for a file that holds another conversation: what is there gets a second name first, so
     /// that it is never missing. `aside` says by which stamp and ending.
-    pub(crate) fn displace(&self, path: &Path, bytes: &[u8], stamp: &str, ending: &str) -> io::Result<PathBuf> {
+    pub(crate) fn displace(
+        &self,
+        path: &Path,
+        conversation: &Conversation,
+        stamp: &str,
+        ending: &str,
+    ) -> io::Result<PathBuf> {
         let mut aside = PathBuf::new();
-        self.replace_after(path, bytes, || {
+        self.replace_after(path, conversation, || {
             aside = self.link_aside(path, stamp, ending)?;
             Ok(Some(aside.clone()))
         })?;
@@ -159,13 +166,13 @@ impl Folder {
     fn replace_after(
         &self,
         path: &Path,
-        bytes: &[u8],
+        conversation: &Conversation,
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
         // Only a file of the user's own choice has a mode of the user's choice.
         let mode = if path.parent() == Some(&self.sessions) { PRIVATE_FILE } else { mode_of(path) };
-        let written = write_new(&temporary, bytes, mode).and_then(|()| {
+        let written = write_new(&temporary, conversation, mode).and_then(|()| {
             let aside = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
                 if let Some(aside) = aside {
@@ -215,18 +222,20 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 // A file system without links.
                 let bytes = fs_err::read(path)?;
-                write_new_or_remove(aside, &bytes)
+                write_new_or_remove(aside, |file| file.write_all(&bytes))
             }
             done => done,
         })
     }
 
     /// Writes a file of its own, set aside; needs no lock.
-    pub(crate) fn write_aside(&self, stamp: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    pub(crate) fn write_aside(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
         let temporary = self.sessions.join(format!("{TEMPORARY}-{}", std::process::id()));
-        let written = write_new(&temporary, bytes, PRIVATE_FILE).and_then(|()| {
+        let written = write_new(&temporary, conversation, PRIVATE_FILE).and_then(|()| {
             self.first_free(stamp, ENDING, |aside| match fs::hard_link(&temporary, aside) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new_or_remove(aside, bytes),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    write_new_or_remove(aside, |file| write_all(file, conversation))
+                }
                 done => done,
             })
         });
@@ -381,7 +390,7 @@ pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<
         return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
     }
     if let Some(seen) = seen
-        && has_bytes(path, seen.source())?
+        && has_bytes(path, seen.source().as_bytes())?
     {
         return Ok(Found::Conversation(seen));
     }
@@ -397,9 +406,11 @@ fn has_bytes(path: &Path, mut expected: &[u8]) -> io::Result<bool> {
     let mut file = fs_err::File::open(path)?;
     let mut part = vec![0; COMPARED_AT_ONCE];
     loop {
-        match file.read(&mut part)? {
-            0 => return Ok(expected.is_empty()),
-            count => match expected.strip_prefix(&part[..count]) {
+        match file.read(&mut part) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+            Ok(0) => return Ok(expected.is_empty()),
+            Ok(count) => match expected.strip_prefix(&part[..count]) {
                 Some(rest) => expected = rest,
                 None => return Ok(false),
             },
@@ -421,7 +432,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn write_new(path: &Path, conversation: &Conversation, mode: u32) -> io::Result<()> {
     remove(path)?;
     let mut file = OpenOptions::new()
         .write(true)
@@ -431,15 +442,22 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .map_err(|error| named(error, "write", path))?;
     // The umask may have taken some of the mode.
     file.set_permissions(fs::Permissions::from_mode(mode))
-        .and_then(|()| file.write_all(bytes))
+        .and_then(|()| write_all(&mut file, conversation))
         .and_then(|()| file.sync_all())
         .map_err(|error| named(error, "write", path))
 }
 
+/// Writes in large parts, though a conversation has many small ones.
+fn write_all(file: &mut File, conversation: &Conversation) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
+    conversation.write_to(&mut writer)?;
+    writer.flush()
+}
+
 /// Where there are no links, a file is written under its own name at once. It must not stay if it is not whole.
-fn write_new_or_remove(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new_or_remove(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(path)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).inspect_err(|_| {
+    write(&mut file).and_then(|()| file.sync_all()).inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
 }

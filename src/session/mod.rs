@@ -8,6 +8,8 @@ pub(crate) mod timestamp;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,6 +20,11 @@ use timestamp::Timestamp;
 
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
+
+const BETWEEN_MESSAGES: &str = ",\n";
+
+/// What stands behind the last message.
+const TAIL: &str = "\n]}\n";
 
 /// The most bytes that a file of a conversation may have.
 pub(crate) const LARGEST: usize = 10_000_000;
@@ -43,10 +50,34 @@ pub(crate) struct Conversation {
     /// Tells this conversation from all others.
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
-    messages: Vec<Box<RawValue>>,
+    messages: Vec<Text>,
     unknown: Vec<(String, Box<RawValue>)>,
     /// What it was read from; empty for a new one.
-    source: Vec<u8>,
+    source: String,
+}
+
+/// The JSON of a message. A large conversation is not copied for the sake of the few messages that are looked at.
+#[derive(Debug, Clone)]
+enum Text {
+    /// It stands here in the conversation's source.
+    Read(Range<usize>),
+    New(Box<RawValue>),
+}
+
+impl Text {
+    fn json<'a>(&'a self, source: &'a str) -> &'a str {
+        match self {
+            Text::Read(range) => &source[range.clone()],
+            Text::New(json) => json.get(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Text::Read(range) => range.len(),
+            Text::New(json) => json.get().len(),
+        }
+    }
 }
 
 /// Why a file is no conversation that q can use.
@@ -118,7 +149,7 @@ impl Conversation {
             updated: created,
             messages: Vec::new(),
             unknown: Vec::new(),
-            source: Vec::new(),
+            source: String::new(),
         }
     }
 
@@ -130,9 +161,10 @@ impl Conversation {
         if bytes.len() > LARGEST {
             return Err(Unusable::TooLarge(bytes.len() as u64));
         }
-        let Parsed { version, conversation } = serde_json::from_slice(&bytes).map_err(|error| {
+        let source = String::from_utf8(bytes).map_err(|_| Unusable::Malformed("it is not UTF-8".to_owned()))?;
+        let Parsed { version, conversation, messages } = serde_json::from_str(&source).map_err(|error| {
             // Another version may have another shape.
-            match serde_json::from_slice::<Versioned>(&bytes) {
+            match serde_json::from_str::<Versioned>(&source) {
                 Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
                 _ => Unusable::Malformed(error.to_string()),
             }
@@ -140,36 +172,53 @@ impl Conversation {
         if version != VERSION {
             return Err(Unusable::Version(version));
         }
-        Ok(Conversation { source: bytes, ..conversation })
+        let place = |json: &str| {
+            let begin = json.as_ptr() as usize - source.as_ptr() as usize;
+            Text::Read(begin..begin + json.len())
+        };
+        let messages = messages.into_iter().map(|message| place(message.0)).collect();
+        Ok(Conversation { messages, source, ..conversation })
     }
 
     /// What it was read from.
-    pub(crate) fn source(&self) -> &[u8] {
+    pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
-    /// The file's bytes: JSON, one message a line.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let size: usize = self.messages.iter().map(|message| message.get().len() + 2).sum();
-        let mut text = String::with_capacity(size + 512);
+    /// Writes the file: JSON, one message a line.
+    ///
+    /// # Errors
+    /// What the writer fails with.
+    pub(crate) fn write_to(&self, file: &mut impl Write) -> io::Result<()> {
+        file.write_all(self.head().as_bytes())?;
+        for (index, message) in self.messages.iter().enumerate() {
+            file.write_all(if index == 0 { b"\n" } else { BETWEEN_MESSAGES.as_bytes() })?;
+            file.write_all(message.json(&self.source).as_bytes())?;
+        }
+        file.write_all(TAIL.as_bytes())
+    }
+
+    /// How many bytes the file has; one or two more where there are hardly any messages.
+    pub(crate) fn size(&self) -> usize {
+        let messages: usize = self.messages.iter().map(|message| message.len() + BETWEEN_MESSAGES.len()).sum();
+        self.head().len() + messages + TAIL.len()
+    }
+
+    /// All that stands before the first message.
+    fn head(&self) -> String {
         let quoted = |value: &str| serde_json::Value::from(value).to_string();
-        text.push_str(&format!(
+        let mut head = format!(
             "{{\"version\":{VERSION},\"provider\":{},\"model\":{},\"created\":\"{}\",\"updated\":\"{}\"",
             quoted(&self.provider),
             quoted(&self.model),
             self.created,
             self.updated
-        ));
+        );
         for (name, value) in &self.unknown {
-            text.push_str(&format!(",{}:{}", quoted(name), value.get()));
+            head.push_str(&format!(",{}:{}", quoted(name), value.get()));
         }
-        text.push_str(",\"messages\":[");
-        for (index, message) in self.messages.iter().enumerate() {
-            text.push_str(if index == 0 { "\n" } else { ",\n" });
-            text.push_str(message.get());
-        }
-        text.push_str("\n]}\n");
-        text.into_bytes()
+        head.push_str(",\"messages\":[");
+        head
     }
 
     /// Adds an exchange to the end; its provider and model become the conversation's.
@@ -190,7 +239,8 @@ impl Conversation {
             interrupted: exchange.interrupted,
         };
         // Text can always be written as JSON.
-        self.messages.extend([question, answer].iter().filter_map(|message| to_raw_value(message).ok()));
+        let written = [question, answer];
+        self.messages.extend(written.iter().filter_map(|message| to_raw_value(message).ok()).map(Text::New));
     }
 
     pub(crate) fn message_count(&self) -> usize {
@@ -211,7 +261,7 @@ impl Conversation {
     /// The messages from an index on. What every message must have was there when the file was read, and what else it may
     /// have is read if it is sound; so none is missing here.
     fn read(&self, first: usize) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
-        self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.get()).ok())
+        self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.json(&self.source)).ok())
     }
 
     /// Takes the last question away, and whatever came after it; the rest is another conversation from now on. `None`
@@ -233,10 +283,11 @@ impl Conversation {
 
     /// Leaves out the oldest pairs until the file has no more bytes than this; the last pair stays in any case.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        let mut size = self.to_bytes().len();
+        let mut size = self.size();
         let mut first = 0;
         while size > bytes && first + 2 < self.messages.len() {
-            size -= self.messages[first..first + 2].iter().map(|message| message.get().len() + 2).sum::<usize>();
+            let pair = &self.messages[first..first + 2];
+            size -= pair.iter().map(|message| message.len() + BETWEEN_MESSAGES.len()).sum::<usize>();
             first += 2;
         }
         self.messages.drain(..first);
@@ -277,14 +328,16 @@ struct Versioned {
     version: u64,
 }
 
-struct Parsed {
+struct Parsed<'a> {
     version: u64,
+    /// Still without its messages.
     conversation: Conversation,
+    messages: Vec<Message<'a>>,
 }
 
 /// By hand, since serde cannot keep raw values in a flattened map.
-impl<'de> Deserialize<'de> for Parsed {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parsed, D::Error> {
+impl<'de> Deserialize<'de> for Parsed<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parsed<'de>, D::Error> {
         deserializer.deserialize_map(FileVisitor)
     }
 }
@@ -292,13 +345,13 @@ impl<'de> Deserialize<'de> for Parsed {
 struct FileVisitor;
 
 impl<'de> Visitor<'de> for FileVisitor {
-    type Value = Parsed;
+    type Value = Parsed<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a conversation")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed<'de>, A::Error> {
         let (mut version, mut provider, mut model, mut created, mut updated, mut messages) =
             (None, None, None, None, None, None);
         let mut unknown = Vec::new();
@@ -319,11 +372,15 @@ impl<'de> Visitor<'de> for FileVisitor {
             model: model.ok_or_else(|| missing("model"))?,
             created: created.ok_or_else(|| missing("created"))?,
             updated: updated.ok_or_else(|| missing("updated"))?,
-            messages: messages.ok_or_else(|| missing("messages"))?.into_iter().map(|message| message.0).collect(),
+            messages: Vec::new(),
             unknown,
-            source: Vec::new(),
+            source: String::new(),
         };
-        Ok(Parsed { version: version.ok_or_else(|| missing("version"))?, conversation })
+        Ok(Parsed {
+            version: version.ok_or_else(|| missing("version"))?,
+            conversation,
+            messages: messages.ok_or_else(|| missing("messages"))?,
+        })
     }
 }
 
@@ -331,21 +388,21 @@ impl<'de> Visitor<'de> for FileVisitor {
 const WRITTEN_BEGINNINGS: [&str; 2] = [r#"{"role":"user","content":""#, r#"{"role":"assistant","content":""#];
 
 /// The text of a message that can be read.
-struct Message(Box<RawValue>);
+struct Message<'a>(&'a str);
 
-impl<'de> Deserialize<'de> for Message {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message, D::Error> {
+impl<'de> Deserialize<'de> for Message<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message<'de>, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
         // As q itself writes them; in a large file it takes too long to look at each one closer.
         let [question, answer] = WRITTEN_BEGINNINGS;
         if raw.get().starts_with(question) || raw.get().starts_with(answer) {
-            return Ok(Message(raw.to_owned()));
+            return Ok(Message(raw.get()));
         }
         let shape: MessageShape = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
         if !shape.content.get().starts_with('"') {
             return Err(serde::de::Error::custom("the content of a message is no text"));
         }
-        Ok(Message(raw.to_owned()))
+        Ok(Message(raw.get()))
     }
 }
 
@@ -367,6 +424,15 @@ pub(crate) mod tests {
             answer: answer.to_owned(),
             answered: moment(second + 1),
             interrupted: false,
+        }
+    }
+
+    impl Conversation {
+        fn to_bytes(&self) -> Vec<u8> {
+            let mut bytes = Vec::new();
+            self.write_to(&mut bytes).expect("memory takes everything");
+            assert!((bytes.len()..bytes.len() + 3).contains(&self.size()));
+            bytes
         }
     }
 

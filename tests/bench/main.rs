@@ -219,18 +219,19 @@ impl Bench<'_> {
         let sessions = state.join("q/sessions");
         std::fs::create_dir_all(&sessions).expect("a folder");
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
-        let mut messages = Vec::new();
-        for number in 0..bytes / text.len() / 2 {
-            let time = "2026-11-21T10:00:00.000Z";
-            messages.push(format!("{{\"role\":\"user\",\"content\":\"{number} {text}\",\"timestamp\":\"{time}\"}}"));
-            messages.push(format!("{{\"role\":\"assistant\",\"content\":\"{text}\",\"timestamp\":\"{time}\"}}"));
+        let time = "2026-11-21T10:00:00.000Z";
+        // Piece by piece: what this process has had at once would be told as what its children have.
+        let mut file = std::io::BufWriter::new(std::fs::File::create(sessions.join("bench.json")).expect("a file"));
+        let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
+        write(format!(
+            "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-5.4-mini\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
+        ));
+        for number in 0..bytes / text.len() {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            let comma = if number == 0 { "" } else { "," };
+            write(format!("{comma}\n{{\"role\":\"{role}\",\"content\":\"{number} {text}\",\"timestamp\":\"{time}\"}}"));
         }
-        let file = format!(
-            "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-5.4-mini\",\"created\":\"2026-11-21T10:00:00.000Z\",\
-             \"updated\":\"2026-11-21T10:00:00.000Z\",\"messages\":[\n{}\n]}}\n",
-            messages.join(",\n")
-        );
-        std::fs::write(sessions.join("bench.json"), file).expect("a file");
+        write("\n]}\n".to_owned());
     }
 }
 
