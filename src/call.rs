@@ -71,7 +71,7 @@ impl Failed {
 }
 
 impl Call<'_> {
-    /// Asks, and hands on each piece of the answer as it comes. The reply has what was read so far, also on failure.
+    /// Asks, and hands on each piece of the answer as it comes, with whether it is the last. The reply has what was read so far, also on failure.
     ///
     /// # Errors
     /// Why the answer is not whole, or what `piece` returned.
@@ -79,7 +79,7 @@ impl Call<'_> {
         &self,
         request: &Request,
         reply: &mut Reply,
-        piece: &mut dyn FnMut(&str) -> Result<(), Broken>,
+        piece: &mut dyn FnMut(&str, bool) -> Result<(), Broken>,
     ) -> Result<(), Ended> {
         let response = self.send(request)?;
         let mut body = Body::new(response.body);
@@ -97,7 +97,8 @@ impl Call<'_> {
                 Some(told) => self.told(told, None),
                 None => self.malformed(&error),
             })?;
-            piece(reply.take_fresh())?;
+            let whole = reply.is_whole();
+            piece(reply.take_fresh(), whole)?;
         } else {
             self.read_stream(body, &response.content_type, reply, piece)?;
         }
@@ -141,7 +142,7 @@ impl Call<'_> {
         mut body: Body,
         content_type: &str,
         reply: &mut Reply,
-        piece: &mut dyn FnMut(&str) -> Result<(), Broken>,
+        piece: &mut dyn FnMut(&str, bool) -> Result<(), Broken>,
     ) -> Result<(), Ended> {
         let mut parser = sse::Parser::default();
         let mut events = 0_usize;
@@ -156,7 +157,8 @@ impl Call<'_> {
                 None => parser.feed(body.bytes(), &mut event),
                 Some(_) => parser.finish(&mut event),
             };
-            piece(reply.take_fresh())?;
+            let whole = reply.is_whole();
+            piece(reply.take_fresh(), whole)?;
             match read {
                 Ok(()) => {}
                 // Of an event that was cut off nothing is to be expected; why it was cut off is told below.
@@ -174,7 +176,7 @@ impl Call<'_> {
             if let Some(over) = over {
                 if reply.finished().is_some() {
                     reply.end();
-                    return Ok(piece(reply.take_fresh())?);
+                    return Ok(piece(reply.take_fresh(), true)?);
                 }
                 let failed = match over {
                     Err(error) => self.explain(self.client.read_failure(error)),

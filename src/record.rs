@@ -44,6 +44,8 @@ struct State {
     shown: usize,
     /// More is on its way to standard output.
     showing: bool,
+    /// No more will come.
+    whole: bool,
     stage: Stage,
 }
 
@@ -83,6 +85,11 @@ impl Record {
         let begin = state.answer.len();
         state.answer.push_str(piece);
         begin
+    }
+
+    /// No more of the answer will come, though the stream may have more to say.
+    pub(crate) fn whole(&self) {
+        self.growing().whole = true;
     }
 
     /// The answer is about to be shown as far as it has come, or has been shown. The user may have seen more of it in
@@ -133,7 +140,8 @@ impl Record {
         if state.answer.is_empty() {
             return;
         }
-        let committed = self.commit(state, true, |state| state.answer_shown());
+        let interrupted = !state.whole || state.answer_shown().len() < state.answer.len();
+        let committed = self.commit(state, interrupted, |state| state.answer_shown());
         if let Some(note) = committed.note {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();

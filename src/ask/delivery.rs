@@ -75,8 +75,11 @@ impl<'a> Delivery<'a> {
         Ok(Delivery { stdout, form, record, option, interrupts, notes, began: false })
     }
 
-    /// A piece of the answer has come.
-    pub(super) fn take(&mut self, piece: &str) -> Result<(), Broken> {
+    /// A piece of the answer has come; `whole` tells whether it was the last.
+    pub(super) fn take(&mut self, piece: &str, whole: bool) -> Result<(), Broken> {
+        if let Some(record) = self.record.as_ref().filter(|_| whole) {
+            record.whole();
+        }
         if piece.is_empty() {
             return Ok(());
         }
@@ -105,7 +108,7 @@ impl<'a> Delivery<'a> {
         match ended {
             Ok(()) => self.finish_whole(reply, facts),
             Err(Ended::Output(broken)) => {
-                self.save((reply.ended() || reply.finished().is_some()) && reply.failure().is_none());
+                self.save(reply.is_whole());
                 match broken {
                     Broken::Gone => Ok(()),
                     Broken::Failed(_) => Err(unwritable(broken)),

@@ -144,11 +144,11 @@ impl Asking<'_> {
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let ended = call.ask(&self.request()?, &mut reply, &mut |piece| {
+            let ended = call.ask(&self.request()?, &mut reply, &mut |piece, whole| {
                 if !piece.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }
-                delivery.take(piece)
+                delivery.take(piece, whole)
             });
             match ended {
                 Err(Ended::Failed(failed)) if failed.too_long && first_word.is_none() && self.window.halve() => {}

@@ -155,6 +155,12 @@ impl Reply {
         self.ended
     }
 
+    /// Nothing of the answer is missing, though more of the stream may come.
+    pub(crate) fn is_whole(&self) -> bool {
+        let blocked = matches!(self.finish, Some(Finish::Blocked(_)));
+        (self.ended || self.finish.is_some()) && !blocked && self.failure.is_none()
+    }
+
     pub(crate) fn usage(&self) -> Option<Usage> {
         (self.usage != Usage::default()).then_some(self.usage)
     }

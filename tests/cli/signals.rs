@@ -244,6 +244,19 @@ fn a_second_signal_ends_q_at_once() {
 }
 
 #[test]
+fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_goes_on() {
+    let pieces = [openai_event(json!({"content": "all of it"}), None), openai_event(json!({}), Some("stop"))].concat();
+    let server = Server::start(move |_, _| Reply::sse([pieces.clone()]).hang());
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut running = sandbox.q(&["one"]).spawn();
+    running.read_stdout_until("all of it");
+    running.signal(SIGINT);
+    running.wait().killed_by(SIGINT);
+    let answer = &sandbox.current()["messages"][1];
+    assert_eq!((&answer["content"], answer.get("interrupted")), (&json!("all of it"), None));
+}
+
+#[test]
 fn signals_that_come_together_count_as_one() {
     let server = first_word_then_silence();
     let sandbox = Sandbox::new().server_env(&server);
