@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -12,15 +11,12 @@ use crate::error::{Error, Kind};
 use crate::output::{code, print, visible};
 use crate::provider::Role;
 use crate::session::Conversation;
-use crate::session::folder::{self, Folder, Lock, NoLock};
+use crate::session::folder::{self, Folder, LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::unix;
-
-/// How long an action waits for the lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the conversations are, and which one is meant.
 struct Place<'a> {

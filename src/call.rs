@@ -71,7 +71,8 @@ impl Failed {
 }
 
 impl Call<'_> {
-    /// Asks, and hands on each piece of the answer as it comes, with whether it is the last. The reply has what was read so far, also on failure.
+    /// Asks, and hands on each piece of the answer as it comes, with whether it is the last. The reply has what was read so
+    /// far, also on failure.
     ///
     /// # Errors
     /// Why the answer is not whole, or what `piece` returned.

@@ -12,14 +12,14 @@ use crate::output::Sign;
 use crate::record::Record;
 use crate::unix;
 
-/// Writing beyond a limit on the size of files (`ulimit -f`) fails from now on like writing to a full disk, and does not end
-/// q. Programs that q starts are not affected, as they would be if the signal were ignored.
+/// Signals that come closer together are one: `timeout`, for example, sends its own to q and then to q's whole group.
+const SAME_SIGNAL: Duration = Duration::from_millis(50);
+
+/// Writing beyond a limit on the size of files (`ulimit -f`) fails from now on like writing to a full disk, and does not
+/// end q. Programs that q starts are not affected, as they would be if the signal were ignored.
 pub(crate) fn survive_size_limit() {
     let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
-
-/// Signals that come closer together are one: `timeout`, for example, sends its own to q and then to q's whole group.
-const SAME_SIGNAL: Duration = Duration::from_millis(50);
 
 /// What is to be done before a signal ends q.
 #[derive(Debug)]

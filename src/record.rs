@@ -9,12 +9,10 @@ use time::OffsetDateTime;
 use crate::output::Notes;
 use crate::session::Exchange;
 use crate::session::commit::{Committed, Committer};
+use crate::session::folder::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 
-/// How long to wait for the lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long to wait for it once a signal has come.
+/// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
 /// How long, once a signal has come, a write may take that had begun before it; a pipe that nobody reads takes for ever.

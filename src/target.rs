@@ -54,7 +54,8 @@ impl<'a> Target<'a> {
         Ok(Target { provider, key, named_model, default_model: own.map(|own| own.text.clone()) })
     }
 
-    /// Runs the command that tells the key, where there is one: only now, when a request is about to be sent.
+    /// Runs the command that tells the key, where there is one: only now, when a request is about to be sent. A note says
+    /// where the key leaves this machine unencrypted.
     ///
     /// # Errors
     /// `Settings`: it failed, or told no key.

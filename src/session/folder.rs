@@ -24,6 +24,9 @@ const TEMPORARY: &str = ".tmp";
 /// How often conversations are looked for that are to be removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long to wait for the lock, where nothing makes it urgent.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 

@@ -26,6 +26,20 @@ pub(crate) enum Origin {
     Option(&'static str),
 }
 
+impl Origin {
+    /// All ranks, the later the stronger.
+    const RANKS: std::ops::RangeInclusive<u8> = 0..=3;
+
+    fn rank(&self) -> u8 {
+        match self {
+            Origin::Default => 0,
+            Origin::File { .. } => 1,
+            Origin::Variable(_) => 2,
+            Origin::Option(_) => 3,
+        }
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -230,32 +244,20 @@ impl Levels {
         let unnamed = first_with_key(providers, environment).map(|provider| provider.name.clone());
         let mut provider: Option<Given> = None;
         let mut model = None;
-        for level in [rank_file, rank_variable, rank_option] {
-            if let Some(named) = self.provider.iter().find(|given| level(&given.origin)) {
+        for rank in Origin::RANKS {
+            if let Some(named) = self.provider.iter().find(|given| given.origin.rank() == rank) {
                 let before = provider.as_ref().map(|given| given.text.clone()).or_else(|| unnamed.clone());
                 if before.is_some_and(|before| before != named.text) {
                     model = None;
                 }
                 provider = Some(named.clone());
             }
-            if let Some(named) = self.model.iter().find(|given| level(&given.origin)) {
+            if let Some(named) = self.model.iter().find(|given| given.origin.rank() == rank) {
                 model = Some(named.clone());
             }
         }
         (provider, model)
     }
-}
-
-fn rank_file(origin: &Origin) -> bool {
-    matches!(origin, Origin::File { .. })
-}
-
-fn rank_variable(origin: &Origin) -> bool {
-    matches!(origin, Origin::Variable(_))
-}
-
-fn rank_option(origin: &Origin) -> bool {
-    matches!(origin, Origin::Option(_))
 }
 
 #[cfg(test)]
