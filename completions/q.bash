@@ -13,7 +13,7 @@ _q_conversations() {
 _q_providers() {
     local config=$HOME/.config name
     [[ ${XDG_CONFIG_HOME-} != /* ]] || config=$XDG_CONFIG_HOME
-    names=(anthropic openai gemini groq mistral openrouter deepseek xai ollama llamacpp lmstudio)
+    names=(anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm)
     while IFS= read -r name; do
         names+=("$name")
     done < <(sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null)

@@ -32,7 +32,7 @@ end
 
 complete -c q -n __q_options -s f -l follow -d 'continue the conversation'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
-complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai ollama llamacpp lmstudio (__q_providers)' -d 'whom to ask'
+complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'whom to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'

@@ -29,14 +29,16 @@ pub(crate) struct Row {
 /// What is assumed of a server of which nothing else is known.
 pub(crate) const USUAL: Habits = Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens };
 
-/// The built-in providers, in the order in which a key or a local server is looked for.
+/// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
+/// default models are as the providers' own documents have them in November 2026; defaults are retired within months,
+/// so prefer names that the provider keeps pointing at its newest model.
 pub(crate) const PROVIDERS: &[Row] = &[
     Row {
         name: "anthropic",
         api: Api::Anthropic,
         base_url: "https://api.anthropic.com",
         key_variables: &["ANTHROPIC_API_KEY"],
-        model: Some("claude-haiku-4-5"),
+        model: Some("claude-haiku-5-5"),
         habits: USUAL,
         start: None,
     },
@@ -45,7 +47,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: Api::OpenAi,
         base_url: "https://api.openai.com/v1",
         key_variables: &["OPENAI_API_KEY"],
-        model: Some("gpt-5.4-mini"),
+        model: Some("gpt-6-luna"),
         habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..USUAL },
         start: None,
     },
@@ -63,7 +65,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: Api::OpenAi,
         base_url: "https://api.groq.com/openai/v1",
         key_variables: &["GROQ_API_KEY"],
-        model: Some("openai/gpt-oss-20b"),
+        model: Some("openai/gpt-oss-120b"),
         habits: USUAL,
         start: None,
     },
@@ -90,7 +92,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: Api::OpenAi,
         base_url: "https://api.deepseek.com/v1",
         key_variables: &["DEEPSEEK_API_KEY"],
-        model: Some("deepseek-chat"),
+        model: Some("deepseek-flash"),
         habits: USUAL,
         start: None,
     },
@@ -99,7 +101,34 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: Api::OpenAi,
         base_url: "https://api.x.ai/v1",
         key_variables: &["XAI_API_KEY"],
-        model: Some("grok-4-1-fast-non-reasoning"),
+        model: Some("grok-latest"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "cerebras",
+        api: Api::OpenAi,
+        base_url: "https://api.cerebras.ai/v1",
+        key_variables: &["CEREBRAS_API_KEY"],
+        model: Some("gpt-oss-120b"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "zai",
+        api: Api::OpenAi,
+        base_url: "https://api.z.ai/api/paas/v4",
+        key_variables: &["ZAI_API_KEY"],
+        model: Some("glm-5.3-flash"),
+        habits: USUAL,
+        start: None,
+    },
+    Row {
+        name: "moonshot",
+        api: Api::OpenAi,
+        base_url: "https://api.moonshot.ai/v1",
+        key_variables: &["MOONSHOT_API_KEY"],
+        model: Some("kimi-k2.6"),
         habits: USUAL,
         start: None,
     },
@@ -129,6 +158,15 @@ pub(crate) const PROVIDERS: &[Row] = &[
         model: None,
         habits: USUAL,
         start: Some("lms server start"),
+    },
+    Row {
+        name: "vllm",
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:8000/v1",
+        key_variables: &[],
+        model: None,
+        habits: USUAL,
+        start: Some("vllm serve MODEL"),
     },
 ];
 

@@ -224,7 +224,7 @@ impl Bench<'_> {
         let mut file = std::io::BufWriter::new(std::fs::File::create(sessions.join("bench.json")).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
-            "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-5.4-mini\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
+            "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-6-luna\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
         ));
         for number in 0..bytes / text.len() {
             let role = if number % 2 == 0 { "user" } else { "assistant" };

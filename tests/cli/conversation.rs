@@ -148,7 +148,7 @@ fn a_conversation_with_somebody_else_is_not_followed() {
         (&["-f", "two"], "other", "", "other", false),
         (&["-f", "two"], "", "model = \"other\"", "other", false),
         (&["-f", "two"], "", own_model, "other", false),
-        (&["-f", "-p", "groq", "two"], "", "", "openai/gpt-oss-20b", false),
+        (&["-f", "-p", "groq", "two"], "", "", "openai/gpt-oss-120b", false),
         // The same model from another provider is another one.
         (&["-f", "-p", "groq", "-m", "odd-model", "two"], "", "", "odd-model", false),
     ] {

@@ -190,9 +190,13 @@ fn the_limit_of_tokens_and_the_usage_are_asked_for_as_each_server_takes_them() {
         ("openrouter", "/max_tokens", true),
         ("deepseek", "/max_tokens", true),
         ("xai", "/max_tokens", true),
+        ("cerebras", "/max_tokens", true),
+        ("zai", "/max_tokens", true),
+        ("moonshot", "/max_tokens", true),
         ("ollama", "/max_tokens", true),
         ("llamacpp", "/max_tokens", true),
         ("lmstudio", "/max_tokens", true),
+        ("vllm", "/max_tokens", true),
         ("anthropic", "/max_tokens", false),
         ("gemini", "/generationConfig/maxOutputTokens", false),
     ] {

@@ -173,7 +173,7 @@ fn another_model_or_provider_takes_the_history_over_and_stays() {
     for (options, provider, model) in [
         (&["-m", "other"][..], "openai", "other"),
         (&["-p", "openai"], "openai", "stored-model"),
-        (&["-p", "anthropic"], "anthropic", "claude-haiku-4-5"),
+        (&["-p", "anthropic"], "anthropic", "claude-haiku-5-5"),
         (&["-p", "anthropic", "-m", "other"], "anthropic", "other"),
     ] {
         let sandbox = Sandbox::new().server_env(&openai).anthropic_env(&claude);

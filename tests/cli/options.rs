@@ -139,7 +139,7 @@ fn provider_and_model_options_say_whom_to_ask() {
         (&["-fpopenai", "-mlarge", "why"], "/v1/chat/completions", "large"),
         (&["-m", "small", "-m", "large", "-p", "openai", "why"], "/v1/chat/completions", "large"),
         (&["-p", "anthropic", "-m", "large", "why"], "/v1/messages", "large"),
-        (&["-p", "anthropic", "why"], "/v1/messages", "claude-haiku-4-5"),
+        (&["-p", "anthropic", "why"], "/v1/messages", "claude-haiku-5-5"),
     ];
     for (typed, path, model) in table {
         let server = Server::start(|request, _| match request.path.as_str() {

@@ -13,7 +13,7 @@ use crate::server::{Recorded, Reply, Server, anthropic_reply, gemini_reply, open
 use crate::settings::refused;
 
 /// The built-in providers with a key, in the order in which they are looked for.
-const WITH_KEY: [(&str, &str); 9] = [
+const WITH_KEY: [(&str, &str); 12] = [
     ("anthropic", "ANTHROPIC_API_KEY"),
     ("openai", "OPENAI_API_KEY"),
     ("gemini", "GEMINI_API_KEY"),
@@ -23,9 +23,12 @@ const WITH_KEY: [(&str, &str); 9] = [
     ("openrouter", "OPENROUTER_API_KEY"),
     ("deepseek", "DEEPSEEK_API_KEY"),
     ("xai", "XAI_API_KEY"),
+    ("cerebras", "CEREBRAS_API_KEY"),
+    ("zai", "ZAI_API_KEY"),
+    ("moonshot", "MOONSHOT_API_KEY"),
 ];
 
-const LOCAL: [&str; 3] = ["ollama", "llamacpp", "lmstudio"];
+const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];
 
 /// A server that is every provider at once, each below a path of its name, and lists `first` and `second`.
 fn everybody() -> Server {
@@ -90,17 +93,21 @@ fn each_provider_has_its_default_model() {
     let server = everybody();
     let sandbox = sandbox_of(&server);
     for (name, variable, model) in [
-        ("anthropic", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
-        ("openai", "OPENAI_API_KEY", "gpt-5.4-mini"),
+        ("anthropic", "ANTHROPIC_API_KEY", "claude-haiku-5-5"),
+        ("openai", "OPENAI_API_KEY", "gpt-6-luna"),
         ("gemini", "GOOGLE_API_KEY", "gemini-flash-latest"),
-        ("groq", "GROQ_API_KEY", "openai/gpt-oss-20b"),
+        ("groq", "GROQ_API_KEY", "openai/gpt-oss-120b"),
         ("mistral", "MISTRAL_API_KEY", "mistral-small-latest"),
         ("openrouter", "OPENROUTER_API_KEY", "openrouter/auto"),
-        ("deepseek", "DEEPSEEK_API_KEY", "deepseek-chat"),
-        ("xai", "XAI_API_KEY", "grok-4-1-fast-non-reasoning"),
+        ("deepseek", "DEEPSEEK_API_KEY", "deepseek-flash"),
+        ("xai", "XAI_API_KEY", "grok-latest"),
+        ("cerebras", "CEREBRAS_API_KEY", "gpt-oss-120b"),
+        ("zai", "ZAI_API_KEY", "glm-5.3-flash"),
+        ("moonshot", "MOONSHOT_API_KEY", "kimi-k2.6"),
         ("ollama", "", "first"),
         ("llamacpp", "", "first"),
         ("lmstudio", "", "first"),
+        ("vllm", "", "first"),
     ] {
         let q = sandbox.q(&["-p", name, "hi"]);
         let q = if variable.is_empty() { q } else { q.env(variable, API_KEY) };
@@ -184,7 +191,7 @@ fn a_section_changes_what_it_names_of_a_built_in_provider_and_the_environment_wi
     sandbox.q(&["hi"]).run().success();
     let request = last(&server);
     assert_eq!(request.path, "/file/v1/messages");
-    assert_eq!((request.header("x-api-key"), &request.json()["model"]), (Some(API_KEY), &json!("claude-haiku-4-5")));
+    assert_eq!((request.header("x-api-key"), &request.json()["model"]), (Some(API_KEY), &json!("claude-haiku-5-5")));
 
     section("model = \"own\"\nkey_env = \"OTHER_KEY\"\n");
     sandbox.q(&["hi"]).env("ANTHROPIC_BASE_URL", format!("{url}/variable")).run().success();
@@ -277,7 +284,7 @@ fn a_model_goes_with_the_provider_that_it_was_set_for() {
     for (file, variables, args, provider, model) in [
         ("provider = \"openai\"\nmodel = \"a\"", &[][..], &[][..], "openai", "a"),
         ("provider = \"openai\"\nmodel = \"a\"", &[], &["-p", "openai"], "openai", "a"),
-        ("provider = \"openai\"\nmodel = \"a\"", &[], &["-p", "xai"], "xai", "grok-4-1-fast-non-reasoning"),
+        ("provider = \"openai\"\nmodel = \"a\"", &[], &["-p", "xai"], "xai", "grok-latest"),
         ("provider = \"openai\"\nmodel = \"a\"", &[], &["-p", "groq"], "groq", "of-section"),
         ("provider = \"openai\"\nmodel = \"a\"", &[], &["-p", "groq", "-m", "b"], "groq", "b"),
         ("provider = \"openai\"\nmodel = \"a\"", &[("Q_PROVIDER", "groq")], &[], "groq", "of-section"),
@@ -289,8 +296,8 @@ fn a_model_goes_with_the_provider_that_it_was_set_for() {
         ("provider = \"groq\"", &[], &["-m", "c"], "groq", "c"),
         // Named nowhere: groq comes first, as the file has a section for it.
         ("model = \"a\"", &[], &[], "groq", "a"),
-        ("model = \"a\"", &[], &["-p", "xai"], "xai", "grok-4-1-fast-non-reasoning"),
-        ("", &[("Q_MODEL", "b")], &["-p", "xai"], "xai", "grok-4-1-fast-non-reasoning"),
+        ("model = \"a\"", &[], &["-p", "xai"], "xai", "grok-latest"),
+        ("", &[("Q_MODEL", "b")], &["-p", "xai"], "xai", "grok-latest"),
         ("", &[("Q_MODEL", "b"), ("Q_PROVIDER", "xai")], &[], "xai", "b"),
         ("", &[("Q_MODEL", "b"), ("Q_PROVIDER", "xai")], &["-p", "xai"], "xai", "b"),
     ] {
@@ -362,16 +369,19 @@ fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note()
     let empty = Server::start(|_, _| Reply::json(200, json!({"data": []})));
     let hanging = Server::start(|_, _| Reply::raw("").hang());
     let (running_url, empty_url, hanging_url) = (running.url(), empty.url(), hanging.url());
-    for (ollama, llamacpp, lmstudio, expected) in [
-        (running_url.as_str(), running_url.as_str(), running_url.as_str(), "ollama"),
-        (CLOSED, running_url.as_str(), running_url.as_str(), "llamacpp"),
-        (CLOSED, empty_url.as_str(), running_url.as_str(), "lmstudio"),
-        (hanging_url.as_str(), CLOSED, running_url.as_str(), "lmstudio"),
+    let (running_url, empty_url, hanging_url) = (running_url.as_str(), empty_url.as_str(), hanging_url.as_str());
+    for (ollama, llamacpp, lmstudio, vllm, expected) in [
+        (running_url, running_url, running_url, running_url, "ollama"),
+        (CLOSED, running_url, running_url, running_url, "llamacpp"),
+        (CLOSED, empty_url, running_url, running_url, "lmstudio"),
+        (hanging_url, CLOSED, running_url, CLOSED, "lmstudio"),
+        (CLOSED, CLOSED, CLOSED, running_url, "vllm"),
     ] {
         let sandbox = Sandbox::new()
             .env("OLLAMA_BASE_URL", ollama)
             .env("LLAMACPP_BASE_URL", llamacpp)
-            .env("LMSTUDIO_BASE_URL", lmstudio);
+            .env("LMSTUDIO_BASE_URL", lmstudio)
+            .env("VLLM_BASE_URL", vllm);
         let named = format!("Q_PROVIDER={expected}");
         let outcome = in_time(|| sandbox.q(&["hi"]).run(), |outcome| outcome.stderr_text().contains(&named));
         outcome.exit(0).stdout("ok\n").stderr_contains(expected).stderr_contains("Q_PROVIDER");
@@ -384,7 +394,7 @@ fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note()
     // A key anywhere comes first: no local server is asked.
     let asked = running.requests().len();
     let server = Server::openai("of the key");
-    let local = Sandbox::new().env("OLLAMA_BASE_URL", &running_url).server_env(&server);
+    let local = Sandbox::new().env("OLLAMA_BASE_URL", running_url).server_env(&server);
     local.q(&["hi"]).run().success().stdout("of the key\n");
     assert_eq!(running.requests().len(), asked);
 }
@@ -396,7 +406,7 @@ fn nobody_to_ask_is_told_in_one_message_with_every_way_out() {
     for sandbox in [lonely(), silent] {
         sandbox.config("[providers.work]\nbase_url = \"http://h\"\nkey_env = \"WORK_KEY\"\n");
         let limit = Duration::from_millis(1500);
-        let ask = || refused(sandbox.q(&["hi"]), &["WORK_KEY", "ollama", "llamacpp", "lmstudio"]);
+        let ask = || refused(sandbox.q(&["hi"]), &["WORK_KEY", "ollama", "llamacpp", "lmstudio", "vllm"]);
         let outcome = in_time(ask, |outcome| outcome.elapsed() < limit);
         for (_, variable) in WITH_KEY {
             outcome.stderr_contains(variable);

@@ -63,7 +63,7 @@ const SETTINGS: &[Setting] = &[
         file: ("model = \"of-file\"", "of-file"),
         variable: ("Q_MODEL", "of-variable", "of-variable"),
         option: Some((&["-m", "of-option"], "of-option")),
-        default: "gpt-5.4-mini",
+        default: "gpt-6-luna",
         args: &["hi"],
         seen: |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
     },

@@ -14,7 +14,7 @@ use crate::sandbox::Sandbox;
 use crate::server::{Gate, Recorded, Reply, openai_event, openai_stream};
 
 /// The model that is asked where none is named.
-pub const MODEL: &str = "gpt-5.4-mini";
+pub const MODEL: &str = "gpt-6-luna";
 pub const HOUR: Duration = Duration::from_secs(60 * 60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -317,7 +317,7 @@ fn the_status_tells_paths_providers_and_the_conversation() {
     assert_eq!(provider("openai")["key"], "OPENAI_API_KEY is set");
     assert_eq!(provider("groq")["key"], "GROQ_API_KEY is not set");
     assert_eq!(provider("openai")["address"], format!("{}/v1", server.url()));
-    assert_eq!(told["providers"].as_array().map(Vec::len), Some(12));
+    assert_eq!(told["providers"].as_array().map(Vec::len), Some(16));
 
     sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
     for (args, path) in [(&["--status"][..], "current.json"), (&["--status", "-s", "none"], "none.json")] {
