@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
 
     /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
     fn read(&self) -> Result<Option<Conversation>, Error> {
-        // A file that was named has no excuse.
+        // Naming a file that cannot be used is wrong usage.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
         match folder::read(&self.path) {
             Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
@@ -59,9 +59,14 @@ impl<'a> Place<'a> {
             Ok(lock) => Ok(Some(lock)),
             Err(NoLock::Unsupported) => Ok(None),
             Err(NoLock::Busy) => Err(Error::file("another q holds the lock of the conversations").advise("try again")),
-            Err(NoLock::Failed(error)) => Err(Error::file(error.to_string())),
+            Err(NoLock::Failed(error)) => Err(state(error)),
         }
     }
+}
+
+/// State that cannot be read or written is an error with its cause, and never taken for state that is not there.
+fn state(error: io::Error) -> Error {
+    Error::file(error.to_string())
 }
 
 /// Prints the conversation; as JSON, its file.
@@ -111,11 +116,11 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
 pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     let place = Place::find(context)?;
     let nothing = || Error::nothing("there is nothing to undo");
-    if place.which.is_current() && !place.folder.exists() {
+    if place.which.is_current() && !place.folder.exists().map_err(state)? {
         return Err(nothing());
     }
     if matches!(place.which, Which::File(_)) {
-        place.folder.prepare().map_err(|error| Error::file(error.to_string()))?;
+        place.folder.prepare().map_err(state)?;
     }
     // What is not there is told before a lock is wanted that may not be there either.
     place.read()?.ok_or_else(nothing)?;
@@ -160,28 +165,33 @@ struct Listed {
 pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
     let place = Place::find(context)?;
     let mut listed = Vec::new();
-    let mut unlisted = false;
-    for path in place.folder.all().map_err(|error| Error::file(error.to_string()))? {
+    let mut unusable_files = false;
+    let mut unread = None;
+    for path in place.folder.all().map_err(state)? {
         match folder::read(&path) {
             Ok(Found::Conversation(conversation)) => listed.push(listing(&conversation, path, &place.path)),
             // It was removed meanwhile.
             Ok(Found::Nothing) => {}
             Ok(Found::Unusable(unusable)) => {
-                unlisted = true;
+                unusable_files = true;
                 context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
             }
-            Err(error) => {
-                unlisted = true;
+            // A pipe or a device is not a conversation of q's.
+            Err(error) if error.kind() == folder::NOT_REGULAR => {
+                unusable_files = true;
                 context.notes.note(&format!("not listed: {error}"));
             }
+            Err(error) => unread = Some(Error::file(format!("not everything is listed: {error}"))),
         }
     }
-    let nothing = listed.is_empty() && !unlisted;
-    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
-    if nothing {
+    if listed.is_empty() && !unusable_files && unread.is_none() {
         context.notes.note("there are no conversations");
     }
+    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
     if json {
+        if let Some(error) = unread {
+            return Err(error);
+        }
         let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&array);
     }
@@ -189,7 +199,8 @@ pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
         Some(columns) => aligned(&listed, columns),
         None => separated(&listed),
     };
-    print(&text)
+    print(&text)?;
+    unread.map_or(Ok(()), Err)
 }
 
 fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed {
@@ -250,7 +261,7 @@ fn aligned(listed: &[Listed], columns: usize) -> String {
 /// Deletes the conversation.
 pub(crate) fn clear(context: &Context) -> Result<(), Error> {
     let place = Place::find(context)?;
-    let there = std::fs::symlink_metadata(&place.path).is_ok();
+    let there = folder::is_there(&place.path).map_err(state)?;
     if !there && !place.which.is_current() {
         return Err(place.unknown());
     }
@@ -259,11 +270,14 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
         place.read()?;
     }
     if there {
-        let _lock = if place.folder.exists() { place.lock()? } else { None };
-        folder::remove(&place.path).map_err(|error| Error::file(error.to_string()))?;
+        let _lock = if place.folder.exists().map_err(state)? { place.lock()? } else { None };
+        folder::remove(&place.path).map_err(state)?;
     }
     print("Conversation cleared")?;
-    let others = place.folder.all().unwrap_or_default().len();
+    if !there {
+        context.notes.note("there was no conversation");
+    }
+    let others = place.folder.all().map_err(state)?.len();
     if others > 0 {
         let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
         context.notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
@@ -274,13 +288,13 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
 /// Deletes all conversations. On a terminal it asks first.
 pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
     let place = Place::find(context)?;
-    let list = || place.folder.all().map_err(|error| Error::file(error.to_string()));
+    let list = || place.folder.all().map_err(state);
     let there = list()?.len();
     if there > 0 && !confirmed(there) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let mut deleted = 0;
-    if place.folder.exists() {
+    if place.folder.exists().map_err(state)? {
         let _lock = place.lock()?;
         place.folder.remove_leftovers();
         let mut failed = None;
@@ -292,7 +306,7 @@ pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
         }
         if let Some(error) = failed {
             context.notes.note(&format!("Conversations cleared: {deleted}"));
-            return Err(Error::file(error.to_string()));
+            return Err(state(error));
         }
     }
     print(&format!("Conversations cleared: {deleted}"))

@@ -40,6 +40,9 @@ const ASIDE: &str = "session_";
 /// What follows the name of a conversation.
 pub(crate) const ENDING: &str = ".json";
 
+/// The kind of the error where a pipe, a device or a folder stands in a conversation's place.
+pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
+
 /// What follows the name of a file set aside that could not be read.
 const UNREADABLE: &str = ".json.unreadable";
 
@@ -114,8 +117,11 @@ impl Folder {
     }
 
     /// Whether there is anything at all.
-    pub(crate) fn exists(&self) -> bool {
-        self.sessions.is_dir()
+    ///
+    /// # Errors
+    /// Nobody can say: a folder above cannot be entered.
+    pub(crate) fn exists(&self) -> io::Result<bool> {
+        is_there(&self.sessions)
     }
 
     /// Takes the lock. While another process has it, `give_up` is asked from time to time, with the time waited.
@@ -217,18 +223,19 @@ impl Folder {
 
     /// Gives a file a second name among those set aside, the first that is free.
     fn link_aside(&self, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
-        // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
-        if is_plain_file(path) {
-            let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
-        }
-        self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
+        let aside = self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 // A file system without links.
                 let bytes = fs_err::read(path)?;
                 write_new_or_remove(aside, |file| file.write_all(&bytes))
             }
             done => done,
-        })
+        })?;
+        // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
+        if is_plain_file(&aside) {
+            let _ = File::options().append(true).open(&aside).and_then(|file| file.set_modified(SystemTime::now()));
+        }
+        Ok(aside)
     }
 
     /// Writes a file of its own, set aside; needs no lock.
@@ -387,7 +394,7 @@ pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<
     };
     // Opening a pipe would wait for somebody to write to it.
     if !metadata.is_file() {
-        return Err(io::Error::other(format!("{} is not a regular file", path.display())));
+        return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
     if metadata.len() > LARGEST as u64 {
         return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
@@ -421,6 +428,18 @@ fn has_bytes(path: &Path, mut expected: &[u8]) -> io::Result<bool> {
     }
 }
 
+/// Whether there is anything at a path, be it a link to nothing.
+///
+/// # Errors
+/// Nobody can say: a folder above cannot be entered.
+pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
+    match fs_err::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether a name is one that q gives to conversations that it sets aside.
 pub(crate) fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
@@ -430,7 +449,7 @@ pub(crate) fn is_aside(name: &OsStr) -> bool {
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs_err::remove_file(path) {
         Ok(()) => Ok(true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }

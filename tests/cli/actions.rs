@@ -64,7 +64,7 @@ fn where_nothing_is_each_action_says_so_and_makes_nothing() {
         (&["--list", "--json"], 0, "[]\n", "no conversation"),
         (&["--last"], 1, "", "no conversation"),
         (&["--undo"], 1, "", "nothing to undo"),
-        (&["--clear"], 0, "Conversation cleared\n", ""),
+        (&["--clear"], 0, "Conversation cleared\n", "no conversation"),
         (&["--clear", "--all"], 0, "Conversations cleared: 0\n", ""),
         (&["--history", "-s", "work"], 1, "", "work"),
         (&["--last", "-s", "work"], 1, "", "work"),

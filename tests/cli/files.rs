@@ -176,7 +176,7 @@ fn a_file_or_all_of_them_may_be_removed_by_hand() {
     script(&sandbox, "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more").success();
     assert_eq!(texts(&sandbox.session("done.json")).len(), 4);
     script(&sandbox, "mv \"$sessions\"/done.json here.json; q -s here.json more").success();
-    script(&sandbox, "rm -r \"$sessions\"; q --clear; q new").success().stdout("Conversation cleared\nanswer 2\n");
+    script(&sandbox, "rm -r \"$sessions\"; q -q --clear; q new").success().stdout("Conversation cleared\nanswer 2\n");
     script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new").success().stdout("answer 3\n");
     assert_eq!(sandbox.session_files(), ["work.json"]);
 }

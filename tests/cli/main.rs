@@ -27,3 +27,4 @@ mod tell;
 mod terminal;
 mod tls;
 mod trouble;
+mod unreadable;

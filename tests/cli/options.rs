@@ -222,7 +222,7 @@ fn no_stream_asks_for_the_answer_in_one_piece() {
 fn clear_forgets_the_conversation_whatever_the_settings() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");
+    sandbox.q(&["--clear"]).stdin_open().run().exit(0).stdout("Conversation cleared\n");
     sandbox.q(&["one"]).run().success();
     sandbox.config(BROKEN);
     sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");

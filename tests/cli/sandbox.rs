@@ -107,6 +107,7 @@ impl Sandbox {
             stdout: None,
             stderr: None,
             ignored: Vec::new(),
+            obeys_modes: false,
             guard: GUARD,
         }
     }
@@ -224,6 +225,7 @@ pub struct Q {
     stdout: Option<Stdio>,
     stderr: Option<Stdio>,
     ignored: Vec<i32>,
+    obeys_modes: bool,
     guard: Duration,
 }
 
@@ -329,6 +331,12 @@ impl Q {
         self
     }
 
+    /// The modes of files count for the program even where the tests run as root, to whom none is closed.
+    pub fn obeying_modes(mut self) -> Q {
+        self.obeys_modes = true;
+        self
+    }
+
     /// Another limit than the usual 30 seconds.
     pub fn guard(mut self, guard: Duration) -> Q {
         self.guard = guard;
@@ -380,6 +388,10 @@ impl Q {
             // SAFETY: between fork and exec the closure does nothing but call signal(2), and allocates nothing.
             unsafe { command.pre_exec(ignore) };
         }
+        if self.obeys_modes {
+            // SAFETY: between fork and exec the closure does nothing but call prctl(2), and allocates nothing.
+            unsafe { command.pre_exec(give_up_privileges) };
+        }
         let started = Instant::now();
         let spawned = {
             let _forking = FORKING.read().unwrap_or_else(PoisonError::into_inner);
@@ -408,6 +420,24 @@ impl Q {
             reaped: false,
         }
     }
+}
+
+/// What root is allowed beyond the modes of files does not survive the next exec (Linux, capabilities(7)).
+fn give_up_privileges() -> io::Result<()> {
+    const DAC_OVERRIDE: libc::c_ulong = 1;
+    const DAC_READ_SEARCH: libc::c_ulong = 2;
+    #[cfg(target_os = "linux")]
+    // SAFETY: plain system calls without pointers.
+    unsafe {
+        if libc::geteuid() == 0 {
+            for capability in [DAC_OVERRIDE, DAC_READ_SEARCH] {
+                if libc::prctl(libc::PR_CAPBSET_DROP, capability) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A program that was started; dropping it kills it.

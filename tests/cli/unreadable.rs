@@ -1,0 +1,108 @@
+//! State that cannot be read or changed: every action says so, and none takes it for state that is not there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+use crate::names::{snapshot, stored};
+use crate::sandbox::Sandbox;
+
+/// Actions that must look into the folder of the conversations.
+const ACTIONS: &[&[&str]] = &[
+    &["--history"],
+    &["--history", "--json"],
+    &["--history", "-s", "work"],
+    &["--last"],
+    &["--last", "-s", "work"],
+    &["--list"],
+    &["--list", "--json"],
+    &["--undo"],
+    &["--undo", "-s", "work"],
+    &["--clear"],
+    &["--clear", "-s", "work"],
+    &["--clear", "--all"],
+];
+
+/// Those that change something in it.
+const CHANGES: &[&[&str]] = &[&["--undo"], &["--clear"], &["--clear", "-s", "work"], &["--clear", "--all"]];
+
+/// Those that must read a conversation. Deleting a file takes no right to read it.
+const READS: &[&[&str]] = &[&["--history"], &["--last"], &["--list"], &["--list", "--json"], &["--undo"]];
+
+/// What is wrong with a file or folder below `q`.
+#[derive(Clone, Copy)]
+enum Closed {
+    Mode(u32),
+    /// As after a run under sudo.
+    AnotherOwner,
+}
+
+#[test]
+fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
+    // SAFETY: the call has no conditions and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    for (what, path, closed, actions) in [
+        ("sessions without any right", "sessions", Closed::Mode(0o000), ACTIONS),
+        ("sessions that cannot be entered", "sessions", Closed::Mode(0o600), ACTIONS),
+        ("sessions that cannot be changed", "sessions", Closed::Mode(0o500), CHANGES),
+        ("a state folder without any right", "", Closed::Mode(0o000), ACTIONS),
+        ("a state folder that cannot be entered", "", Closed::Mode(0o600), ACTIONS),
+        ("a conversation without any right", "sessions/current.json", Closed::Mode(0o000), READS),
+        ("sessions of another owner", "sessions", Closed::AnotherOwner, ACTIONS),
+        ("a state folder of another owner", "", Closed::AnotherOwner, ACTIONS),
+        ("a conversation of another owner", "sessions/current.json", Closed::AnotherOwner, READS),
+    ] {
+        for action in actions {
+            let sandbox = Sandbox::new();
+            sandbox.write_current(&stored(&["one", "two"]));
+            sandbox.write_bytes("work.json", stored(&["three", "four"]).to_string());
+            fs::write(sandbox.state().join("q/lock"), "").unwrap();
+            let before = snapshot(&sandbox.sessions());
+            let path = sandbox.state().join("q").join(path);
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            match closed {
+                Closed::Mode(mode) => set_mode(&path, mode),
+                Closed::AnotherOwner if root => chown(&path, Some(65_534), Some(65_534)).unwrap(),
+                // Only root can give a file away.
+                Closed::AnotherOwner => continue,
+            }
+            let refused = sandbox.q(action).obeying_modes().stdin_open().run();
+            set_mode(&path, mode);
+            let said = |text: &str| refused.stderr_text().to_lowercase().contains(text);
+            refused
+                .exit(1)
+                .stdout_lacks("leared")
+                .check(said("permission denied"), || format!("{what}: expected the cause"))
+                .check(!said("there is no") && !said("nothing to"), || format!("{what}: it is there"))
+                .check(snapshot(&sandbox.sessions()) == before, || format!("{what}: nothing should have changed"));
+        }
+    }
+}
+
+#[test]
+fn a_list_shows_what_it_can_and_fails_for_what_it_cannot_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two"]));
+    sandbox.write_bytes("work.json", stored(&["three", "four"]).to_string());
+    set_mode(&sandbox.sessions().join("work.json"), 0o000);
+    let listed = sandbox.q(&["--list"]).obeying_modes().run();
+    listed.exit(1).stdout_contains("one").stdout_lacks("three").stderr_contains("work.json");
+    let listed = sandbox.q(&["--list", "--json"]).obeying_modes().run();
+    listed.exit(1).stderr_contains("work.json");
+    listed.check(listed.stdout_json().get("error").is_some(), || "expected one JSON, the error".to_owned());
+}
+
+#[test]
+fn a_conversation_is_cleared_but_what_else_is_kept_cannot_be_looked_at() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two"]));
+    set_mode(&sandbox.sessions(), 0o300);
+    let cleared = sandbox.q(&["--clear"]).obeying_modes().run();
+    set_mode(&sandbox.sessions(), 0o700);
+    cleared.exit(1).stdout("Conversation cleared\n").stderr_contains("ermission denied");
+    assert_eq!(sandbox.session_files(), [""; 0]);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
