@@ -106,10 +106,10 @@ pub(crate) struct MessageRead<'a> {
     pub(crate) role: Role,
     #[serde(borrow, deserialize_with = "lossy_text")]
     pub(crate) content: Cow<'a, str>,
-    /// Files of other hands may lack it, or have it in another form.
-    #[serde(default, deserialize_with = "if_sound")]
+    /// Files of other hands may lack it, or write the time in another form.
+    #[serde(default, deserialize_with = "time_if_readable")]
     pub(crate) timestamp: Option<Timestamp>,
-    #[serde(default, deserialize_with = "if_sound")]
+    #[serde(default)]
     interrupted: Option<bool>,
 }
 
@@ -118,15 +118,6 @@ impl MessageRead<'_> {
     pub(crate) fn interrupted(&self) -> bool {
         self.interrupted == Some(true)
     }
-}
-
-/// What every message must have. Its text is not decoded, which most messages of a file never need.
-#[derive(Deserialize)]
-struct MessageShape<'a> {
-    #[serde(rename = "role")]
-    _role: Role,
-    #[serde(borrow)]
-    content: &'a RawValue,
 }
 
 /// A message as it is written.
@@ -258,8 +249,7 @@ impl Conversation {
         self.read(0)
     }
 
-    /// The messages from an index on. What every message must have was there when the file was read, and what else it may
-    /// have is read if it is sound; so none is missing here.
+    /// The messages from an index on. Each was read whole when the file was read, so none is missing here.
     fn read(&self, first: usize) -> impl DoubleEndedIterator<Item = MessageRead<'_>> {
         self.messages[first..].iter().filter_map(|message| serde_json::from_str(message.json(&self.source)).ok())
     }
@@ -267,9 +257,10 @@ impl Conversation {
     /// Takes the last question away, and whatever came after it; the rest is another conversation from now on. `None`
     /// where there is no question.
     pub(crate) fn undo(&mut self) -> Option<String> {
-        let roles: Vec<Role> = self.messages().map(|message| message.role).collect();
-        let last = roles.iter().rposition(|role| *role == Role::User)?;
-        let question = self.read(last).next()?.content.into_owned();
+        let messages: Vec<MessageRead> = self.messages().collect();
+        let last = messages.iter().rposition(|message| message.role == Role::User)?;
+        let question = messages[last].content.clone().into_owned();
+        drop(messages);
         self.messages.truncate(last);
         self.created = self.created.next();
         Some(question)
@@ -294,10 +285,10 @@ impl Conversation {
     }
 }
 
-/// A value that counts only if it has the form that q writes.
-fn if_sound<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
-    let raw = <&RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(raw.get()).ok())
+/// A text that is not a time as q writes it counts for no time.
+fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| serde_json::from_value(serde_json::Value::from(text)).ok()))
 }
 
 /// Text of which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
@@ -357,12 +348,12 @@ impl<'de> Visitor<'de> for FileVisitor {
         let mut unknown = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "version" => version = Some(map.next_value()?),
-                "provider" => provider = Some(map.next_value()?),
-                "model" => model = Some(map.next_value()?),
-                "created" => created = Some(map.next_value()?),
-                "updated" => updated = Some(map.next_value()?),
-                "messages" => messages = Some(map.next_value::<Vec<Message>>()?),
+                "version" => set_once("version", &mut version, map.next_value()?)?,
+                "provider" => set_once("provider", &mut provider, map.next_value()?)?,
+                "model" => set_once("model", &mut model, map.next_value()?)?,
+                "created" => set_once("created", &mut created, map.next_value()?)?,
+                "updated" => set_once("updated", &mut updated, map.next_value()?)?,
+                "messages" => set_once("messages", &mut messages, map.next_value::<Vec<Message>>()?)?,
                 _ => unknown.push((key, map.next_value()?)),
             }
         }
@@ -384,8 +375,13 @@ impl<'de> Visitor<'de> for FileVisitor {
     }
 }
 
-/// How the text of a message begins that has all it must have.
-const WRITTEN_BEGINNINGS: [&str; 2] = [r#"{"role":"user","content":""#, r#"{"role":"assistant","content":""#];
+/// Fails for a field that is there twice: nobody can say which of the two counts.
+fn set_once<T, E: serde::de::Error>(name: &'static str, field: &mut Option<T>, value: T) -> Result<(), E> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::duplicate_field(name)),
+    }
+}
 
 /// The text of a message that can be read.
 struct Message<'a>(&'a str);
@@ -393,15 +389,7 @@ struct Message<'a>(&'a str);
 impl<'de> Deserialize<'de> for Message<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Message<'de>, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        // As q itself writes them; in a large file it takes too long to look at each one closer.
-        let [question, answer] = WRITTEN_BEGINNINGS;
-        if raw.get().starts_with(question) || raw.get().starts_with(answer) {
-            return Ok(Message(raw.get()));
-        }
-        let shape: MessageShape = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
-        if !shape.content.get().starts_with('"') {
-            return Err(serde::de::Error::custom("the content of a message is no text"));
-        }
+        let _: MessageRead = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
         Ok(Message(raw.get()))
     }
 }
@@ -468,10 +456,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn odd_times_and_marks_cost_no_message() {
+    fn odd_times_and_what_is_left_out_cost_no_message() {
         let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
-            "messages":[{"role":"user","content":"a","timestamp":"2026-11-21T10:00:00"},{"role":"assistant","content":"b","timestamp":7,"interrupted":null},
-            {"role":"user","content":"c","interrupted":"yes"},{"role":"assistant","content":"d"}]}"#;
+            "messages":[{"role":"user","content":"a","timestamp":"2026-11-21T10:00:00"},{"role":"assistant","content":"b","timestamp":null,"interrupted":null},
+            {"role":"user","content":"c","timestamp":"","interrupted":false},{"role":"assistant","content":"d"}]}"#;
         let mut conversation = Conversation::parse(file.into()).expect("a conversation");
         let texts: Vec<String> = conversation.window(9).into_iter().map(|said| said.text).collect();
         assert_eq!(texts, ["a", "b", "c", "d"]);
@@ -500,7 +488,18 @@ pub(crate) mod tests {
             (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
             (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
             (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
-            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "no text"),
+            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "expected text"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","content":"b"}]"#), "duplicate field `content`"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":"user"}]"#), "duplicate field `role`"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":5}]"#), "duplicate field `role`"),
+            (
+                sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":"","timestamp":""}]"#),
+                "duplicate field",
+            ),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":7}]"#), "invalid type"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","interrupted":"yes"}]"#), "invalid type"),
+            (sound.replace("\"version\":1", "\"version\":1,\"model\":\"m\""), "duplicate field `model`"),
+            (sound.replace("\n]", "\n],\"messages\":[]"), "duplicate field `messages`"),
             (format!("{sound}x"), "trailing"),
             (" ".repeat(LARGEST + 1), "more than"),
         ] {

@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use crate::names::{snapshot, stored};
+use serde_json::json;
+
+use crate::names::{CREATED, snapshot, stored};
 use crate::sandbox::Sandbox;
+use crate::server::Server;
 
 /// Actions that must look into the folder of the conversations.
 const ACTIONS: &[&[&str]] = &[
@@ -101,6 +104,43 @@ fn a_conversation_is_cleared_but_what_else_is_kept_cannot_be_looked_at() {
     set_mode(&sandbox.sessions(), 0o700);
     cleared.exit(1).stdout("Conversation cleared\n").stderr_contains("ermission denied");
     assert_eq!(sandbox.session_files(), [""; 0]);
+}
+
+#[test]
+fn a_message_that_cannot_be_read_makes_the_whole_file_unusable_and_none_is_skipped() {
+    let server = Server::openai("answer");
+    for odd in [
+        r#"{"role":"user","content":"three","content":"tres"}"#,
+        r#"{"role":"user","content":"three","role":"user"}"#,
+        r#"{"role":"user","content":"three","timestamp":"x","timestamp":"x"}"#,
+        r#"{"role":"user","content":"three","role":5}"#,
+        r#"{"role":5,"content":"three"}"#,
+        r#"{"role":"user","content":3}"#,
+        r#"{"role":"user","content":"three","interrupted":"yes"}"#,
+        r#"{"role":"user"}"#,
+    ] {
+        let whole = stored(&["one", "two", "three", "four", "five", "six"]).to_string();
+        let third = json!({"role": "user", "content": "three", "timestamp": CREATED}).to_string();
+        assert!(whole.contains(&third), "{whole}");
+        let file = whole.replace(&third, odd);
+        let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
+        sandbox.write_bytes("current.json", &file);
+        sandbox.write_bytes("work.json", &file);
+        for action in ["--history", "--last", "--undo"] {
+            for named in [&[][..], &["-s", "work"]] {
+                let refused = sandbox.q(&[action]).args(named).run();
+                refused.exit(1).stdout_is_empty().stderr_contains(".json: it cannot be parsed (");
+            }
+        }
+        for name in ["current.json", "work.json"] {
+            assert_eq!(String::from_utf8_lossy(&sandbox.read_bytes(name)), file, "{odd}");
+        }
+        sandbox.q(&["-s", "work", "more"]).run().exit(2).stderr_contains("cannot be parsed");
+        sandbox.q(&["-f", "more"]).run().exit(0).stderr_contains("cannot be parsed");
+        let kept = sandbox.session_files().into_iter().find(|name| name.ends_with(".unreadable"));
+        let kept = kept.unwrap_or_else(|| panic!("{odd}: gone: {:?}", sandbox.session_files()));
+        assert_eq!(String::from_utf8_lossy(&sandbox.read_bytes(&kept)), file, "{odd}");
+    }
 }
 
 fn set_mode(path: &Path, mode: u32) {
