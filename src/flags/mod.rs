@@ -102,6 +102,12 @@ impl Flag {
         }
     }
 
+    /// Whether it can only be meant where something is to be deleted.
+    pub(crate) fn deletes(&self) -> bool {
+        let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
+        self.mode().map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
+    }
+
     /// The option as one types it, by its long name where it has one.
     pub(crate) fn name(&self) -> String {
         match (self.long, self.short) {

@@ -125,7 +125,10 @@ fn nearest(typed: &str) -> Option<String> {
     let typed = typed.trim_start_matches('-').to_ascii_lowercase();
     FLAGS
         .iter()
-        .filter_map(|flag| Some((strsim::jaro_winkler(&typed, flag.long?), flag.name())))
+        .filter_map(|flag| Some((flag, flag.long?)))
+        // A guess must not cost a conversation. One letter too many, too few, wrong or swapped is no guess.
+        .filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1)
+        .map(|(flag, name)| (strsim::jaro_winkler(&typed, name), flag.name()))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, name)| name)
@@ -200,6 +203,32 @@ mod tests {
         }
         assert!(refused(&["--zzz"]).contains("q -h"));
         assert!(refused(&["-z"]).contains("no option -z"));
+    }
+
+    #[test]
+    fn an_option_that_deletes_is_named_only_for_a_single_typing_error() {
+        for (typed, meant) in [
+            ("--claer", "--clear"),
+            ("--cler", "--clear"),
+            ("--clearr", "--clear"),
+            ("--clear-", "--clear"),
+            ("--CLEAR", "--clear"),
+            ("--ndo", "--undo"),
+            ("--udno", "--undo"),
+            ("--clean", "--clear"),
+            ("--al", "--all"),
+            ("--alle", "--all"),
+        ] {
+            assert!(refused(&[typed]).contains(&format!("did you mean {meant}?")), "{typed}: {}", refused(&[typed]));
+        }
+        for typed in
+            ["--search", "--cl", "--cleanup", "--clear-all", "--un", "--undelete", "--redo", "--always", "--reset"]
+        {
+            let said = refused(&[typed]);
+            for flag in FLAGS.iter().filter(|flag| flag.deletes()) {
+                assert!(!said.contains(&format!("mean {}?", flag.name())), "{typed}: {said}");
+            }
+        }
     }
 
     #[test]

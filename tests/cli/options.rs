@@ -219,6 +219,15 @@ fn no_stream_asks_for_the_answer_in_one_piece() {
 }
 
 #[test]
+fn a_misspelt_option_is_never_answered_with_one_that_deletes() {
+    let sandbox = Sandbox::new();
+    for typed in ["--search", "--cleanup", "--undelete"] {
+        let refused = sandbox.q(&[typed, "rebase"]).run();
+        refused.exit(2).stderr_contains(typed).stderr_lacks("--clear").stderr_lacks("--undo").stderr_lacks("--all");
+    }
+}
+
+#[test]
 fn clear_forgets_the_conversation_whatever_the_settings() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
