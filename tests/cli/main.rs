@@ -9,6 +9,7 @@ mod dialects;
 mod documents;
 mod extract;
 mod files;
+mod hook;
 mod json;
 mod names;
 mod network;

@@ -1,0 +1,102 @@
+//! The README's git hook, as it stands there, in a real repository.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::sandbox::{Outcome, Sandbox};
+use crate::server::{Reply, Server, openai_event};
+
+const MESSAGE: &str = "Add a file that says hello";
+
+/// The script that the README shows for `.git/hooks/prepare-commit-msg`.
+fn hook() -> String {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README");
+    let (_, rest) = readme.split_once("prepare-commit-msg").expect("the recipe");
+    let lines = rest.lines().skip_while(|line| !line.starts_with("    #!"));
+    lines.take_while(|line| line.starts_with("    ")).map(|line| format!("{}\n", &line[4..])).collect()
+}
+
+/// A repository with the hook, one commit, and a staged change; none where git is missing.
+fn repository(server: Option<&Server>) -> Option<Sandbox> {
+    let sandbox = Sandbox::new()
+        .env("GIT_AUTHOR_NAME", "A U Thor")
+        .env("GIT_AUTHOR_EMAIL", "author@example.com")
+        .env("GIT_COMMITTER_NAME", "A U Thor")
+        .env("GIT_COMMITTER_EMAIL", "author@example.com")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        // What a person would see in the editor is kept, and accepted.
+        .env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; true");
+    let sandbox = match server {
+        Some(server) => sandbox.server_env(server),
+        // Nothing listens on the port for discarding.
+        None => sandbox.env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").env("OPENAI_API_KEY", "sk-test"),
+    };
+    if sandbox.shell("git --version").run().status.code() != Some(0) {
+        eprintln!("skipped: there is no git");
+        return None;
+    }
+    git(&sandbox, "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file");
+    let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("the hooks' folder");
+    fs::write(&path, hook()).expect("the hook");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a hook that can be run");
+    Some(sandbox)
+}
+
+#[track_caller]
+fn git(sandbox: &Sandbox, script: &str) -> Outcome {
+    let done = sandbox.shell(script).run();
+    done.exit(0);
+    done
+}
+
+#[test]
+fn a_proposed_message_stands_above_gits_comments() {
+    let server = Server::openai(MESSAGE);
+    for command in ["git commit", "git commit -v", "git commit -a", "git -c commit.verbose=true commit"] {
+        let Some(sandbox) = repository(Some(&server)) else { return };
+        let committed = git(&sandbox, command);
+        let seen = fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
+        let first = seen.lines().next();
+        committed.check(first == Some(MESSAGE), || format!("{command}: the editor was given:\n{seen}"));
+        committed.check(seen.contains("\n# "), || format!("{command}: git's comments are gone:\n{seen}"));
+        git(&sandbox, "git log -1 --format=%B").stdout(format!("{MESSAGE}\n\n"));
+        git(&sandbox, "ls .git/*.q 2>&1; true").stdout_contains("No such file");
+        let asked = server.requests().pop().expect("a request").text();
+        assert!(asked.contains("+hello") && asked.contains("imperative"), "{command}: {asked}");
+    }
+}
+
+#[test]
+fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
+    let server = Server::openai(MESSAGE);
+    for (command, message) in [
+        ("git commit -m mine", "mine"),
+        ("git commit --amend", "first"),
+        ("git reset -q; git commit --allow-empty; git commit -q --allow-empty -m mine", "mine"),
+        (
+            "git checkout -q -b other && git commit -qm theirs && git checkout -q - && git merge -q --no-ff -m merged other",
+            "merged",
+        ),
+    ] {
+        let Some(sandbox) = repository(Some(&server)) else { return };
+        git(&sandbox, command);
+        git(&sandbox, "git log -1 --format=%B").stdout(format!("{message}\n\n"));
+    }
+    assert_eq!(server.requests().len(), 0, "q was asked");
+}
+
+#[test]
+fn without_an_answer_git_goes_on_as_it_would_without_the_hook() {
+    let cut =
+        Server::start(|_, _| Reply::sse([openai_event(serde_json::json!({"content": "half a mess"}), None)]).cut());
+    let failing = Server::start(|_, _| Reply::json(500, serde_json::json!({"error": "down"})));
+    for (what, server) in [("refused", None), ("cut", Some(&cut)), ("failing", Some(&failing))] {
+        let Some(sandbox) = repository(server) else { return };
+        let sandbox = sandbox.env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; echo typed >");
+        git(&sandbox, "git commit");
+        let seen = fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
+        assert!(seen.starts_with("\n# ") && !seen.contains("half"), "{what}: the editor was given:\n{seen}");
+        git(&sandbox, "git log -1 --format=%B").stdout("typed\n\n");
+    }
+}
