@@ -240,6 +240,33 @@ mod tests {
     }
 
     #[test]
+    fn text_at_the_start_of_a_block_is_part_of_the_answer() {
+        let reply = replied(
+            Api::Anthropic,
+            &[
+                r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hel"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"lo"}}"#,
+            ],
+        );
+        assert_eq!(reply.text(), "Hello");
+    }
+
+    #[test]
+    fn input_counts_with_what_was_read_from_and_written_to_a_cache() {
+        for (usage, input) in [
+            (r#"{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":20}"#, Some(27)),
+            (r#"{"input_tokens":4,"cache_read_input_tokens":3}"#, Some(7)),
+            (r#"{"input_tokens":4,"cache_creation_input_tokens":20}"#, Some(24)),
+            (r#"{"input_tokens":4}"#, Some(4)),
+            (r#"{"output_tokens":1}"#, None),
+        ] {
+            let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
+            let counted = replied(Api::Anthropic, &[&data]).usage().and_then(|usage| usage.input_tokens);
+            assert_eq!(counted, input, "{usage}");
+        }
+    }
+
+    #[test]
     fn an_error_inside_the_stream_is_a_failure() {
         let reply = replied(
             Api::Anthropic,

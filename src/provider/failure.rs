@@ -154,6 +154,26 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_the_server_does_not_know_is_told_from_other_failures() {
+        for (status, code, message, unknown) in [
+            (500, "model_not_found", "no", true),
+            (422, "", "Invalid model: x", true),
+            (400, "", "x is not a valid model ID", true),
+            (404, "", "model 'x' not found", true),
+            (404, "", "no such model: x", true),
+            (400, "", "The model x does not exist", true),
+            (400, "", "Model Not Exist", true),
+            (400, "", "the model is overloaded", false),
+            (500, "", "model x not found", false),
+            (404, "", "page not found", false),
+            (400, "", "tool x not found", false),
+            (404, "", "nothing here", false),
+        ] {
+            assert_eq!(named(message, code).unknown_model(status), unknown, "{status} {code} {message}");
+        }
+    }
+
+    #[test]
     fn a_context_that_is_too_long_is_recognised_in_everyones_words() {
         for body in [
             r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#,

@@ -243,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn each_reason_to_stop_is_read_for_what_it_means() {
+        for (reason, finish) in [
+            ("STOP", Finish::Stop),
+            ("MAX_TOKENS", Finish::Length),
+            ("RECITATION", Finish::Blocked("RECITATION".into())),
+            ("PROHIBITED_CONTENT", Finish::Blocked("PROHIBITED_CONTENT".into())),
+            ("SOMETHING_NEW", Finish::Other("SOMETHING_NEW".into())),
+        ] {
+            let data = format!(r#"{{"candidates":[{{"finishReason":"{reason}"}}]}}"#);
+            assert_eq!(replied(Api::Gemini, &[&data]).finished(), Some(&finish));
+        }
+    }
+
+    #[test]
     fn models_lose_their_prefix() {
         assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec!["a".into(), "b".into()]));
     }

@@ -225,6 +225,15 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_error_is_none() {
+        for error in ["{}", "\"\"", "null"] {
+            let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
+            let reply = replied(Api::OpenAi, &[&data]);
+            assert_eq!((reply.failure(), reply.text()), (None, "hi"), "{data}");
+        }
+    }
+
+    #[test]
     fn a_whole_answer_is_read() {
         let mut reply = Reply::default();
         let body = r#"{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
