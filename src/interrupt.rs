@@ -9,7 +9,6 @@ use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
 use crate::output::Sign;
-use crate::record::Record;
 use crate::unix;
 
 /// Signals that come closer together are one: `timeout`, for example, sends its own to q and then to q's whole group.
@@ -21,11 +20,20 @@ pub(crate) fn survive_size_limit() {
     let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
+/// Saves what would be lost.
+struct Save(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Save {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Save")
+    }
+}
+
 /// What is to be done before a signal ends q.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     sign: Sign,
-    record: OnceLock<Arc<Record>>,
+    save: OnceLock<Save>,
     installed: AtomicBool,
 }
 
@@ -33,16 +41,16 @@ impl Interrupts {
     /// Nothing is done yet, and a signal ends q by itself, unless there is a sign to be wiped.
     pub(crate) fn new(sign: &Sign) -> Arc<Interrupts> {
         let interrupts =
-            Arc::new(Interrupts { sign: sign.clone(), record: OnceLock::new(), installed: AtomicBool::new(false) });
+            Arc::new(Interrupts { sign: sign.clone(), save: OnceLock::new(), installed: AtomicBool::new(false) });
         if sign.is_active() {
             interrupts.install();
         }
         interrupts
     }
 
-    /// The record to be saved, if an answer has begun by then.
-    pub(crate) fn save(&self, record: &Arc<Record>) {
-        let _ = self.record.set(Arc::clone(record));
+    /// What a signal's thread runs before it ends q.
+    pub(crate) fn before_the_end(&self, save: impl Fn() + Send + Sync + 'static) {
+        let _ = self.save.set(Save(Box::new(save)));
     }
 
     /// From now on signals are seen to. One that was ignored when q started stays so; a second one ends q at once.
@@ -65,8 +73,8 @@ impl Interrupts {
                     seen_to.store(true, Ordering::Relaxed);
                 });
                 interrupts.sign.stop();
-                if let Some(record) = interrupts.record.get() {
-                    record.save_interrupted();
+                if let Some(Save(save)) = interrupts.save.get() {
+                    save();
                 }
                 let _ = low_level::emulate_default_handler(signal);
             }

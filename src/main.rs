@@ -3,27 +3,18 @@
 mod actions;
 mod address;
 mod ask;
-mod call;
 mod context;
-mod discover;
 mod error;
 mod flags;
-mod http;
 mod interrupt;
-mod key_command;
 mod manual;
-mod models;
+mod message;
 mod output;
-mod prompt;
 mod provider;
-mod question;
-mod record;
 mod secret;
+mod server;
 mod session;
 mod settings;
-mod sse;
-mod status;
-mod target;
 mod unix;
 
 use std::path::PathBuf;
@@ -91,8 +82,8 @@ fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result
         Mode::List => actions::list(&context()?, arguments.json),
         Mode::Clear if arguments.all => actions::clear_all(&context()?),
         Mode::Clear => actions::clear(&context()?),
-        Mode::Status => status::print_status(arguments, &context()?),
-        Mode::Models => models::list(arguments, &context()?),
+        Mode::Status => actions::print_status(arguments, &context()?),
+        Mode::Models => actions::list_models(arguments, &context()?),
         Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
         Mode::ShortHelp => output::print(&manual::short_help()),
         Mode::LongHelp => output::print(&manual::long_help()),

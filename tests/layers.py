@@ -24,7 +24,7 @@ def rows(text):
 def code_of(path):
     """The text of a file without comments, strings and tests."""
     text = path.read_text(encoding="utf-8")
-    text = re.split(r"^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod tests", text, maxsplit=1, flags=re.MULTILINE)[0]
+    text = re.split(r"^#\[cfg\(test\)\]\n(?:pub(?:\([^)]*\))? )?mod tests", text, maxsplit=1, flags=re.MULTILINE)[0]
     # A lifetime's quotation mark has no partner, so only whole character literals are taken out.
     tokens = r'//[^\n]*|r#"(?:.|\n)*?"#|"(?:\\.|[^"\\])*"|' + r"'(?:\\[^']+|[^'\\])'"
     return re.sub(tokens, '""', text)

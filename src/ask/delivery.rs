@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::call::Ended;
+use super::record::Record;
 use crate::error::{Error, Kind};
 use crate::interrupt::Interrupts;
 use crate::output::{Broken, Notes, Stdout, code};
 use crate::provider::reply::{Finish, Reply, Usage};
-use crate::record::Record;
+use crate::server::call::Ended;
 use crate::session::commit::Committed;
 
 /// How the answer is printed.
@@ -70,7 +70,8 @@ impl<'a> Delivery<'a> {
         let stdout = Stdout::open().map_err(unwritable)?;
         let record = record.map(Arc::new);
         if let Some(record) = &record {
-            interrupts.save(record);
+            let record = Arc::clone(record);
+            interrupts.before_the_end(move || record.save_interrupted());
         }
         Ok(Delivery { stdout, form, record, option, interrupts, notes, began: false })
     }

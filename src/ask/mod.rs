@@ -2,6 +2,9 @@
 //! goes to standard output, and the exchange into the conversation's file.
 
 mod delivery;
+mod prompt;
+mod question;
+mod record;
 mod session;
 mod window;
 
@@ -11,25 +14,24 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
-use crate::call::Ended;
 use crate::context::Context;
-use crate::discover;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
-use crate::http::{Client, Request};
 use crate::interrupt::{self, Interrupts};
 use crate::manual;
+use crate::message::Role;
 use crate::output::{Notes, print};
-use crate::prompt;
 use crate::provider::reply::Reply;
-use crate::provider::{Prompt, Role};
-use crate::question;
-use crate::record::Record;
+use crate::provider::request::{Prompt, Request};
+use crate::server::call::Ended;
+use crate::server::client::Client;
+use crate::server::discover;
+use crate::server::target::Target;
 use crate::session::commit::Committer;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Environment, Settings};
-use crate::target::Target;
 use delivery::{Delivery, Facts, Form};
+use record::Record;
 use session::{Place, Session};
 use window::Window;
 

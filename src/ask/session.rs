@@ -4,11 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::context::Context;
-use crate::discover;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
+use crate::message::Said;
 use crate::output::Notes;
-use crate::provider::Said;
+use crate::server::discover;
+use crate::server::target::Target;
 use crate::session::Conversation;
 use crate::session::commit::Intent;
 use crate::session::folder::{self, Folder};
@@ -16,7 +17,6 @@ use crate::session::name::Which;
 use crate::session::rules::{self, Found, Wanted};
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Settings, Values};
-use crate::target::Target;
 
 /// Where the conversation is.
 pub(super) struct Place {

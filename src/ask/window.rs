@@ -1,8 +1,8 @@
 //! The messages of the conversation that go with the question, and fewer of them where they are too many.
 
+use super::prompt;
+use crate::message::{Role, Said};
 use crate::output::Notes;
-use crate::prompt;
-use crate::provider::{Role, Said};
 use crate::settings::{History, Values};
 
 /// A conversation's newest messages.

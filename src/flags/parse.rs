@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use lexopt::Arg;
 
-use super::{Arguments, Effect, FLAGS, Flag, Mode};
+use super::arguments::{Arguments, Mode};
+use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
 
 /// Below this likeness (Jaro-Winkler, 0 to 1) the nearest option is no help.

@@ -6,7 +6,7 @@ mod man;
 
 pub(crate) use help::{SYNOPSIS, long as long_help, short as short_help};
 
-/// The text of one of [`crate::flags::KINDS`].
+/// The text of a kind: `bash`, `zsh`, `fish`, or else the man page.
 pub(crate) fn generate(kind: &str) -> String {
     match kind {
         "bash" => completions::bash(),

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::Sign;
 use super::disarm;
+use super::sign::Sign;
 use crate::error::{Error, Kind};
 
 /// Where notes go. A standard error that cannot be written changes nothing else.

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::failure::{self, Failure};
+use super::lenient::{LenientText, Malformed};
 use super::reply::{Finish, Reply};
-use super::{LenientText, Malformed, Prompt, Role};
+use super::request::{self, Prompt};
+use crate::message::Role;
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -32,7 +34,7 @@ struct Message<'a> {
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    super::to_json(&Body {
+    request::to_json(&Body {
         model: prompt.model,
         max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
         stream: prompt.stream,
@@ -193,8 +195,8 @@ fn finish(reason: &str) -> Finish {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Api;
-    use super::super::tests::{prompt, replied};
+    use super::super::api::Api;
+    use super::super::api::tests::{prompt, replied};
     use super::*;
 
     #[test]

@@ -8,8 +8,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure;
+use super::lenient::Malformed;
 use super::reply::{Finish, Reply};
-use super::{Malformed, Prompt, Role};
+use super::request::{self, Prompt};
+use crate::message::Role;
 
 /// What may stand in a path as it is (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -56,7 +58,7 @@ pub(super) fn path(prompt: &Prompt) -> String {
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    super::to_json(&Body {
+    request::to_json(&Body {
         contents: prompt
             .turns
             .iter()
@@ -187,8 +189,8 @@ pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Api;
-    use super::super::tests::{prompt, replied};
+    use super::super::api::Api;
+    use super::super::api::tests::{prompt, replied};
     use super::*;
 
     #[test]

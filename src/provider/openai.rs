@@ -7,8 +7,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure;
+use super::lenient::{LenientText, Malformed};
 use super::reply::{Finish, Reply};
-use super::{Habits, LenientText, Malformed, Prompt, Role, TokenLimit};
+use super::request::{self, Habits, Prompt, TokenLimit};
+use crate::message::Role;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -44,7 +46,7 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
         content: &turn.text,
     });
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
-    super::to_json(&Body {
+    request::to_json(&Body {
         model: prompt.model,
         stream: prompt.stream,
         stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
@@ -164,8 +166,9 @@ pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{prompt, replied};
-    use super::super::{Api, table};
+    use super::super::api::Api;
+    use super::super::api::tests::{prompt, replied};
+    use super::super::table;
     use super::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {

@@ -1,15 +1,7 @@
 //! The table of built-in providers: adding one is adding a row.
 
-use super::{Api, Habits};
-
-/// The name of the field that limits an answer's tokens in the OpenAI dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TokenLimit {
-    /// What most servers know.
-    MaxTokens,
-    /// What OpenAI's newer models demand in its place, and Mistral refuses.
-    MaxCompletionTokens,
-}
+use super::api::Api;
+use super::request::{Habits, TokenLimit};
 
 /// One built-in provider.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use super::conversation::{Conversation, Exchange, LARGEST};
 use super::folder::{self, Folder, NoLock};
 use super::rules::{self, Found, Wanted};
 use super::timestamp::Timestamp;
-use super::{Conversation, Exchange, LARGEST};
 
 /// What remains of a conversation that would grow too large: less than the most, so that not every further exchange sets
 /// the whole conversation aside again.

@@ -7,10 +7,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::conversation::{Conversation, LARGEST, Unusable};
 use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
-use super::{Conversation, LARGEST, Unusable};
 use crate::unix;
 
 /// Files that nobody else may read.

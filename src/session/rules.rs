@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::conversation::{Conversation, Unusable};
 use super::timestamp::Timestamp;
-use super::{Conversation, Unusable};
 
 /// What stands where the current conversation is kept.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl std::fmt::Display for Anew {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::moment;
+    use super::super::conversation::tests::moment;
     use super::*;
 
     const HOUR: i64 = 3600;

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::file::Section;
-use super::{Environment, Given, Origin};
+use super::origin::{Environment, Given, Origin};
 use crate::address::Address;
 use crate::error::Error;
+use crate::provider::Api;
+use crate::provider::request::Habits;
 use crate::provider::table::{self, Row, USUAL};
-use crate::provider::{Api, Habits};
 use crate::secret::Secret;
 
 /// A server that can be asked.

@@ -1,12 +1,12 @@
 //! `q --models`: what the provider has, one model a line.
 
 use crate::context::Context;
-use crate::discover;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::http::Client;
 use crate::interrupt::Interrupts;
 use crate::output::print;
+use crate::server::client::Client;
+use crate::server::discover;
 use crate::settings::Settings;
 
 /// Prints the models of the provider that a question would go to.

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::{Error, Kind};
+use crate::message::Role;
 use crate::output::{code, print, visible};
-use crate::provider::Role;
 use crate::session::Conversation;
 use crate::session::folder::{self, Folder, LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;

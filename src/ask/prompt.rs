@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use time::Date;
 
-use crate::provider::{Role, Said, Turn};
+use crate::message::{Role, Said};
+use crate::provider::request::Turn;
 use crate::settings::History;
 
 /// The built-in system prompt: what the answer is for, and where it is read.

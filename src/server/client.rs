@@ -14,7 +14,7 @@ use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
 use crate::address::Address;
 use crate::error::Error;
-use crate::secret::Secret;
+use crate::provider::request::Request;
 
 /// How long connecting may take, and before it the resolution of the name.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -30,24 +30,6 @@ const ERROR_BODY: u64 = 64 << 10;
 
 /// The statuses that may be gone at the next try.
 const TRY_AGAIN: &[u16] = &[429, 500, 502, 503, 504, 529];
-
-/// A request to a path below the client's address.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, Secret)>,
-    /// JSON to be posted; `None` is a GET.
-    pub(crate) body: Option<Vec<u8>>,
-}
-
-impl Request {
-    /// The request with these headers too, in place of those that have the same name.
-    pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
-        self.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
-        self.headers.extend_from_slice(headers);
-        self
-    }
-}
 
 /// An answer with a status of success; its body comes as it arrives.
 pub(crate) struct Response {

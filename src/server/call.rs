@@ -4,15 +4,16 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use super::client::{Client, Failure, Response, Retry};
+use super::stream::{self, TooLong};
 use crate::address::Address;
 use crate::error::{Error, Kind};
-use crate::http::{Client, Failure, Request, Response, Retry};
 use crate::output::{Broken, Notes};
 use crate::provider::failure::{self, Failure as Told};
 use crate::provider::reply::{Finish, Reply};
+use crate::provider::request::Request;
 use crate::provider::{Api, Malformed};
 use crate::secret::{self, Secret};
-use crate::sse::{self, TooLong};
 
 /// How long the end of a stream may stay away once the model has said that it is done.
 const TAIL: Duration = Duration::from_secs(2);
@@ -21,7 +22,7 @@ const TAIL: Duration = Duration::from_secs(2);
 const READ_SIZE: usize = 64 << 10;
 
 /// The most bytes that an answer in one piece may have.
-const LONGEST_WHOLE: usize = sse::LONGEST;
+const LONGEST_WHOLE: usize = stream::LONGEST;
 
 /// Whom to call, and what must not be shown.
 pub(crate) struct Call<'a> {
@@ -145,7 +146,7 @@ impl Call<'_> {
         reply: &mut Reply,
         piece: &mut dyn FnMut(&str, bool) -> Result<(), Broken>,
     ) -> Result<(), Ended> {
-        let mut parser = sse::Parser::default();
+        let mut parser = stream::Parser::default();
         let mut events = 0_usize;
         let mut over = None;
         loop {
@@ -167,7 +168,7 @@ impl Call<'_> {
                 Err(Unreadable::Event(error)) => return Err(self.malformed(&error).into()),
                 Err(Unreadable::TooLong) => {
                     return Err(self
-                        .failed(format!("a line of the stream has more than {} bytes", sse::LONGEST))
+                        .failed(format!("a line of the stream has more than {} bytes", stream::LONGEST))
                         .into());
                 }
             }

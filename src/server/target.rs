@@ -1,10 +1,11 @@
 //! Whom to ask: a provider with its key and its model, and what a call of it needs to know.
 
-use crate::call::Call;
+use super::call::Call;
+use super::client::Client;
+use super::key_command;
 use crate::error::{Error, Kind};
-use crate::http::{Client, Request};
-use crate::key_command;
 use crate::output::Notes;
+use crate::provider::request::Request;
 use crate::secret::Secret;
 use crate::settings::{Environment, Key, Provider, Settings};
 

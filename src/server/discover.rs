@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use super::client::Client;
+use super::target::Target;
 use crate::error::Error;
-use crate::http::Client;
 use crate::output::Notes;
 use crate::settings::{Environment, Key, Provider, Settings};
-use crate::target::Target;
 
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);

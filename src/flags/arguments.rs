@@ -1,0 +1,47 @@
+//! What was typed.
+
+use std::ffi::OsString;
+
+/// What q is asked to do. All but `Ask` are actions: they read no standard input and ask no model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Mode {
+    #[default]
+    Ask,
+    History,
+    Last,
+    Undo,
+    List,
+    Clear,
+    Status,
+    Models,
+    Generate,
+    ShortHelp,
+    LongHelp,
+    Version,
+}
+
+/// What was typed. What it means is decided by the settings and the conversation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) mode: Mode,
+    pub(crate) words: Vec<OsString>,
+    pub(crate) follow: bool,
+    /// A name, or the path of a file.
+    pub(crate) session: Option<OsString>,
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    /// Like a word, this is text that may hold anything.
+    pub(crate) system: Option<OsString>,
+    pub(crate) messages: Option<String>,
+    pub(crate) no_stdin: bool,
+    pub(crate) no_save: bool,
+    pub(crate) no_stream: bool,
+    pub(crate) json: bool,
+    pub(crate) all: bool,
+    pub(crate) extract: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) dry_run: bool,
+    /// One of [`super::table::KINDS`].
+    pub(crate) generate: Option<String>,
+}

@@ -1,0 +1,381 @@
+//! The table of options: for each one its names, what it sets, what it is good for and what the documents say of it.
+
+use std::ffi::OsString;
+
+use super::arguments::{Arguments, Mode};
+
+/// What can be generated from the table of options.
+pub(crate) const KINDS: &[&str] = &["man", "bash", "zsh", "fish"];
+
+/// One option.
+#[derive(Debug)]
+pub(crate) struct Flag {
+    pub(crate) short: Option<char>,
+    pub(crate) long: Option<&'static str>,
+    pub(crate) effect: Effect,
+    /// The modes that have a use for it; with any other it is refused.
+    pub(crate) modes: &'static [Mode],
+    /// Some words for the short help.
+    pub(crate) help: &'static str,
+    /// Sentences for the long help and the man page.
+    pub(crate) doc: &'static str,
+}
+
+/// What an option does to the arguments.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Chooses what q does.
+    Mode(Mode),
+    Switch(fn(&mut Arguments)),
+    /// Takes a value. `mode` is what q does then, where the option chooses that too.
+    Value {
+        name: &'static str,
+        completion: Completion,
+        mode: Option<Mode>,
+        set: fn(&mut Arguments, OsString) -> Result<(), String>,
+    },
+}
+
+/// What a shell can offer for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completion {
+    Nothing,
+    Providers,
+    /// Names of conversations, and files.
+    Conversations,
+    Words(&'static [&'static str]),
+}
+
+impl Flag {
+    /// What q does with this option, where the option chooses that.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self.effect {
+            Effect::Mode(mode) => Some(mode),
+            Effect::Value { mode, .. } => mode,
+            Effect::Switch(_) => None,
+        }
+    }
+
+    /// Whether it can only be meant where something is to be deleted.
+    pub(crate) fn deletes(&self) -> bool {
+        let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
+        self.mode().map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
+    }
+
+    /// The option as one types it, by its long name where it has one.
+    pub(crate) fn name(&self) -> String {
+        match (self.long, self.short) {
+            (Some(long), _) => format!("--{long}"),
+            (None, Some(short)) => format!("-{short}"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+const ASK: &[Mode] = &[Mode::Ask];
+/// The modes that settings matter to.
+const SET: &[Mode] = &[Mode::Ask, Mode::Status];
+const ALL: &[Mode] =
+    &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::List, Mode::Clear, Mode::Status, Mode::Models];
+
+/// Every option, in the order of the documents.
+pub(crate) const FLAGS: &[Flag] = &[
+    Flag {
+        short: Some('f'),
+        long: Some("follow"),
+        effect: Effect::Switch(|arguments| arguments.follow = true),
+        modes: ASK,
+        help: "continue the conversation",
+        doc: "Continue the current conversation. It starts anew, with a note that says why, if there is none, if it was \
+              idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now.",
+    },
+    Flag {
+        short: Some('s'),
+        long: Some("session"),
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Conversations,
+            mode: None,
+            set: |arguments, value| {
+                arguments.session = Some(value);
+                Ok(())
+            },
+        },
+        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear, Mode::Status],
+        help: "continue, or start, the conversation NAME",
+        doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
+              or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
+              value that ends in .json is the path of a file.",
+    },
+    Flag {
+        short: Some('p'),
+        long: Some("provider"),
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Providers,
+            mode: None,
+            set: |arguments, value| {
+                arguments.provider = Some(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: &[Mode::Ask, Mode::Status, Mode::Models],
+        help: "whom to ask",
+        doc: "Ask this provider: one of the table below, or one of the configuration file.",
+    },
+    Flag {
+        short: Some('m'),
+        long: Some("model"),
+        effect: Effect::Value {
+            name: "ID",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| {
+                arguments.model = Some(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: SET,
+        help: "the model to ask",
+        doc: "Ask this model, by the provider's own name for it.",
+    },
+    Flag {
+        short: Some('S'),
+        long: Some("system"),
+        effect: Effect::Value {
+            name: "TEXT",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| {
+                arguments.system = Some(value);
+                Ok(())
+            },
+        },
+        modes: SET,
+        help: "replace the system prompt",
+        doc: "Send TEXT in place of the built-in system prompt, for this question. An empty TEXT sends none.",
+    },
+    Flag {
+        short: None,
+        long: Some("messages"),
+        effect: Effect::Value {
+            name: "N",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| {
+                arguments.messages = Some(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: SET,
+        help: "how many messages a follow-up sends",
+        doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
+    },
+    Flag {
+        short: Some('n'),
+        long: Some("no-stdin"),
+        effect: Effect::Switch(|arguments| arguments.no_stdin = true),
+        modes: ASK,
+        help: "leave standard input alone",
+        doc: "Do not read standard input: for loops such as while read, which share it with the commands inside them.",
+    },
+    Flag {
+        short: None,
+        long: Some("no-save"),
+        effect: Effect::Switch(|arguments| arguments.no_save = true),
+        modes: SET,
+        help: "leave no trace of this exchange",
+        doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
+    },
+    Flag {
+        short: None,
+        long: Some("no-stream"),
+        effect: Effect::Switch(|arguments| arguments.no_stream = true),
+        modes: ASK,
+        help: "print the answer when it is whole",
+        doc: "Ask for the answer in one piece, and print it when it is whole.",
+    },
+    Flag {
+        short: Some('x'),
+        long: Some("extract"),
+        effect: Effect::Switch(|arguments| arguments.extract = true),
+        modes: &[Mode::Ask, Mode::Last],
+        help: "print only the answer's code blocks",
+        doc: "Print only the contents of the answer's fenced code blocks, once the answer is whole. Without a code block \
+              nothing is printed, and the exit status is 1. The whole answer is saved.",
+    },
+    Flag {
+        short: Some('j'),
+        long: Some("json"),
+        effect: Effect::Switch(|arguments| arguments.json = true),
+        modes: &[Mode::Ask, Mode::History, Mode::List, Mode::Status],
+        help: "machine-readable output",
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, session and messages_sent, or \
+              with error; with --history, --list and --status what they show.",
+    },
+    Flag {
+        short: Some('q'),
+        long: Some("quiet"),
+        effect: Effect::Switch(|arguments| arguments.quiet = true),
+        modes: ALL,
+        help: "no notes at all",
+        doc: "Say nothing on standard error but errors.",
+    },
+    Flag {
+        short: Some('v'),
+        long: Some("verbose"),
+        effect: Effect::Switch(|arguments| arguments.verbose = true),
+        modes: ALL,
+        help: "tell what is done",
+        doc: "Tell on standard error the provider and the model, of each message its index, role and length, what is tried \
+              again, the time taken and the usage.",
+    },
+    Flag {
+        short: None,
+        long: Some("dry-run"),
+        effect: Effect::Switch(|arguments| arguments.dry_run = true),
+        modes: ASK,
+        help: "print the request, send nothing",
+        doc: "Print the body of the request that would be sent, as JSON, and send nothing.",
+    },
+    Flag {
+        short: None,
+        long: Some("history"),
+        effect: Effect::Mode(Mode::History),
+        modes: &[],
+        help: "print the conversation",
+        doc: "Print the conversation: of each message its role, its time and its text. With --json, the file's JSON.",
+    },
+    Flag {
+        short: None,
+        long: Some("last"),
+        effect: Effect::Mode(Mode::Last),
+        modes: &[],
+        help: "print the last answer again",
+        doc: "Print the last answer again, without a request; with --extract its code.",
+    },
+    Flag {
+        short: None,
+        long: Some("undo"),
+        effect: Effect::Mode(Mode::Undo),
+        modes: &[],
+        help: "drop the last exchange, print its question",
+        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it anew. The \
+              conversation as it was is set aside.",
+    },
+    Flag {
+        short: None,
+        long: Some("list"),
+        effect: Effect::Mode(Mode::List),
+        modes: &[],
+        help: "list the conversations",
+        doc: "List the conversations, newest first: name, when updated, messages, provider/model and first question; \
+              tab-separated in a pipe. With --json, an array.",
+    },
+    Flag {
+        short: None,
+        long: Some("clear"),
+        effect: Effect::Mode(Mode::Clear),
+        modes: &[],
+        help: "delete the conversation",
+        doc: "Delete the conversation. Others stay, also those that it displaced; a note says so.",
+    },
+    Flag {
+        short: None,
+        long: Some("all"),
+        effect: Effect::Switch(|arguments| arguments.all = true),
+        modes: &[Mode::Clear],
+        help: "with --clear: delete all of them",
+        doc: "With --clear: delete every conversation, also the named ones and those set aside. On a terminal q asks first.",
+    },
+    Flag {
+        short: None,
+        long: Some("status"),
+        effect: Effect::Mode(Mode::Status),
+        modes: &[],
+        help: "print settings, providers, conversation",
+        doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
+              set, and the conversation.",
+    },
+    Flag {
+        short: None,
+        long: Some("models"),
+        effect: Effect::Mode(Mode::Models),
+        modes: &[],
+        help: "list the provider's models",
+        doc: "List the models of the provider, one a line.",
+    },
+    Flag {
+        short: None,
+        long: Some("generate"),
+        effect: Effect::Value {
+            name: "KIND",
+            completion: Completion::Words(KINDS),
+            mode: Some(Mode::Generate),
+            set: |arguments, value| {
+                let kind = utf8(value)?;
+                if !KINDS.contains(&kind.as_str()) {
+                    return Err(format!("“{kind}” is not one of {}", KINDS.join(", ")));
+                }
+                arguments.generate = Some(kind);
+                Ok(())
+            },
+        },
+        modes: &[],
+        help: "print the man page or a completion",
+        doc: "Print the man page (man), or the completion for a shell (bash, zsh, fish).",
+    },
+    Flag {
+        short: Some('h'),
+        long: None,
+        effect: Effect::Mode(Mode::ShortHelp),
+        modes: &[],
+        help: "this help",
+        doc: "Print a short help.",
+    },
+    Flag {
+        short: None,
+        long: Some("help"),
+        effect: Effect::Mode(Mode::LongHelp),
+        modes: &[],
+        help: "everything",
+        doc: "Print everything that q can do.",
+    },
+    Flag {
+        short: Some('V'),
+        long: Some("version"),
+        effect: Effect::Mode(Mode::Version),
+        modes: &[],
+        help: "the version",
+        doc: "Print the version.",
+    },
+];
+
+fn utf8(value: OsString) -> Result<String, String> {
+    value.into_string().map_err(|value| format!("{} is not UTF-8", value.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_a_name_of_its_own_and_documents() {
+        let mut names = std::collections::HashSet::new();
+        for flag in FLAGS {
+            assert!(flag.short.is_some() || flag.long.is_some());
+            for name in flag.short.map(String::from).into_iter().chain(flag.long.map(String::from)) {
+                assert!(names.insert(name.clone()), "{name} stands twice in the table");
+            }
+            assert!(!flag.help.is_empty() && !flag.help.ends_with('.'), "{}", flag.name());
+            assert!(flag.doc.ends_with('.'), "{}", flag.name());
+        }
+    }
+
+    #[test]
+    fn every_option_is_of_use_to_some_mode() {
+        for flag in FLAGS {
+            assert!(flag.mode().is_some() || !flag.modes.is_empty(), "{}", flag.name());
+        }
+    }
+}

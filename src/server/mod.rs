@@ -1,0 +1,8 @@
+//! The server of a provider: which one is asked, with which key, and one call of it over HTTP.
+
+pub(crate) mod call;
+pub(crate) mod client;
+pub(crate) mod discover;
+mod key_command;
+mod stream;
+pub(crate) mod target;
