@@ -1,5 +1,6 @@
 //! The two helps, short and long, made from the tables of options, settings and providers.
 
+use super::template;
 use crate::flags::{Effect, FLAGS, Flag};
 use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
@@ -114,26 +115,10 @@ fn wrapped(text: &str, indent: usize) -> String {
 
 /// Wraps a text; lines after the first are indented further.
 fn hanging(text: &str, indent: usize, further: usize) -> String {
-    let mut lines = String::new();
-    let mut line = " ".repeat(indent);
-    let mut width = indent;
-    for (index, word) in text.split(' ').enumerate() {
-        let length = word.chars().count();
-        if width + 1 + length > WIDTH && width > indent + further {
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-            line = " ".repeat(indent + further);
-            width = indent + further;
-        } else if index > 0 {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += length;
-    }
-    lines.push_str(line.trim_end());
-    lines.push('\n');
-    lines
+    let (first, rest) = (" ".repeat(indent), " ".repeat(indent + further));
+    let lines = template::wrap(text, WIDTH - first.len(), WIDTH - rest.len());
+    let line = |(index, line): (usize, &String)| format!("{}{line}\n", if index == 0 { &first } else { &rest });
+    lines.iter().enumerate().map(line).collect()
 }
 
 #[cfg(test)]

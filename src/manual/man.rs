@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::help;
+use super::{help, template};
 use crate::flags::FLAGS;
 use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
@@ -15,35 +15,26 @@ const LONGEST_LINE: usize = 80;
 
 /// The page in the man(7) language.
 pub(super) fn page() -> String {
-    let page = TEMPLATE
-        .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
-        .replace("@OPTIONS@", &options())
-        .replace("@SETTINGS@", &settings())
-        .replace("@PROVIDERS@", &providers());
+    let page = template::fill(
+        TEMPLATE,
+        &[
+            ("VERSION", env!("CARGO_PKG_VERSION")),
+            ("OPTIONS", &options()),
+            ("SETTINGS", &settings()),
+            ("PROVIDERS", &providers()),
+        ],
+    );
     page.lines().map(filled).collect()
 }
 
 /// Breaks a line of text where it is longer than the source of a page may have it; requests stay as they are.
 fn filled(line: &str) -> String {
-    if line.starts_with('.') || line.len() <= LONGEST_LINE {
+    if line.starts_with('.') {
         return format!("{line}\n");
     }
-    let mut text = String::new();
-    let mut length = 0;
-    for word in line.split(' ') {
-        if length > 0 && length + 1 + word.len() > LONGEST_LINE {
-            // What begins a line with these would be a request.
-            text.push_str(if word.starts_with(['.', '\'']) { "\n\\&" } else { "\n" });
-            length = 0;
-        } else if length > 0 {
-            text.push(' ');
-            length += 1;
-        }
-        text.push_str(word);
-        length += word.len();
-    }
-    text.push('\n');
-    text
+    // What begins a line with these would be a request.
+    let guard = |line: &String| if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+    template::wrap(line, LONGEST_LINE, LONGEST_LINE).iter().map(|line| format!("{}{line}\n", guard(line))).collect()
 }
 
 fn options() -> String {

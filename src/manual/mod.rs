@@ -3,6 +3,7 @@
 mod completions;
 mod help;
 mod man;
+mod template;
 
 pub(crate) use help::{SYNOPSIS, long as long_help, short as short_help};
 
