@@ -7,8 +7,6 @@ use super::duration;
 /// What the settings say, all levels together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Values {
-    pub(crate) provider: Option<String>,
-    pub(crate) model: Option<String>,
     /// `None`: the built-in system prompt.
     pub(crate) system: Option<String>,
     /// How many of the last messages a follow-up sends.
@@ -66,15 +64,15 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "provider",
         variable: "Q_PROVIDER",
         default: None,
-        // A name that no provider has is refused with a list of those that are there.
-        kind: Kind::Text { allows_empty: true, set: |values, text| values.provider = Some(text) },
+        // The levels decide together; a name that no provider has is refused with a list of those that are there.
+        kind: Kind::Text { allows_empty: true, set: |_, _| {} },
         doc: "whom to ask; unset: the first with a key, else the first local server",
     },
     Row {
         key: "model",
         variable: "Q_MODEL",
         default: None,
-        kind: Kind::Text { allows_empty: false, set: |values, text| values.model = Some(text) },
+        kind: Kind::Text { allows_empty: false, set: |_, _| {} },
         doc: "the model to ask; unset: the provider's default",
     },
     Row {
