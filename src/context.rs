@@ -9,24 +9,32 @@ use crate::session::name::Which;
 use crate::settings::Environment;
 
 /// The same for all that one run does.
-pub(crate) struct Context<'a> {
-    pub(crate) environment: Environment<'a>,
+pub(crate) struct Context {
+    pub(crate) environment: Environment,
     /// The configuration file, which need not be there.
     pub(crate) configuration: PathBuf,
     /// `None` without a home.
     pub(crate) folder: Option<Folder>,
     pub(crate) which: Which,
-    pub(crate) notes: &'a Notes,
+    pub(crate) notes: Notes,
 }
 
-impl Context<'_> {
-    /// The folder of the conversations.
+/// Where a conversation is, or will be.
+pub(crate) struct Place<'a> {
+    pub(crate) folder: &'a Folder,
+    pub(crate) which: &'a Which,
+    pub(crate) path: PathBuf,
+}
+
+impl Context {
+    /// Where the conversation is that is meant.
     ///
     /// # Errors
     /// `File`: there is no home.
-    pub(crate) fn folder(&self) -> Result<&Folder, Error> {
-        self.folder.as_ref().ok_or_else(|| {
+    pub(crate) fn place(&self) -> Result<Place<'_>, Error> {
+        let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
-        })
+        })?;
+        Ok(Place { folder, which: &self.which, path: folder.path(&self.which) })
     }
 }

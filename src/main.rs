@@ -29,10 +29,6 @@ use crate::session::name::Which;
 use crate::settings::Environment;
 
 fn main() -> ExitCode {
-    let environment = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
-        Some(value.to_string_lossy().into_owned())
-    };
     let mut arguments = Arguments::default();
     if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
         // The option may stand behind the one that is wrong.
@@ -41,12 +37,13 @@ fn main() -> ExitCode {
             .any(|argument| argument == "-j" || argument == "--json");
         return failure(&error, arguments.json || json, &Notes::default());
     }
+    let environment: Environment = std::env::vars_os().collect();
     let sign = match arguments.mode {
-        Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment("TERM").as_deref()),
+        Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment.get("TERM")),
         _ => Sign::default(),
     };
     let notes = Notes::new(arguments.quiet, arguments.verbose, sign);
-    match run(&arguments, &environment, &notes) {
+    match run(&arguments, environment, notes.clone()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure(&error, arguments.json, &notes),
     }
@@ -63,14 +60,14 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     ExitCode::from(error.exit_status())
 }
 
-fn run(arguments: &Arguments, environment: Environment, notes: &Notes) -> Result<(), Error> {
+fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<(), Error> {
     // Help and version need none of it.
     let context = || {
         Ok(Context {
+            which: Which::find(arguments.session.as_deref(), environment.get("Q_SESSION"))?,
             environment,
             configuration: configuration(),
             folder: Folder::find(absolute("XDG_STATE_HOME")),
-            which: Which::find(arguments.session.as_deref(), environment("Q_SESSION").as_deref())?,
             notes,
         })
     };

@@ -6,40 +6,32 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::context::Context;
+use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
-use crate::message::Role;
 use crate::output::{code, print, visible};
-use crate::session::Conversation;
-use crate::session::folder::{self, Folder, LOCK_PATIENCE, Lock, NoLock};
+use crate::session::folder::{self, LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
+use crate::session::{Conversation, Exchange};
 use crate::settings::Settings;
 use crate::unix;
 
-/// Where the conversations are, and which one is meant.
-struct Place<'a> {
-    folder: &'a Folder,
-    which: &'a Which,
-    path: PathBuf,
-}
-
-impl<'a> Place<'a> {
-    fn find(context: &'a Context) -> Result<Place<'a>, Error> {
-        let folder = context.folder()?;
-        Ok(Place { folder, which: &context.which, path: folder.path(&context.which) })
-    }
-
+impl Place<'_> {
     /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
     fn read(&self) -> Result<Option<Conversation>, Error> {
+        Ok(self.read_with_source()?.map(|(conversation, _)| conversation))
+    }
+
+    /// The same, with the bytes of its file.
+    fn read_with_source(&self) -> Result<Option<(Conversation, Vec<u8>)>, Error> {
         // Naming a file that cannot be used is wrong usage.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
-        match folder::read(&self.path) {
-            Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
-            Ok(Found::Nothing) if self.which.is_current() => Ok(None),
-            Ok(Found::Nothing) => Err(self.unknown()),
-            Ok(Found::Unusable(unusable)) => Err(Error::new(kind, format!("{}: {unusable}", self.path.display()))),
+        match folder::read_with_source(&self.path) {
+            Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
+            Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
+            Ok((Found::Nothing, _)) => Err(self.unknown()),
+            Ok((Found::Unusable(unusable), _)) => Err(Error::new(kind, format!("{}: {unusable}", self.path.display()))),
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
@@ -71,21 +63,22 @@ fn state(error: io::Error) -> Error {
 
 /// Prints the conversation; as JSON, its file.
 pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
-    let place = Place::find(context)?;
-    let Some(conversation) = place.read()? else {
+    let place = context.place()?;
+    let Some((conversation, source)) = place.read_with_source()? else {
         context.notes.note("there is no conversation");
         return Ok(());
     };
     if json {
-        return print(conversation.source());
+        return print(&String::from_utf8_lossy(&source));
     }
     let mut text = String::new();
-    for (index, message) in conversation.messages().enumerate() {
-        let time = message.timestamp.map_or_else(String::new, |time| format!(" {time}"));
-        let mark = if message.interrupted() { " interrupted" } else { "" };
+    for (index, entry) in conversation.entries().enumerate() {
+        let time = entry.timestamp.map_or_else(String::new, |time| format!(" {time}"));
+        let mark = if entry.interrupted { " interrupted" } else { "" };
         let begin = if index == 0 { "" } else { "\n" };
-        let end = if message.content.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{}{time}{mark}]\n{}{end}", message.role, message.content);
+        let said = entry.message.to_text();
+        let end = if said.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(text, "{begin}[{}{time}{mark}]\n{said}{end}", entry.role());
     }
     print(&text)
 }
@@ -93,28 +86,28 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
 /// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
 /// was whole.
 pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
-    let place = Place::find(context)?;
+    let place = context.place()?;
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
-    let answer = conversation.messages().rev().find(|message| message.role == Role::Assistant);
+    let answer = conversation.exchanges.iter().rev().find_map(Exchange::answer);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
-    if answer.interrupted() && extract && !io::stdout().is_terminal() {
+    if answer.interrupted && extract && !io::stdout().is_terminal() {
         return Err(Error::nothing("the answer was interrupted: its code may be incomplete, so it is not printed")
             .advise("q --last prints the answer as far as it came"));
     }
-    if answer.interrupted() {
+    if answer.interrupted {
         context.notes.note("this answer was interrupted");
     }
     if !extract {
-        return print(&answer.content);
+        return print(&answer.message.to_text());
     }
-    let code = code::extract(&answer.content)
+    let code = code::extract(&answer.message.to_text())
         .ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?;
     print(&code)
 }
 
 /// Drops the last exchange, prints its question, and sets the conversation aside as it was.
 pub(crate) fn undo(context: &Context) -> Result<(), Error> {
-    let place = Place::find(context)?;
+    let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
     if place.which.is_current() && !place.folder.exists().map_err(state)? {
         return Err(nothing());
@@ -127,8 +120,8 @@ pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     let lock = place.lock()?;
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     let stamp = conversation.created.stamp();
-    let question = conversation.undo().ok_or_else(nothing)?;
-    let keep = Settings::keep(context.environment, &context.configuration);
+    let undone = conversation.undo().ok_or_else(nothing)?;
+    let keep = Settings::keep(&context.environment, &context.configuration);
     let keeps = keep.is_none_or(|keep| !keep.is_zero());
     let done = match (conversation.message_count(), keeps) {
         (0, true) => place.folder.retire(&place.path, &stamp).map(|_| ()),
@@ -139,7 +132,7 @@ pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
     // Whoever reads the question may take his time.
     drop(lock);
-    print(&question)
+    print(&undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned()))
 }
 
 /// How much of a first question a list shows.
@@ -163,7 +156,7 @@ struct Listed {
 
 /// Lists the conversations, newest first.
 pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
-    let place = Place::find(context)?;
+    let place = context.place()?;
     let mut listed = Vec::new();
     let mut unusable_files = false;
     let mut unread = None;
@@ -205,9 +198,9 @@ pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
 
 fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed {
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let question = conversation.messages().find(|message| message.role == Role::User);
-    let question = question.map_or_else(String::new, |message| {
-        on_one_line(&message.content.chars().take(LONGEST_QUESTION).collect::<String>())
+    let question = conversation.exchanges.iter().find_map(Exchange::question);
+    let question = question.map_or_else(String::new, |question| {
+        on_one_line(&question.message.to_text().chars().take(LONGEST_QUESTION).collect::<String>())
     });
     Listed {
         current: path == current,
@@ -260,7 +253,7 @@ fn aligned(listed: &[Listed], columns: usize) -> String {
 
 /// Deletes the conversation.
 pub(crate) fn clear(context: &Context) -> Result<(), Error> {
-    let place = Place::find(context)?;
+    let place = context.place()?;
     let there = folder::is_there(&place.path).map_err(state)?;
     if !there && !place.which.is_current() {
         return Err(place.unknown());
@@ -287,7 +280,7 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
 
 /// Deletes all conversations. On a terminal it asks first.
 pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
-    let place = Place::find(context)?;
+    let place = context.place()?;
     let list = || place.folder.all().map_err(state);
     let there = list()?.len();
     if there > 0 && !confirmed(there) {

@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::print;
-use crate::server::client::Client;
 use crate::server::discover;
 use crate::settings::Settings;
 
@@ -14,17 +13,15 @@ use crate::settings::Settings;
 /// # Errors
 /// There is no provider, or its list cannot be had.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let Context { environment, notes, .. } = *context;
+    let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.sign());
-    let settings = Settings::load(arguments, environment, &context.configuration)?;
-    let mut target = discover::choose(&settings, environment, true, notes)?;
-    let values = &settings.values;
-    let client = Client::new(target.provider.address()?, values.timeout, values.retries, environment)?;
+    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
+    let mut target = discover::find(&settings, None, true, notes)?;
     target.fetch_key(notes)?;
-    let models = target.models(&client, notes)?;
+    let models = target.models(notes)?;
     notes.sign().stop();
     if models.is_empty() {
-        return Err(Error::nothing(format!("{} has no models", target.provider.name)));
+        return Err(Error::nothing(format!("{} has no models", target.provider().name)));
     }
     print(&models.join("\n"))
 }

@@ -11,7 +11,7 @@ use crate::output::print;
 use crate::session::folder;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Environment, Key, Provider, Settings};
+use crate::settings::{Key, Provider, Settings};
 
 #[derive(Serialize)]
 struct Status {
@@ -59,7 +59,7 @@ struct ConversationStatus {
 /// # Errors
 /// `Output`: it could not be printed.
 pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
-    let environment = context.environment;
+    let environment = &context.environment;
     let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
@@ -78,7 +78,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
                 origin: given.map_or_else(|| "unset".to_owned(), |given| given.origin.to_string()),
             })
             .collect(),
-        providers: providers(&settings, environment),
+        providers: providers(&settings),
         conversation: folder.and_then(|folder| conversation(&folder.path(&context.which))),
     };
     if arguments.json {
@@ -88,13 +88,13 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     print(&text(&status))
 }
 
-fn providers(settings: &Settings, environment: Environment) -> Vec<ProviderStatus> {
-    let chosen = settings.chosen_provider(environment).map(|provider| provider.name.as_str());
+fn providers(settings: &Settings) -> Vec<ProviderStatus> {
+    let chosen = settings.chosen_provider().map(|provider| provider.name.as_str());
     let status = |provider: &Provider| ProviderStatus {
         name: provider.name.clone(),
         api: provider.api.to_string(),
         address: provider.address().map_or_else(|error| error.message, ToString::to_string),
-        key: key(provider, environment),
+        key: key(provider),
         model: provider.model.as_ref().map(|model| model.text.clone()),
         chosen: chosen == Some(&provider.name),
     };
@@ -102,12 +102,12 @@ fn providers(settings: &Settings, environment: Environment) -> Vec<ProviderStatu
 }
 
 /// Whether the key is there; never the key.
-fn key(provider: &Provider, environment: Environment) -> String {
+fn key(provider: &Provider) -> String {
     match &provider.key {
         Key::None => "none needed".to_owned(),
         Key::Command(command) => format!("by {}", command.first().map_or("", String::as_str)),
-        Key::Variables(names) => match names.iter().find(|name| environment(name).is_some()) {
-            Some(name) => format!("{name} is set"),
+        Key::Variables { names, found } => match found {
+            Some((name, _)) => format!("{name} is set"),
             None => format!("{} is not set", names.join(" or ")),
         },
     }

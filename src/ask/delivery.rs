@@ -1,4 +1,4 @@
-//! The answer on its way to the user: piece by piece, or when it is whole as code or as JSON; and into the record.
+//! The answer's way to the user: piece by piece, or once it is complete, as text, as code or as JSON; and into the record.
 
 use std::sync::Arc;
 
@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::record::Record;
 use crate::error::{Error, Kind};
+use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
-use crate::output::{Broken, Notes, Stdout, code};
+use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::reply::{Finish, Reply, Usage};
-use crate::server::call::Ended;
+use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 
 /// How the answer is printed.
@@ -25,7 +26,18 @@ pub(super) enum Form {
     Json { code: bool },
 }
 
-/// What the JSON tells beside the answer.
+impl Form {
+    pub(super) fn of(arguments: &Arguments) -> Form {
+        match (arguments.json, arguments.extract) {
+            (true, code) => Form::Json { code },
+            (false, true) => Form::Code,
+            (false, false) if arguments.no_stream => Form::Whole,
+            (false, false) => Form::Text,
+        }
+    }
+}
+
+/// What the JSON says beside the answer.
 pub(super) struct Facts<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
@@ -37,13 +49,11 @@ pub(super) struct Facts<'a> {
 pub(super) struct Delivery<'a> {
     stdout: Stdout,
     form: Form,
-    /// `None`: nothing is saved.
-    record: Option<Arc<Record>>,
+    record: Arc<Record>,
     /// The option that names the conversation, with a blank before it; nothing for a current one.
     option: String,
     interrupts: Arc<Interrupts>,
     notes: &'a Notes,
-    began: bool,
 }
 
 #[derive(Serialize)]
@@ -62,30 +72,30 @@ impl<'a> Delivery<'a> {
     /// `Output`: there is no standard output.
     pub(super) fn new(
         form: Form,
-        record: Option<Record>,
+        record: Record,
         option: String,
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
         let stdout = Stdout::open().map_err(unwritable)?;
-        let record = record.map(Arc::new);
-        if let Some(record) = &record {
-            let record = Arc::clone(record);
-            interrupts.before_the_end(move || record.save_interrupted());
-        }
-        Ok(Delivery { stdout, form, record, option, interrupts, notes, began: false })
+        let record = Arc::new(record);
+        interrupts.before_the_end({
+            let record = Arc::clone(&record);
+            move || record.save_interrupted()
+        });
+        Ok(Delivery { stdout, form, record, option, interrupts, notes })
     }
 
-    /// A piece of the answer has come; `whole` tells whether it was the last.
-    pub(super) fn take(&mut self, piece: &str, whole: bool) -> Result<(), Broken> {
-        if let Some(record) = self.record.as_ref().filter(|_| whole) {
-            record.whole();
+    /// A piece of the answer has come; `complete` says whether it was the last.
+    pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
+        if complete {
+            self.record.complete();
         }
         if piece.is_empty() {
             return Ok(());
         }
-        let begin = self.record.as_ref().map_or(0, |record| record.add(piece));
-        if !std::mem::replace(&mut self.began, true) && self.record.is_some() {
+        let begin = self.record.push(piece);
+        if self.record.saves() {
             // Until now a signal found nothing to save, and could end q by itself.
             self.interrupts.install();
         }
@@ -93,7 +103,7 @@ impl<'a> Delivery<'a> {
             return Ok(());
         }
         self.notes.sign().stop();
-        let Some(record) = &self.record else { return self.stdout.write(piece, |_| {}) };
+        let record = &self.record;
         record.showing(true);
         let written = self.stdout.write(piece, |bytes| record.shown(begin + bytes));
         record.showing(false);
@@ -103,40 +113,41 @@ impl<'a> Delivery<'a> {
     /// Saves what has come, prints what is left to print, and says how it ended.
     ///
     /// # Errors
-    /// Why the answer is not whole, or was not printed.
-    pub(super) fn finish(mut self, ended: Result<(), Ended>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    /// Why the answer is incomplete, or was not printed.
+    pub(super) fn finish(mut self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         self.notes.sign().stop();
         match ended {
-            Ok(()) => self.finish_whole(reply, facts),
-            Err(Ended::Output(broken)) => {
-                self.save(reply.is_whole());
-                match broken {
-                    Broken::Gone => Ok(()),
-                    Broken::Failed(_) => Err(unwritable(broken)),
+            Ok(()) => self.finish_complete(reply, facts),
+            Err(CallEnd::Output(error)) => {
+                self.record.save(!reply.is_complete());
+                match error {
+                    OutputError::ReaderGone => Ok(()),
+                    OutputError::Failed(_) => Err(unwritable(error)),
                 }
             }
-            Err(Ended::Failed(failed)) => {
+            Err(CallEnd::Failed(failed)) => {
                 // What went wrong is not hidden by a line that cannot be ended.
                 let _ = self.stdout.end_line();
-                self.save(false);
+                self.record.save(true);
                 Err(failed.error)
             }
         }
     }
 
-    fn finish_whole(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    fn finish_complete(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         // The last newline does not wait for the disk.
         let line = self.stdout.end_line();
-        let committed = self.save(true);
+        let committed = self.record.save(false);
+        let answer = self.record.text();
         let cut = reply.finished() == Some(&Finish::Length);
         if cut {
             self.notes.note("the answer was cut at the limit of tokens; max_tokens (Q_MAX_TOKENS) raises it");
         }
         let printed = match self.form {
             Form::Text => line,
-            Form::Whole => self.stdout.write(reply.text(), |_| {}).and_then(|()| self.stdout.end_line()),
+            Form::Whole => self.stdout.write(&answer, |_| {}).and_then(|()| self.stdout.end_line()),
             Form::Code => {
-                let code = self.code_of(reply.text(), &committed)?;
+                let code = self.code_of(&answer, &committed)?;
                 if cut && !self.stdout.is_terminal() {
                     let error = Error::new(Kind::NoCode, "the code may be incomplete, so it is not printed");
                     return Err(self.advise_last(error, "-x", "it all the same", &committed));
@@ -144,9 +155,9 @@ impl<'a> Delivery<'a> {
                 self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
             }
             Form::Json { code } => {
-                let code = if code { Some(self.code_of(reply.text(), &committed)?) } else { None };
+                let code = if code { Some(self.code_of(&answer, &committed)?) } else { None };
                 let json = serde_json::to_string(&Answer {
-                    answer: code.as_deref().unwrap_or(reply.text()),
+                    answer: code.as_deref().unwrap_or(&answer),
                     provider: facts.provider,
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::word),
@@ -159,7 +170,7 @@ impl<'a> Delivery<'a> {
             }
         };
         match printed {
-            Ok(()) | Err(Broken::Gone) => Ok(()),
+            Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
             Err(error) => Err(unwritable(error)),
         }
     }
@@ -182,17 +193,11 @@ impl<'a> Delivery<'a> {
             None => error,
         }
     }
-
-    /// Saves the answer, if any of it has come.
-    fn save(&self, whole: bool) -> Committed {
-        let Some(record) = self.record.as_ref().filter(|_| self.began) else { return Committed::default() };
-        if whole { record.save_whole() } else { record.save_shown() }
-    }
 }
 
-fn unwritable(broken: Broken) -> Error {
+fn unwritable(broken: OutputError) -> Error {
     match broken {
-        Broken::Gone => Error::new(Kind::Output, "nobody reads standard output any more"),
-        Broken::Failed(error) => Error::new(Kind::Output, format!("cannot write to standard output: {error}")),
+        OutputError::ReaderGone => Error::new(Kind::Output, "nobody reads standard output any more"),
+        OutputError::Failed(error) => Error::new(Kind::Output, format!("cannot write to standard output: {error}")),
     }
 }

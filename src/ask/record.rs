@@ -1,4 +1,5 @@
-//! The record of one exchange while its answer comes: saved once, whole or as far as it was shown, by whoever ends it.
+//! The record of one exchange while its answer comes: committed exactly once, complete or as far as it was shown, by the
+//! thread that ends it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -6,11 +7,13 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::answer::Answer;
+use crate::message::{Message, Role};
 use crate::output::Notes;
-use crate::session::Exchange;
 use crate::session::commit::{Committed, Committer};
 use crate::session::folder::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
+use crate::session::{Entry, Exchange};
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
@@ -23,12 +26,10 @@ const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
 /// A question, and as much of its answer as has come.
 #[derive(Debug)]
-pub(crate) struct Record {
-    committer: Committer,
-    provider: String,
-    model: String,
+pub(super) struct Record {
     question: String,
-    asked: Timestamp,
+    /// `None`: nothing is saved.
+    committer: Option<Committer>,
     notes: Notes,
     state: Mutex<State>,
     changed: Condvar,
@@ -37,13 +38,9 @@ pub(crate) struct Record {
 
 #[derive(Debug, Default)]
 struct State {
-    answer: String,
-    /// How many bytes of it the user was shown.
-    shown: usize,
-    /// More is on its way to standard output.
+    answer: Answer,
+    /// A part of the answer is on its way to standard output; how much of it has left is not known yet.
     showing: bool,
-    /// No more will come.
-    whole: bool,
     stage: Stage,
 }
 
@@ -56,64 +53,52 @@ enum Stage {
 }
 
 impl Record {
-    pub(crate) fn new(
-        committer: Committer,
-        provider: &str,
-        model: &str,
-        question: String,
-        asked: Timestamp,
-        notes: Notes,
-    ) -> Record {
-        Record {
-            committer,
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            question,
-            asked,
-            notes,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            signalled: AtomicBool::new(false),
-        }
+    pub(super) fn new(question: String, committer: Option<Committer>, notes: Notes) -> Record {
+        let signalled = AtomicBool::new(false);
+        Record { question, committer, notes, state: Mutex::default(), changed: Condvar::new(), signalled }
+    }
+
+    /// Whether the exchange is to be saved.
+    pub(super) fn saves(&self) -> bool {
+        self.committer.is_some()
     }
 
     /// A piece of the answer has come. Returns where it begins.
-    pub(crate) fn add(&self, piece: &str) -> usize {
-        let mut state = self.growing();
-        let begin = state.answer.len();
-        state.answer.push_str(piece);
-        begin
+    pub(super) fn push(&self, piece: &str) -> usize {
+        self.growing().answer.push(piece)
     }
 
     /// No more of the answer will come, though the stream may have more to say.
-    pub(crate) fn whole(&self) {
-        self.growing().whole = true;
+    pub(super) fn complete(&self) {
+        self.growing().answer.complete();
     }
 
-    /// The answer is about to be shown as far as it has come, or has been shown. The user may have seen more of it in
-    /// between than [`Record::shown`] has told.
-    pub(crate) fn showing(&self, on_its_way: bool) {
+    /// The answer as far as it has come.
+    pub(super) fn text(&self) -> String {
+        self.state().answer.text().to_owned()
+    }
+
+    /// A part of the answer is about to be shown, or has been shown. The user may have seen more of it in between than
+    /// [`Record::shown`] has said.
+    pub(super) fn showing(&self, on_its_way: bool) {
         self.growing().showing = on_its_way;
         self.changed.notify_all();
     }
 
     /// The user has been shown this many bytes of the answer.
-    pub(crate) fn shown(&self, bytes: usize) {
-        self.growing().shown = bytes;
+    pub(super) fn shown(&self, bytes: usize) {
+        self.growing().answer.show(bytes);
     }
 
-    /// Saves the answer as whole.
-    pub(crate) fn save_whole(&self) -> Committed {
-        self.save(false, |state| std::mem::take(&mut state.answer))
-    }
-
-    /// Saves what was shown; or, if it broke off before anything was, what had come.
-    pub(crate) fn save_shown(&self) -> Committed {
-        self.save(true, |state| state.answer_shown())
-    }
-
-    fn save(&self, interrupted: bool, answer: impl FnOnce(&mut State) -> String) -> Committed {
-        let committed = self.commit(self.growing(), interrupted, answer);
+    /// Saves the answer as it is: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
+    /// shown, as far as it came. An answer of which nothing has come is not saved.
+    pub(super) fn save(&self, breaks_off: bool) -> Committed {
+        let state = self.growing();
+        if state.answer.is_empty() {
+            return Committed::default();
+        }
+        let text = if breaks_off { state.answer.shown_text() } else { state.answer.text() }.to_owned();
+        let committed = self.commit(state, text, breaks_off);
         if let Some(note) = &committed.note {
             self.notes.note(note);
         }
@@ -123,9 +108,9 @@ impl Record {
         committed
     }
 
-    /// A signal has come, and ends q when this returns: saves what was shown, if anything was, unless a save is on its
-    /// way, which is then waited for.
-    pub(crate) fn save_interrupted(&self) {
+    /// A signal has come, and ends q when this returns: saves what was shown, if anything was, unless a save is under way,
+    /// which is then waited for.
+    pub(super) fn save_interrupted(&self) {
         self.signalled.store(true, Ordering::Relaxed);
         // A write that is not blocked is over at once, and what it has shown is known then.
         let state = self.changed.wait_timeout_while(self.state(), WRITE_PATIENCE_ON_SIGNAL, |state| state.showing);
@@ -138,8 +123,8 @@ impl Record {
         if state.answer.is_empty() {
             return;
         }
-        let interrupted = !state.whole || state.answer_shown().len() < state.answer.len();
-        let committed = self.commit(state, interrupted, |state| state.answer_shown());
+        let (text, breaks_off) = (state.answer.shown_text().to_owned(), state.answer.breaks_off());
+        let committed = self.commit(state, text, breaks_off);
         if let Some(note) = committed.note {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
@@ -152,25 +137,15 @@ impl Record {
         }
     }
 
-    fn commit(
-        &self,
-        mut state: MutexGuard<State>,
-        interrupted: bool,
-        answer: impl FnOnce(&mut State) -> String,
-    ) -> Committed {
+    fn commit(&self, mut state: MutexGuard<State>, text: String, interrupted: bool) -> Committed {
+        let Some(committer) = &self.committer else { return Committed::default() };
         state.stage = Stage::Saving;
-        let answer = answer(&mut state);
         drop(state);
-        let exchange = Exchange {
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            question: self.question.clone(),
-            asked: self.asked,
-            answer,
-            answered: Timestamp::new(OffsetDateTime::now_utc()),
-            interrupted,
-        };
-        let committed = self.committer.commit(&exchange, &|waited| {
+        let question = Entry::new(Message::text(Role::User, &self.question), committer.asked);
+        let answered = Timestamp::new(OffsetDateTime::now_utc());
+        let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
+        answer.interrupted = interrupted;
+        let committed = committer.commit(&Exchange::new(question, answer), &|waited| {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });
@@ -192,13 +167,6 @@ impl Record {
     /// A thread that panicked has left nothing half done here.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn answer_shown(&self) -> String {
-        let shown = (0..=self.shown).rev().find(|at| self.answer.is_char_boundary(*at)).unwrap_or(0);
-        if shown == 0 { self.answer.clone() } else { self.answer[..shown].to_owned() }
     }
 }
 

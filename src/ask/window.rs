@@ -1,32 +1,37 @@
 //! The messages of the conversation that go with the question, and fewer of them where they are too many.
 
-use super::prompt;
-use crate::message::{Role, Said};
+use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::settings::{History, Values};
 
 /// A conversation's newest messages.
+#[derive(Debug)]
 pub(super) struct Window {
-    pub(super) messages: Vec<Said>,
+    messages: Vec<Message>,
     form: History,
-    /// How many the provider found too many.
-    left_out: usize,
+    /// How many are not sent because together they have too many bytes.
+    over_limit: usize,
+    /// How many are not sent because the provider found the prompt too long.
+    too_long: usize,
 }
 
 impl Window {
-    /// Those that have at most so many bytes together as the settings say; a note says how many do not go along.
-    pub(super) fn new(messages: Vec<Said>, values: &Values, notes: &Notes) -> Window {
-        let (messages, left_out) = prompt::fit(messages, values.max_history);
-        if left_out > 0 {
-            notes.note(&format!(
-                "{} not sent: together they have more than {} bytes (max_history)",
-                counted(left_out),
-                values.max_history
-            ));
-        }
-        let mut window = Window { messages, form: values.history, left_out: 0 };
+    /// The newest messages that have at most so many bytes together as the settings allow.
+    pub(super) fn new(mut messages: Vec<Message>, values: &Values) -> Window {
+        let mut bytes = 0;
+        let fits = messages.iter().rev().take_while(|message| {
+            bytes += message.to_text().len();
+            bytes <= values.max_history
+        });
+        let over_limit = messages.len() - fits.count();
+        messages.drain(..over_limit);
+        let mut window = Window { messages, form: values.history, over_limit, too_long: 0 };
         window.drop_leading_answer();
         window
+    }
+
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
     }
 
     /// Leaves out the older half. Returns whether there was one.
@@ -34,25 +39,85 @@ impl Window {
         let before = self.messages.len();
         self.messages.drain(..before.div_ceil(2));
         self.drop_leading_answer();
-        self.left_out += before - self.messages.len();
+        self.too_long += before - self.messages.len();
         before > 0
     }
 
-    /// Messages of their own must begin with a question.
+    /// Native messages must begin with a question.
     fn drop_leading_answer(&mut self) {
-        if self.form == History::Messages && self.messages.first().is_some_and(|said| said.role == Role::Assistant) {
+        let answer_first = self.messages.first().is_some_and(|first| first.role == Role::Assistant);
+        if self.form == History::Messages && answer_first {
             self.messages.remove(0);
         }
     }
 
-    /// Says how many messages the provider found too many, if it did.
-    pub(super) fn tell(&self, notes: &Notes) {
-        if self.left_out > 0 {
-            notes.note(&format!("{} not sent: the conversation is too long for the model", counted(self.left_out)));
+    /// Says what the limit of the settings leaves out.
+    pub(super) fn report_limit(&self, values: &Values, notes: &Notes) {
+        if self.over_limit > 0 {
+            let limit = values.max_history;
+            let left_out = counted(self.over_limit);
+            notes.note(&format!("{left_out} not sent: together they have more than {limit} bytes (max_history)"));
+        }
+    }
+
+    /// Says what the provider found too long.
+    pub(super) fn report_too_long(&self, notes: &Notes) {
+        if self.too_long > 0 {
+            notes.note(&format!("{} not sent: the conversation is too long for the model", counted(self.too_long)));
         }
     }
 }
 
 fn counted(messages: usize) -> String {
     if messages == 1 { "the oldest message was".to_owned() } else { format!("the {messages} oldest messages were") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of these lengths, questions and answers in turn.
+    fn messages(lengths: &[usize]) -> Vec<Message> {
+        let roles = [Role::User, Role::Assistant].into_iter().cycle();
+        lengths.iter().zip(roles).map(|(length, role)| Message::text(role, "x".repeat(*length))).collect()
+    }
+
+    fn values(max_history: usize, history: History) -> Values {
+        Values { max_history, history, ..Values::default() }
+    }
+
+    #[test]
+    fn the_oldest_messages_are_left_out_first() {
+        for (most, kept) in [(8, 3), (7, 2), (4, 2), (3, 1), (1, 0), (0, 0)] {
+            let window = Window::new(messages(&[4, 2, 2]), &values(most, History::Prompt));
+            assert_eq!((window.messages.len(), window.over_limit), (kept, 3 - kept), "{most}");
+        }
+    }
+
+    #[test]
+    fn native_messages_do_not_begin_with_an_answer() {
+        for (history, most, kept, over_limit) in [
+            (History::Prompt, 5, 3, 1),
+            (History::Messages, 5, 2, 1),
+            (History::Messages, 8, 4, 0),
+            (History::Messages, 0, 0, 4),
+        ] {
+            let window = Window::new(messages(&[3, 1, 2, 2]), &values(most, history));
+            assert_eq!((window.messages.len(), window.over_limit), (kept, over_limit), "{history:?} {most}");
+        }
+    }
+
+    #[test]
+    fn halves_are_left_out_until_only_the_question_is_left() {
+        for (history, steps) in
+            [(History::Prompt, &[(5, 5), (2, 8), (1, 9), (0, 10)][..]), (History::Messages, &[(4, 6), (2, 8), (0, 10)])]
+        {
+            let mut window = Window::new(messages(&[1; 10]), &values(100, history));
+            for (left, too_long) in steps {
+                assert!(window.halve(), "{history:?}");
+                assert_eq!((window.messages.len(), window.too_long), (*left, *too_long), "{history:?}");
+            }
+            assert!(!window.halve(), "{history:?}");
+        }
+    }
 }

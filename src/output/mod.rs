@@ -9,4 +9,4 @@ mod stdout;
 pub(crate) use disarm::visible;
 pub(crate) use notes::Notes;
 pub(crate) use sign::Sign;
-pub(crate) use stdout::{Broken, Stdout, print};
+pub(crate) use stdout::{OutputError, Stdout, print};

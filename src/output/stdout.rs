@@ -22,18 +22,18 @@ pub(crate) struct Stdout {
 
 /// Standard output takes no more.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
-    Gone,
+    ReaderGone,
     Failed(io::Error),
 }
 
 impl Stdout {
     /// # Errors
     /// There are no file descriptors left.
-    pub(crate) fn open() -> Result<Stdout, Broken> {
+    pub(crate) fn open() -> Result<Stdout, OutputError> {
         let stdout = io::stdout();
-        let descriptor = stdout.as_fd().try_clone_to_owned().map_err(Broken::Failed)?;
+        let descriptor = stdout.as_fd().try_clone_to_owned().map_err(OutputError::Failed)?;
         Ok(Stdout {
             file: File::from(descriptor),
             disarmer: stdout.is_terminal().then(Disarmer::default),
@@ -51,7 +51,7 @@ impl Stdout {
     ///
     /// # Errors
     /// The rest of the piece could not be written.
-    pub(crate) fn write(&mut self, piece: &str, mut left: impl FnMut(usize)) -> Result<(), Broken> {
+    pub(crate) fn write(&mut self, piece: &str, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
@@ -70,18 +70,18 @@ impl Stdout {
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn end_line(&mut self) -> Result<(), Broken> {
+    pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
         let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
         let end = if self.ends_with_newline { "" } else { "\n" };
         self.ends_with_newline = true;
         self.write_bytes(format!("{held}{end}").as_bytes(), |_| {})
     }
 
-    fn write_bytes(&mut self, bytes: &[u8], mut left: impl FnMut(usize)) -> Result<(), Broken> {
+    fn write_bytes(&mut self, bytes: &[u8], mut left: impl FnMut(usize)) -> Result<(), OutputError> {
         let mut done = 0;
         while done < bytes.len() {
             match self.file.write(&bytes[done..]) {
-                Ok(0) => return Err(Broken::Failed(io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(OutputError::Failed(io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
                     done += count;
                     left(done);
@@ -89,8 +89,8 @@ impl Stdout {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Somebody else has set the pipe so; it cannot be told here when there is room again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Broken::Gone),
-                Err(error) => return Err(Broken::Failed(error)),
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
+                Err(error) => return Err(OutputError::Failed(error)),
             }
         }
         Ok(())
@@ -107,8 +107,8 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
         stdout.end_line()
     });
     match printed {
-        Ok(()) | Err(Broken::Gone) => Ok(()),
-        Err(Broken::Failed(error)) => {
+        Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
+        Err(OutputError::Failed(error)) => {
             Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::failure::{self, Failure};
+use super::failure::{self, ServerError};
 use super::lenient::{LenientText, Malformed};
 use super::reply::{Finish, Reply};
 use super::request::{self, Prompt};
@@ -24,13 +24,14 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
     system: &'a str,
-    messages: Vec<Message<'a>>,
+    messages: Vec<Turn<'a>>,
 }
 
+/// A message as the API has it.
 #[derive(Serialize)]
-struct Message<'a> {
+struct Turn<'a> {
     role: Role,
-    content: &'a str,
+    content: Cow<'a, str>,
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
@@ -39,7 +40,11 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
         stream: prompt.stream,
         system: prompt.system,
-        messages: prompt.turns.iter().map(|turn| Message { role: turn.role, content: &turn.text }).collect(),
+        messages: prompt
+            .messages
+            .iter()
+            .map(|message| Turn { role: message.role, content: message.to_text() })
+            .collect(),
     })
 }
 
@@ -109,18 +114,13 @@ impl Usage {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let event: Event = serde_json::from_str(data)?;
-    let told_usage = event.usage.is_some();
     if let Some(usage) = event.usage {
         usage.add_to(reply);
     }
     match &*event.kind {
         "content_block_delta" => {
             if let Some(delta) = event.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
-                let text = &delta.text.0;
-                reply.add_text(text);
-                if !told_usage {
-                    reply.template.learn(data, text);
-                }
+                reply.add_text(&delta.text.0);
             }
         }
         "content_block_start" => {
@@ -176,7 +176,7 @@ fn add_block(block: &Block, reply: &mut Reply) {
 
 fn fail(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let value: Value = serde_json::from_str(data)?;
-    reply.fail(failure::from_value(&value).unwrap_or_else(|| Failure {
+    reply.fail(failure::from_value(&value).unwrap_or_else(|| ServerError {
         message: data.to_owned(),
         too_long: false,
         code: String::new(),
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_stream_becomes_a_reply() {
-        let reply = replied(
+        let mut reply = replied(
             Api::Anthropic,
             &[
                 r#"{"type":"message_start","message":{"id":"x","content":[],"usage":{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":null,"output_tokens":1}}}"#,
@@ -236,21 +236,21 @@ mod tests {
                 r#"{"type":"message_stop"}"#,
             ],
         );
-        assert_eq!((reply.text(), reply.finished()), ("Hi", Some(&Finish::Length)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Length)));
         assert_eq!(reply.usage().map(|usage| (usage.input_tokens, usage.output_tokens)), Some((Some(7), Some(9))));
         assert!(reply.ended());
     }
 
     #[test]
     fn text_at_the_start_of_a_block_is_part_of_the_answer() {
-        let reply = replied(
+        let mut reply = replied(
             Api::Anthropic,
             &[
                 r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hel"}}"#,
                 r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"lo"}}"#,
             ],
         );
-        assert_eq!(reply.text(), "Hello");
+        assert_eq!(reply.take_text().as_str(), "Hello");
     }
 
     #[test]
@@ -282,6 +282,6 @@ mod tests {
         let mut reply = Reply::default();
         let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.text(), reply.finished()), ("hi", Some(&Finish::Stop)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Stop)));
     }
 }

@@ -28,8 +28,8 @@ impl Api {
         }
     }
 
-    /// The request that asks the prompt.
-    pub(crate) fn ask(self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
+    /// The request for a prompt.
+    pub(crate) fn request(self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
         let (path, body) = match self {
             Api::OpenAi => ("/chat/completions".to_owned(), openai::body(prompt, habits)),
             Api::Anthropic => ("/v1/messages".to_owned(), anthropic::body(prompt)),
@@ -68,10 +68,6 @@ impl Api {
     /// # Errors
     /// The data is not what the dialect says.
     pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        if let Some(text) = reply.template.text(data) {
-            reply.add_text(text);
-            return Ok(());
-        }
         match self {
             Api::OpenAi => openai::read_event(data, reply),
             Api::Anthropic => anthropic::read_event(data, reply),
@@ -115,23 +111,24 @@ impl fmt::Display for Api {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::borrow::Cow;
-
-    use super::super::request::Turn;
     use super::*;
-    use crate::message::Role;
+    use crate::message::{Message, Role};
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
-        let turn = |role, text| Turn { role, text: Cow::Borrowed(text) };
         Prompt {
             model: "m",
             system: "s",
-            turns: vec![turn(Role::User, "one"), turn(Role::Assistant, "two"), turn(Role::User, "three")],
+            messages: vec![
+                Message::text(Role::User, "one"),
+                Message::text(Role::Assistant, "two"),
+                Message::text(Role::User, "three"),
+            ],
             max_tokens: None,
             stream: true,
         }
     }
 
+    /// The reply after these events, and its text.
     pub(in crate::provider) fn replied(api: Api, events: &[&str]) -> Reply {
         let mut reply = Reply::default();
         for data in events {

@@ -5,9 +5,9 @@ use serde_json::Value;
 /// How much of a body that is no known form of error is shown.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// A failure that a server told of.
+/// An error that a server reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct ServerError {
     pub(crate) message: String,
     /// The prompt is longer than the model's context.
     pub(crate) too_long: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Failure {
     pub(crate) code: String,
 }
 
-impl Failure {
+impl ServerError {
     /// Whether the model that was asked for is none that the server knows.
     pub(crate) fn unknown_model(&self, status: u16) -> bool {
         let message = self.message.to_lowercase();
@@ -28,7 +28,7 @@ impl Failure {
 
 /// Reads the body of an error in any of the forms that servers are known to use: `{"error":{"message"}}`,
 /// `{"error":"…"}`, `{"message":"…"}`, `{"detail":…}`, each perhaps in an array; else the text itself, if it is text.
-pub(crate) fn read(body: &str) -> Option<Failure> {
+pub(crate) fn read(body: &str) -> Option<ServerError> {
     match serde_json::from_str::<Value>(body) {
         Ok(value) => from_value(&value),
         Err(_) => from_text(body),
@@ -36,14 +36,14 @@ pub(crate) fn read(body: &str) -> Option<Failure> {
 }
 
 /// Reads the error in a body that should have been an answer; `None` where it holds none.
-pub(crate) fn told_in(body: &str) -> Option<Failure> {
+pub(crate) fn error_in(body: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(body).ok()?;
     let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
     ["error", "message", "detail"].iter().any(|name| fields.get(name).is_some()).then(|| from_value(&value))?
 }
 
 /// Reads the value of an `error` field, or of a whole body.
-pub(crate) fn from_value(value: &Value) -> Option<Failure> {
+pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
         Value::String(message) => Some(named(message, "")),
@@ -88,7 +88,7 @@ fn message_of(value: &Value) -> Option<String> {
     }
 }
 
-fn from_text(body: &str) -> Option<Failure> {
+fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.is_empty() || text.starts_with('<') {
         return None;
@@ -97,9 +97,9 @@ fn from_text(body: &str) -> Option<Failure> {
     Some(named(&line, ""))
 }
 
-fn named(message: &str, code: &str) -> Failure {
+fn named(message: &str, code: &str) -> ServerError {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    Failure { too_long: is_too_long(&message, code), message, code: code.to_owned() }
+    ServerError { too_long: is_too_long(&message, code), message, code: code.to_owned() }
 }
 
 /// The words of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Ollama and OpenRouter for a prompt beyond the context.

@@ -39,7 +39,7 @@ struct Content<'a> {
 
 #[derive(Serialize)]
 struct TextPart<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
@@ -60,18 +60,18 @@ pub(super) fn path(prompt: &Prompt) -> String {
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     request::to_json(&Body {
         contents: prompt
-            .turns
+            .messages
             .iter()
-            .map(|turn| Content {
-                role: Some(match turn.role {
+            .map(|message| Content {
+                role: Some(match message.role {
                     Role::User => "user",
                     Role::Assistant => "model",
                 }),
-                parts: [TextPart { text: &turn.text }],
+                parts: [TextPart { text: message.to_text() }],
             })
             .collect(),
         system_instruction: (!prompt.system.is_empty())
-            .then_some(Content { role: None, parts: [TextPart { text: prompt.system }] }),
+            .then_some(Content { role: None, parts: [TextPart { text: prompt.system.into() }] }),
         generation_config: prompt.max_tokens.map(|max_output_tokens| GenerationConfig { max_output_tokens }),
     })
 }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_stream_becomes_a_reply() {
-        let reply = replied(
+        let mut reply = replied(
             Api::Gemini,
             &[
                 r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true}]}}]}"#,
@@ -230,7 +230,7 @@ mod tests {
                 r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}"#,
             ],
         );
-        assert_eq!((reply.text(), reply.finished()), ("Hi!", Some(&Finish::Stop)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Stop)));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(2));
     }
 

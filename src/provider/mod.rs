@@ -9,7 +9,6 @@ mod openai;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod table;
-mod template;
 
 pub(crate) use api::Api;
 pub(crate) use lenient::Malformed;

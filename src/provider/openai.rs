@@ -22,7 +22,7 @@ struct Body<'a> {
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    messages: Vec<Message<'a>>,
+    messages: Vec<Turn<'a>>,
 }
 
 #[derive(Serialize)]
@@ -30,20 +30,21 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// A message as the API has it.
 #[derive(Serialize)]
-struct Message<'a> {
+struct Turn<'a> {
     role: &'a str,
-    content: &'a str,
+    content: Cow<'a, str>,
 }
 
 pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
-    let system = (!prompt.system.is_empty()).then_some(Message { role: "system", content: prompt.system });
-    let turns = prompt.turns.iter().map(|turn| Message {
-        role: match turn.role {
+    let system = (!prompt.system.is_empty()).then_some(Turn { role: "system", content: prompt.system.into() });
+    let turns = prompt.messages.iter().map(|message| Turn {
+        role: match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
         },
-        content: &turn.text,
+        content: message.to_text(),
     });
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
     request::to_json(&Body {
@@ -114,7 +115,6 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         reply.fail(told);
         return Ok(());
     }
-    let told_usage = chunk.usage.is_some();
     if let Some(usage) = chunk.usage.and_then(|usage| serde_json::from_str::<Usage>(usage.get()).ok()) {
         reply.add_usage(usage.prompt_tokens, usage.completion_tokens);
     }
@@ -123,9 +123,6 @@ fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         if let Some(delta) = choice.delta {
             reply.add_text(&delta.content.0);
             reply.add_text(&delta.refusal.0);
-            if delta.refusal.0.is_empty() && choice.finish_reason.is_none() && !told_usage {
-                reply.template.learn(data, &delta.content.0);
-            }
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             reply.finish(match &*reason {
@@ -200,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_stream_becomes_a_reply() {
-        let reply = replied(
+        let mut reply = replied(
             Api::OpenAi,
             &[
                 r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}"#,
@@ -213,7 +210,7 @@ mod tests {
                 "[DONE]",
             ],
         );
-        assert_eq!(reply.text(), "Hello \"you\"!");
+        assert_eq!(reply.take_text().as_str(), "Hello \"you\"!");
         assert_eq!(reply.finished(), Some(&Finish::Stop));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(4));
         assert!(reply.ended());
@@ -231,8 +228,9 @@ mod tests {
     fn an_empty_error_is_none() {
         for error in ["{}", "\"\"", "null"] {
             let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
-            let reply = replied(Api::OpenAi, &[&data]);
-            assert_eq!((reply.failure(), reply.text()), (None, "hi"), "{data}");
+            let mut reply = replied(Api::OpenAi, &[&data]);
+            assert_eq!(reply.failure(), None, "{data}");
+            assert_eq!(reply.take_text(), "hi", "{data}");
         }
     }
 
@@ -241,7 +239,7 @@ mod tests {
         let mut reply = Reply::default();
         let body = r#"{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.text(), reply.finished()), ("hi", Some(&Finish::Length)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Length)));
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! The reply as it grows: the answer's text without the reasoning, how it ended, and what it used.
+//! The reply as it is read: the answer's text without the reasoning, how it ended, and what it used.
 
-use super::failure::Failure;
-use super::template::Template;
+use super::failure::ServerError;
 
 const THINK_OPEN: &str = "<think>";
 const THINK_CLOSE: &str = "</think>";
@@ -37,77 +36,98 @@ pub(crate) struct Usage {
     pub(crate) output_tokens: Option<u64>,
 }
 
-/// Where in an answer the text stands that comes next.
+/// Where in a reply the text stands that comes next.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Stage {
     /// Nothing yet but white space and what may become `<think>`; it is held back.
     #[default]
     Start,
     /// Between `<think>` and `</think>`; what may be part of the closing tag is held back.
     Thinking,
-    /// Behind `</think>`: white space is dropped.
+    /// After `</think>`: white space is dropped.
     Thought,
     /// In the answer.
     Answer,
 }
 
-/// What has arrived so far.
+/// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
+    /// Text of the answer that nobody has taken.
     text: String,
-    taken: usize,
-    place: Place,
+    /// The answer has more than white space.
+    says_something: bool,
+    stage: Stage,
     held: String,
+    /// How much of what is held is white space that it begins with.
+    held_blanks: usize,
     finish: Option<Finish>,
     ended: bool,
     usage: Usage,
-    failure: Option<Failure>,
-    /// The form of the last event that had text and nothing else.
-    pub(super) template: Template,
+    failure: Option<ServerError>,
 }
 
 impl Reply {
     /// Adds to the answer. A leading `<think>…</think>` is reasoning and is left out.
     pub(crate) fn add_text(&mut self, piece: &str) {
-        if self.place == Place::Answer {
-            self.text.push_str(piece);
-            return;
-        }
-        self.held.push_str(piece);
-        if self.place == Place::Start {
-            let begin = self.held.trim_start();
-            if let Some(thought) = begin.strip_prefix(THINK_OPEN) {
-                self.held = thought.to_owned();
-                self.place = Place::Thinking;
-            } else if !THINK_OPEN.starts_with(begin) {
-                self.release();
+        match self.stage {
+            Stage::Answer => self.release(piece),
+            Stage::Start => self.add_at_start(piece),
+            Stage::Thinking => {
+                self.held.push_str(piece);
+                self.look_for_the_end_of_reasoning();
             }
-        }
-        if self.place == Place::Thinking {
-            match self.held.find(THINK_CLOSE) {
-                Some(at) => {
-                    self.held.drain(..at + THINK_CLOSE.len());
-                    self.place = Place::Thought;
-                }
-                None => {
-                    let keep = self.held.len().saturating_sub(THINK_CLOSE.len());
-                    let keep = (0..=keep).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
-                    self.held.drain(..keep);
-                }
-            }
-        }
-        if self.place == Place::Thought {
-            self.held = self.held.trim_start().to_owned();
-            if !self.held.is_empty() {
-                self.release();
-            }
+            Stage::Thought => self.add_after_reasoning(piece),
         }
     }
 
-    fn release(&mut self) {
-        self.text.push_str(&self.held);
-        self.held = String::new();
-        self.place = Place::Answer;
+    fn add_at_start(&mut self, piece: &str) {
+        // Only what is new is looked at, so that blanks without end take no longer than other text.
+        if self.held.len() == self.held_blanks {
+            self.held_blanks += piece.len() - piece.trim_start().len();
+        }
+        self.held.push_str(piece);
+        let begin = &self.held[self.held_blanks..];
+        if let Some(thought) = begin.strip_prefix(THINK_OPEN) {
+            self.held = thought.to_owned();
+            self.stage = Stage::Thinking;
+            self.look_for_the_end_of_reasoning();
+        } else if !THINK_OPEN.starts_with(begin) {
+            self.begin_answer();
+        }
+    }
+
+    fn look_for_the_end_of_reasoning(&mut self) {
+        if let Some(at) = self.held.find(THINK_CLOSE) {
+            let rest = self.held.split_off(at + THINK_CLOSE.len());
+            self.held.clear();
+            self.stage = Stage::Thought;
+            self.add_after_reasoning(&rest);
+        } else {
+            let most = self.held.len().saturating_sub(THINK_CLOSE.len());
+            let keep = (0..=most).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
+            self.held.drain(..keep);
+        }
+    }
+
+    fn add_after_reasoning(&mut self, piece: &str) {
+        let piece = piece.trim_start();
+        if !piece.is_empty() {
+            self.stage = Stage::Answer;
+            self.release(piece);
+        }
+    }
+
+    /// What was held back is the beginning of the answer.
+    fn begin_answer(&mut self) {
+        self.stage = Stage::Answer;
+        let held = std::mem::take(&mut self.held);
+        self.release(&held);
+    }
+
+    fn release(&mut self, text: &str) {
+        self.says_something = self.says_something || !text.trim().is_empty();
+        self.text.push_str(text);
     }
 
     /// The model has stopped. More may come: usage, and the end.
@@ -119,31 +139,30 @@ impl Reply {
     pub(crate) fn end(&mut self) {
         self.ended = true;
         // An answer may be shorter than `<think>` and begin like it.
-        if self.place == Place::Start && !self.held.trim().is_empty() {
-            self.release();
+        if self.stage == Stage::Start && self.held.len() > self.held_blanks {
+            self.begin_answer();
         }
     }
 
     /// The server said that it failed.
-    pub(crate) fn fail(&mut self, failure: Failure) {
+    pub(crate) fn fail(&mut self, failure: ServerError) {
         self.failure = Some(failure);
     }
 
-    /// Takes over the counts that are told; a later count replaces an earlier one.
+    /// Takes over the counts that are reported; a later count replaces an earlier one.
     pub(crate) fn add_usage(&mut self, input_tokens: Option<u64>, output_tokens: Option<u64>) {
         self.usage.input_tokens = input_tokens.or(self.usage.input_tokens);
         self.usage.output_tokens = output_tokens.or(self.usage.output_tokens);
     }
 
-    /// The answer so far.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// The text of the answer that has come since the last call.
+    pub(crate) fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
-    /// What has been added to the answer since the last call.
-    pub(crate) fn take_fresh(&mut self) -> &str {
-        let from = std::mem::replace(&mut self.taken, self.text.len());
-        &self.text[from..]
+    /// Whether no text has come but white space.
+    pub(crate) fn is_blank(&self) -> bool {
+        !self.says_something
     }
 
     pub(crate) fn finished(&self) -> Option<&Finish> {
@@ -156,7 +175,7 @@ impl Reply {
     }
 
     /// Nothing of the answer is missing, though more of the stream may come.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let blocked = matches!(self.finish, Some(Finish::Blocked(_)));
         (self.ended || self.finish.is_some()) && !blocked && self.failure.is_none()
     }
@@ -165,7 +184,7 @@ impl Reply {
         (self.usage != Usage::default()).then_some(self.usage)
     }
 
-    pub(crate) fn failure(&self) -> Option<&Failure> {
+    pub(crate) fn failure(&self) -> Option<&ServerError> {
         self.failure.as_ref()
     }
 }
@@ -180,11 +199,11 @@ mod tests {
         let mut shown = String::new();
         for piece in pieces {
             reply.add_text(piece);
-            shown.push_str(reply.take_fresh());
+            shown.push_str(&reply.take_text());
         }
         reply.end();
-        shown.push_str(reply.take_fresh());
-        assert_eq!(shown, reply.text());
+        shown.push_str(&reply.take_text());
+        assert_eq!(reply.is_blank(), shown.trim().is_empty());
         shown
     }
 

@@ -1,16 +1,7 @@
 //! What a model is asked, in no dialect yet, and the HTTP request that a dialect makes of it.
 
-use std::borrow::Cow;
-
-use crate::message::Role;
+use crate::message::Message;
 use crate::secret::Secret;
-
-/// One message as it is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Turn<'a> {
-    pub(crate) role: Role,
-    pub(crate) text: Cow<'a, str>,
-}
 
 /// What the model is asked, in no dialect yet.
 #[derive(Debug)]
@@ -19,7 +10,7 @@ pub(crate) struct Prompt<'a> {
     /// No system prompt is sent where this is empty.
     pub(crate) system: &'a str,
     /// Begins and ends with the user, and the roles alternate.
-    pub(crate) turns: Vec<Turn<'a>>,
+    pub(crate) messages: Vec<Message>,
     /// The most tokens that the answer may have; `None` leaves it to the API where the API allows that.
     pub(crate) max_tokens: Option<u64>,
     pub(crate) stream: bool,

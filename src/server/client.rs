@@ -15,6 +15,7 @@ use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::request::Request;
+use crate::settings::Environment;
 
 /// How long connecting may take, and before it the resolution of the name.
 const CONNECT: Duration = Duration::from_secs(15);
@@ -39,21 +40,18 @@ pub(crate) struct Response {
 
 /// What happens between two tries.
 pub(crate) enum Retry<'a> {
-    Waits { failure: &'a Failure, wait: Duration },
+    Waits { failure: &'a TransportError, wait: Duration },
     Sends,
 }
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum TransportError {
     /// The server answered with a status that is no success.
     Status { status: u16, body: String, retry_after: Option<Duration> },
     /// The connection failed.
     Connection { cause: String, advice: Option<String>, temporary: bool },
 }
-
-/// What the environment says of proxies and certificates, by name of variable.
-pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A client for one address.
 pub(crate) struct Client {
@@ -82,13 +80,13 @@ impl Client {
         address: &Address,
         timeout: Option<Duration>,
         retries: u32,
-        variables: Variables,
+        environment: &Environment,
     ) -> Result<Client, Error> {
-        let proxy = proxy_for(address, variables)?;
+        let proxy = proxy_for(address, environment)?;
         let tls = TlsConfig::builder();
         let proxy_speaks_tls = proxy.as_ref().is_some_and(|(_, proxy)| proxy.protocol() == ProxyProtocol::Https);
         let needs_tls = address.is_https() || proxy_speaks_tls;
-        let tls = if needs_tls { tls.root_certs(root_certificates(variables)?) } else { tls };
+        let tls = if needs_tls { tls.root_certs(root_certificates(environment)?) } else { tls };
         let named = address.ip().is_none() && !address.is_loopback();
         let config = Config::builder()
             .http_status_as_error(false)
@@ -115,7 +113,7 @@ impl Client {
     ///
     /// # Errors
     /// The failure of the last try.
-    pub(crate) fn send(&self, request: &Request, mut retry: impl FnMut(Retry)) -> Result<Response, Failure> {
+    pub(crate) fn send(&self, request: &Request, mut retry: impl FnMut(Retry)) -> Result<Response, TransportError> {
         let mut tried = 0;
         loop {
             let failure = match self.send_once(request) {
@@ -126,8 +124,10 @@ impl Client {
                 return Err(failure);
             }
             let wait = match failure {
-                Failure::Status { retry_after: Some(wait), .. } if wait > LONGEST_RETRY_AFTER => return Err(failure),
-                Failure::Status { retry_after: Some(wait), .. } => wait,
+                TransportError::Status { retry_after: Some(wait), .. } if wait > LONGEST_RETRY_AFTER => {
+                    return Err(failure);
+                }
+                TransportError::Status { retry_after: Some(wait), .. } => wait,
                 _ => back_off(tried),
             };
             retry(Retry::Waits { failure: &failure, wait });
@@ -137,7 +137,7 @@ impl Client {
         }
     }
 
-    fn send_once(&self, request: &Request) -> Result<Response, Failure> {
+    fn send_once(&self, request: &Request) -> Result<Response, TransportError> {
         let url = self.address.join(&request.path);
         let sent = match &request.body {
             Some(body) => {
@@ -164,18 +164,18 @@ impl Client {
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
             let body = String::from_utf8_lossy(&body).into_owned();
-            return Err(Failure::Status { status: status.as_u16(), body, retry_after });
+            return Err(TransportError::Status { status: status.as_u16(), body, retry_after });
         }
         let content_type = header("content-type").unwrap_or_default();
         Ok(Response { content_type, body: Box::new(response.into_body().into_reader()) })
     }
 
     /// Puts a failure while the body was read into words.
-    pub(crate) fn read_failure(&self, error: io::Error) -> Failure {
+    pub(crate) fn read_failure(&self, error: io::Error) -> TransportError {
         self.connection_failure(ureq::Error::from(error))
     }
 
-    fn connection_failure(&self, error: ureq::Error) -> Failure {
+    fn connection_failure(&self, error: ureq::Error) -> TransportError {
         let host = self.address.host();
         let mut advice = None;
         let mut temporary = false;
@@ -231,16 +231,16 @@ impl Client {
             Some(ProxyUsed { variable, server, .. }) => format!("{cause} (by the proxy {server} of {variable})"),
             None => cause,
         };
-        Failure::Connection { cause, advice, temporary }
+        TransportError::Connection { cause, advice, temporary }
     }
 }
 
-impl Failure {
+impl TransportError {
     /// Whether another try may succeed.
     fn may_pass(&self) -> bool {
         match self {
-            Failure::Status { status, .. } => TRY_AGAIN.contains(status),
-            Failure::Connection { temporary, .. } => *temporary,
+            TransportError::Status { status, .. } => TRY_AGAIN.contains(status),
+            TransportError::Connection { temporary, .. } => *temporary,
         }
     }
 }
@@ -291,25 +291,25 @@ fn tls_cause(reason: &str, advice: &mut Option<String>) -> String {
 }
 
 /// The proxy for an address, by its scheme, and the variable that names it.
-fn proxy_for(address: &Address, variables: Variables) -> Result<Option<(&'static str, Proxy)>, Error> {
+fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<(&'static str, Proxy)>, Error> {
     const FOR_HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
     const FOR_HTTP: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
     if address.is_loopback()
         || ["NO_PROXY", "no_proxy"]
             .iter()
-            .find_map(|name| variables(name))
-            .is_some_and(|list| is_exempt(address, &list))
+            .find_map(|name| environment.get(name))
+            .is_some_and(|list| is_exempt(address, list))
     {
         return Ok(None);
     }
     let names = if address.is_https() { FOR_HTTPS } else { FOR_HTTP };
-    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, variables(name)?))) else {
+    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, environment.get(name)?))) else {
         return Ok(None);
     };
     // The client takes more for a proxy than can be one.
-    let server = value.split_once("://").map_or(value.as_str(), |(_, server)| server);
+    let server = value.split_once("://").map_or(value, |(_, server)| server);
     let sound = Address::parse(&format!("http://{server}")).is_ok();
-    match Proxy::new(&value) {
+    match Proxy::new(value) {
         Ok(proxy) if sound => Ok(Some((name, proxy))),
         _ => Err(Error::settings(format!("{name} is not the URL of a proxy"))
             .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080")),
@@ -332,9 +332,9 @@ fn is_exempt(address: &Address, list: &str) -> bool {
 }
 
 /// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name in their place.
-fn root_certificates(variables: Variables) -> Result<RootCerts, Error> {
+fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
     let named: Vec<&str> =
-        ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(|name| variables(name).is_some()).collect();
+        ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(|name| environment.get(name).is_some()).collect();
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         if named.is_empty() {
@@ -414,15 +414,15 @@ mod tests {
 
     #[test]
     fn proxies_go_by_scheme_and_never_for_loopback() {
-        let all = |name: &str| match name {
-            "HTTPS_PROXY" => Some("http://secure.example:1".to_owned()),
-            "http_proxy" => Some("http://plain.example:2".to_owned()),
-            "ALL_PROXY" => Some("socks5://all.example:3".to_owned()),
-            _ => None,
-        };
-        let only_all = |name: &str| all(name).filter(|_| name == "ALL_PROXY");
-        let chosen = |url, variables: Variables| {
-            proxy_for(&address(url), variables).expect(url).map(|(name, proxy)| (name, proxy.host().to_owned()))
+        let last = ("ALL_PROXY", "socks5://all.example:3");
+        let all = Environment::of(&[
+            ("HTTPS_PROXY", "http://secure.example:1"),
+            ("http_proxy", "http://plain.example:2"),
+            last,
+        ]);
+        let only_all = Environment::of(&[last]);
+        let chosen = |url, environment: &Environment| {
+            proxy_for(&address(url), environment).expect(url).map(|(name, proxy)| (name, proxy.host().to_owned()))
         };
         assert_eq!(chosen("https://h.example", &all), Some(("HTTPS_PROXY", "secure.example".into())));
         assert_eq!(chosen("http://h.example", &all), Some(("http_proxy", "plain.example".into())));
@@ -430,7 +430,7 @@ mod tests {
         for url in ["http://127.0.0.1:8080", "https://localhost", "http://[::1]"] {
             assert_eq!(chosen(url, &all), None, "{url}");
         }
-        let broken = |name: &str| (name == "ALL_PROXY").then(|| "http://u:hunter22@:x".to_owned());
+        let broken = Environment::of(&[("ALL_PROXY", "http://u:hunter22@:x")]);
         let error = proxy_for(&address("http://h.example"), &broken).expect_err("not a proxy");
         assert!(error.message.contains("ALL_PROXY") && !error.message.contains("hunter22"));
     }

@@ -1,44 +1,45 @@
-//! Finding whom to ask: the provider that is named, else the first with a key, else a server that runs on this machine.
+//! Finding a server to ask: the provider that is chosen, else the first server on this machine that has a model.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use super::choice::{self, Choice, HeldWith, Model};
 use super::client::Client;
 use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
-use crate::settings::{Environment, Key, Provider, Settings};
+use crate::settings::{Key, Provider, Settings};
 
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The provider that the settings name, else the first with a key, else, with `search`, the first local server.
+/// The server that options, settings and a conversation that keeps its own choose, else, with `search`, the first local one.
 ///
 /// # Errors
-/// `Settings`: there is none, its key is missing or cannot be one, or its address is no URL.
-pub(crate) fn choose<'a>(
+/// `Settings`: there is none, or the one that is chosen cannot be used. `Session`: the conversation's provider is gone.
+pub(crate) fn find<'a>(
     settings: &'a Settings,
-    environment: Environment,
+    keeps: Option<HeldWith>,
     search: bool,
     notes: &Notes,
 ) -> Result<Target<'a>, Error> {
-    let named_model = settings.model.as_ref().map(|given| given.text.clone());
-    if let Some(provider) = settings.chosen_provider(environment) {
-        return Target::new(provider, named_model, environment);
+    if let Some(choice) = choice::choose(settings, keeps)? {
+        return Target::new(choice, settings);
     }
-    let running = if search { running(&settings.providers, environment) } else { None };
-    let Some(running) = running else {
+    let running = if search { running(settings) } else { None };
+    let Some(Running { provider, model }) = running else {
         let servers = if search { "no local server answers" } else { "local servers are not asked for a dry run" };
         return Err(nobody(settings, servers));
     };
-    let name = &running.provider.name;
+    let name = &provider.name;
     notes.note(&format!(
         "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
          silences this note",
-        running.provider.address()?,
+        provider.address()?,
         settings.file.display()
     ));
-    Ok(Target { named_model, default_model: Some(running.model), ..Target::without_key(running.provider) })
+    let model = settings.model.as_ref().map_or(Model::Default(model), |named| Model::Named(named.text.clone()));
+    Target::new(Choice { provider, model }, settings)
 }
 
 /// A server that runs, and the first model that it lists.
@@ -48,11 +49,12 @@ struct Running<'a> {
 }
 
 /// The first, in the order of the providers, of those that want no key and answer in time with at least one model.
-fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Running<'a>> {
+fn running(settings: &Settings) -> Option<Running<'_>> {
     let (send, answers) = mpsc::channel();
-    let candidates: Vec<&Provider> = providers.iter().filter(|provider| provider.key == Key::None).collect();
+    let candidates: Vec<&Provider> = settings.providers.iter().filter(|provider| provider.key == Key::None).collect();
     for (index, provider) in candidates.iter().enumerate() {
-        let client = provider.address().and_then(|address| Client::new(address, Some(PATIENCE), 0, environment));
+        let client =
+            provider.address().and_then(|address| Client::new(address, Some(PATIENCE), 0, &settings.environment));
         let Ok(client) = client else {
             let _ = send.send((index, None));
             continue;
@@ -60,8 +62,8 @@ fn running<'a>(providers: &'a [Provider], environment: Environment) -> Option<Ru
         let (send, provider) = (send.clone(), (*provider).clone());
         // Not joined: one that hangs must not hold up the others.
         let _ = std::thread::Builder::new().spawn(move || {
-            let model = Target::without_key(&provider).first_model(&client, &Notes::default());
-            send.send((index, model.ok().flatten()))
+            let target = Target::without_key(Choice { provider: &provider, model: Model::First }, client);
+            send.send((index, target.model(&Notes::default()).ok()))
         });
     }
     let deadline = Instant::now() + PATIENCE;
@@ -83,7 +85,7 @@ fn nobody(settings: &Settings, no_server: &str) -> Error {
     let mut servers = Vec::new();
     for provider in &settings.providers {
         match (&provider.key, provider.address()) {
-            (Key::Variables(names), _) => variables.extend(names.iter().map(String::as_str)),
+            (Key::Variables { names, .. }, _) => variables.extend(names.iter().map(String::as_str)),
             (Key::None, Ok(address)) => servers.push(match provider.start {
                 Some(start) => format!("{} at {address} ({start})", provider.name),
                 None => format!("{} at {address}", provider.name),

@@ -1,8 +1,10 @@
 //! The server of a provider: which one is asked, with which key, and one call of it over HTTP.
 
 pub(crate) mod call;
+pub(crate) mod choice;
 pub(crate) mod client;
 pub(crate) mod discover;
 mod key_command;
+mod reading;
 mod stream;
 pub(crate) mod target;

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::conversation::{Conversation, Exchange, LARGEST};
+use super::conversation::{Conversation, Exchange};
 use super::folder::{self, Folder, NoLock};
+use super::format::{self, LARGEST};
 use super::rules::{self, Found, Wanted};
 use super::timestamp::Timestamp;
 
@@ -33,14 +33,16 @@ pub(crate) struct Committer {
     pub(crate) folder: Folder,
     /// The file of the conversation.
     pub(crate) path: PathBuf,
+    /// Which provider and which model answer.
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    pub(crate) asked: Timestamp,
     pub(crate) intent: Intent,
     /// The most pairs that the conversation keeps.
     pub(crate) pairs: usize,
     /// How long conversations set aside are kept; zero sets none aside.
     pub(crate) keep: Option<Duration>,
     pub(crate) expire: Option<Duration>,
-    /// What was there when the question was asked.
-    pub(crate) seen: Mutex<Option<Conversation>>,
 }
 
 /// Where an exchange went.
@@ -69,9 +71,7 @@ impl Committed {
 impl Committer {
     /// Saves an exchange. While the lock is another's, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
-        // As JSON, a byte of text has six at most.
-        let may_be_too_large = exchange.question.len() + exchange.answer.len() > LARGEST / 6 - 1000;
-        if may_be_too_large && alone(exchange, exchange.asked).size() > LARGEST {
+        if format::size(&self.alone(exchange, self.asked)) > LARGEST {
             return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
         }
         if let Err(error) = self.folder.prepare() {
@@ -92,13 +92,12 @@ impl Committer {
 
     fn commit_locked(&self, exchange: &Exchange) -> io::Result<Committed> {
         self.folder.undo_unfinished(&self.path);
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let found = folder::read_again(&self.path, seen)?;
+        let found = folder::read(&self.path)?;
         match &self.intent {
             Intent::New => self.begin(found, exchange),
             Intent::FollowAnew => {
-                let wanted = Wanted { provider: &exchange.provider, model: Some(&exchange.model), expire: self.expire };
-                match (rules::obstacle(&found, &wanted, exchange.asked), found) {
+                let wanted = Wanted { provider: &self.provider, model: Some(&self.model), expire: self.expire };
+                match (rules::obstacle(&found, &wanted, self.asked), found) {
                     (None, Found::Conversation(conversation)) => {
                         self.extend(&self.path, conversation, exchange, self.pairs)
                     }
@@ -126,9 +125,9 @@ impl Committer {
     /// A new conversation, in place of what was found.
     fn begin(&self, found: Found, exchange: &Exchange) -> io::Result<Committed> {
         match found {
-            Found::Nothing => self.folder.replace(&self.path, &alone(exchange, exchange.asked))?,
+            Found::Nothing => self.folder.replace(&self.path, &self.alone(exchange, self.asked))?,
             Found::Conversation(displaced) => {
-                let begun = alone(exchange, exchange.asked.max(displaced.created.next()));
+                let begun = self.alone(exchange, self.asked.max(displaced.created.next()));
                 if self.keep.is_some_and(|keep| keep.is_zero()) {
                     self.folder.replace(&self.path, &begun)?;
                 } else {
@@ -137,7 +136,7 @@ impl Committer {
             }
             Found::Unusable(_) => {
                 let (stamp, ending) = folder::unreadable_name(&self.path);
-                self.folder.displace(&self.path, &alone(exchange, exchange.asked), &stamp, ending)?;
+                self.folder.displace(&self.path, &self.alone(exchange, self.asked), &stamp, ending)?;
             }
         }
         Ok(Committed::to(self.path.clone()))
@@ -151,14 +150,14 @@ impl Committer {
         pairs: usize,
     ) -> io::Result<Committed> {
         let created = conversation.created;
-        conversation.add(exchange);
-        conversation.keep_pairs(pairs);
-        if conversation.size() <= LARGEST {
+        conversation.add(exchange.clone(), &self.provider, &self.model);
+        conversation.keep_last(pairs);
+        if format::size(&conversation) <= LARGEST {
             self.folder.replace(path, &conversation)?;
             return Ok(Committed::to(path.to_owned()));
         }
         conversation.created = created.next();
-        conversation.shrink_to(SHRUNK);
+        format::shrink(&mut conversation, SHRUNK);
         let aside = self.folder.displace(path, &conversation, &created.stamp(), folder::ENDING)?;
         let note = format!(
             "the conversation would have more than {LARGEST} bytes: it goes on with its newest {} messages; all of it is in {}",
@@ -170,16 +169,16 @@ impl Committer {
 
     /// A conversation of its own, set aside at once.
     fn commit_aside(&self, exchange: &Exchange, reason: &str) -> io::Result<Committed> {
-        let begun = alone(exchange, exchange.asked);
-        let path = self.folder.write_aside(&exchange.asked.stamp(), &begun)?;
+        let begun = self.alone(exchange, self.asked);
+        let path = self.folder.write_aside(&self.asked.stamp(), &begun)?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
         Ok(Committed::with_note(path, note))
     }
-}
 
-/// A conversation of one exchange.
-fn alone(exchange: &Exchange, created: Timestamp) -> Conversation {
-    let mut conversation = Conversation::new(&exchange.provider, &exchange.model, created);
-    conversation.add(exchange);
-    conversation
+    /// A conversation of one exchange.
+    fn alone(&self, exchange: &Exchange, created: Timestamp) -> Conversation {
+        let mut conversation = Conversation::new(&self.provider, &self.model, created);
+        conversation.add(exchange.clone(), &self.provider, &self.model);
+        conversation
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::conversation::{Conversation, LARGEST, Unusable};
+use super::conversation::Conversation;
+use super::format::{self, LARGEST, Unusable};
 use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
@@ -30,8 +31,7 @@ pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// How much of a file is compared, or written, at once.
-const COMPARED_AT_ONCE: usize = 64 << 10;
+/// How much of a file is written at once.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 
 /// How the names of conversations set aside begin.
@@ -377,19 +377,19 @@ pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
 /// Reads what stands at a path.
 ///
 /// # Errors
-/// It cannot be read, for a reason that says nothing of what it holds.
+/// It cannot be read, for a reason that says nothing about what it holds.
 pub(crate) fn read(path: &Path) -> io::Result<Found> {
-    read_again(path, None)
+    read_with_source(path).map(|(found, _)| found)
 }
 
-/// As [`read`], where this was read before: while the file has the same bytes it is not parsed again.
+/// As [`read`], with the bytes of the file.
 ///
 /// # Errors
 /// As for [`read`].
-pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<Found> {
+pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
     let metadata = match fs_err::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Found::Nothing, Vec::new())),
         Err(error) => return Err(error),
     };
     // Opening a pipe would wait for somebody to write to it.
@@ -397,35 +397,11 @@ pub(crate) fn read_again(path: &Path, seen: Option<Conversation>) -> io::Result<
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
     if metadata.len() > LARGEST as u64 {
-        return Ok(Found::Unusable(Unusable::TooLarge(metadata.len())));
-    }
-    if let Some(seen) = seen
-        && has_bytes(path, seen.source().as_bytes())?
-    {
-        return Ok(Found::Conversation(seen));
+        return Ok((Found::Unusable(Unusable::TooLarge(metadata.len())), Vec::new()));
     }
     let bytes = fs_err::read(path)?;
-    Ok(match Conversation::parse(bytes) {
-        Ok(conversation) => Found::Conversation(conversation),
-        Err(unusable) => Found::Unusable(unusable),
-    })
-}
-
-/// Whether a file has these bytes. It is read in small parts, which is several times faster than all of it at once.
-fn has_bytes(path: &Path, mut expected: &[u8]) -> io::Result<bool> {
-    let mut file = fs_err::File::open(path)?;
-    let mut part = vec![0; COMPARED_AT_ONCE];
-    loop {
-        match file.read(&mut part) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-            Ok(0) => return Ok(expected.is_empty()),
-            Ok(count) => match expected.strip_prefix(&part[..count]) {
-                Some(rest) => expected = rest,
-                None => return Ok(false),
-            },
-        }
-    }
+    let found = format::read(&bytes).map_or_else(Found::Unusable, Found::Conversation);
+    Ok((found, bytes))
 }
 
 /// Whether there is anything at a path, be it a link to nothing.
@@ -472,7 +448,7 @@ fn write_new(path: &Path, conversation: &Conversation, mode: u32) -> io::Result<
 /// Writes in large parts, though a conversation has many small ones.
 fn write_all(file: &mut File, conversation: &Conversation) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
-    conversation.write_to(&mut writer)?;
+    format::write(conversation, &mut writer)?;
     writer.flush()
 }
 

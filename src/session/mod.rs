@@ -3,8 +3,9 @@
 pub(crate) mod commit;
 mod conversation;
 pub(crate) mod folder;
+mod format;
 pub(crate) mod name;
 pub(crate) mod rules;
 pub(crate) mod timestamp;
 
-pub(crate) use conversation::{Conversation, Exchange};
+pub(crate) use conversation::{Conversation, Entry, Exchange};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::conversation::{Conversation, Unusable};
+use super::conversation::Conversation;
+use super::format::Unusable;
 use super::timestamp::Timestamp;
 
 /// What stands where the current conversation is kept.

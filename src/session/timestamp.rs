@@ -27,6 +27,11 @@ impl Timestamp {
         )
     }
 
+    /// Reads RFC 3339. `None`: it is no such time.
+    pub(super) fn parse(text: &str) -> Option<Timestamp> {
+        OffsetDateTime::parse(text, &Rfc3339).ok().and_then(Timestamp::checked)
+    }
+
     /// `None`: in UTC, it lies beyond the years that RFC 3339 can write.
     fn checked(moment: OffsetDateTime) -> Option<Timestamp> {
         let moment = moment.checked_to_offset(UtcOffset::UTC).filter(|moment| (0..=9999).contains(&moment.year()))?;
@@ -89,9 +94,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
-        OffsetDateTime::parse(&text, &Rfc3339)
-            .ok()
-            .and_then(Timestamp::checked)
+        Timestamp::parse(&text)
             .ok_or_else(|| serde::de::Error::custom(format!("“{text}” is not a time such as 2026-11-21T10:00:00.000Z")))
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) provider: Option<Given>,
     /// The model that is named and goes with that provider, if there is one.
     pub(crate) model: Option<Given>,
+    /// For the client: proxies and certificates; for the system prompt: the shell.
+    pub(crate) environment: Environment,
     pub(crate) file: PathBuf,
     /// In the order of the table.
     given: Vec<Option<Given>>,
@@ -36,7 +38,7 @@ impl Settings {
     ///
     /// # Errors
     /// `Settings` or `Usage`: what is wrong, and where it stands.
-    pub(crate) fn load(arguments: &Arguments, environment: Environment, file: &Path) -> Result<Settings, Error> {
+    pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
         let written = read_file(file)?;
         let mut values = Values::default();
         let mut levels = Levels::default();
@@ -56,8 +58,8 @@ impl Settings {
             if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
                 set(text, Origin::File { path: file.to_owned(), line: *line })?;
             }
-            if let Some(text) = environment(row.variable) {
-                set(&text, Origin::Variable(row.variable.to_owned()))?;
+            if let Some(text) = environment.get(row.variable) {
+                set(text, Origin::Variable(row.variable.to_owned()))?;
             }
             if let Some((option, text)) = option_of(arguments, row.key) {
                 set(&text, Origin::Option(option))?;
@@ -65,15 +67,16 @@ impl Settings {
             given.push(effective);
         }
         let providers = providers::all(written.providers, environment, file);
-        let (provider, model) = levels.choose(&providers, environment);
+        let (provider, model) = levels.choose(&providers);
         if let Some(provider) = &provider {
             known(&providers, provider, file)?;
         }
-        Ok(Settings { values, providers, provider, model, file: file.to_owned(), given })
+        let environment = environment.clone();
+        Ok(Settings { values, providers, provider, model, environment, file: file.to_owned(), given })
     }
 
     /// The setting `keep`, for actions, which work with a broken file too: then it is the default.
-    pub(crate) fn keep(environment: Environment, file: &Path) -> Option<std::time::Duration> {
+    pub(crate) fn keep(environment: &Environment, file: &Path) -> Option<std::time::Duration> {
         let settings = Settings::load(&Arguments::default(), environment, file);
         settings.or_else(|_| Settings::defaults(environment)).ok().and_then(|settings| settings.values.keep)
     }
@@ -82,9 +85,8 @@ impl Settings {
     ///
     /// # Errors
     /// None that a user could cause.
-    pub(crate) fn defaults(environment: Environment) -> Result<Settings, Error> {
-        let unset = |name: &str| if name.starts_with("Q_") { None } else { environment(name) };
-        Settings::load(&Arguments::default(), &unset, Path::new(""))
+    pub(crate) fn defaults(environment: &Environment) -> Result<Settings, Error> {
+        Settings::load(&Arguments::default(), &environment.without_settings(), Path::new(""))
     }
 
     /// Every setting by name, with its value and where that comes from; `None` where it is unset.
@@ -110,16 +112,16 @@ impl Settings {
     }
 
     /// The provider that is named, else the first with its key set.
-    pub(crate) fn chosen_provider(&self, environment: Environment) -> Option<&Provider> {
+    pub(crate) fn chosen_provider(&self) -> Option<&Provider> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
-            None => first_with_key(&self.providers, environment),
+            None => first_with_key(&self.providers),
         }
     }
 }
 
-fn first_with_key<'a>(providers: &'a [Provider], environment: Environment) -> Option<&'a Provider> {
-    providers.iter().find(|provider| provider.has_key(environment))
+fn first_with_key(providers: &[Provider]) -> Option<&Provider> {
+    providers.iter().find(|provider| provider.has_key())
 }
 
 fn joined_names(providers: &[Provider]) -> String {
@@ -191,8 +193,8 @@ impl Levels {
 
     /// A model goes with the provider that it was set for: a level that names another provider does away with the models
     /// of the levels below it.
-    fn choose(self, providers: &[Provider], environment: Environment) -> (Option<Given>, Option<Given>) {
-        let unnamed = first_with_key(providers, environment).map(|provider| provider.name.clone());
+    fn choose(self, providers: &[Provider]) -> (Option<Given>, Option<Given>) {
+        let unnamed = first_with_key(providers).map(|provider| provider.name.clone());
         let mut provider: Option<Given> = None;
         let mut model = None;
         for rank in Origin::RANKS {
@@ -220,9 +222,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
         fs_err::write(&path, text).expect("a file");
-        let environment =
-            |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned());
-        Settings::load(&arguments, &environment, &path)
+        Settings::load(&arguments, &Environment::of(variables), &path)
     }
 
     #[test]
@@ -300,11 +300,8 @@ mod tests {
             (&[("GOOGLE_API_KEY", "k")], Some("gemini")),
             (&[], None),
         ] {
-            let environment = |name: &str| {
-                variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
-            };
             let settings = load(file, variables, Arguments::default()).expect("sound settings");
-            let chosen = settings.chosen_provider(&environment).map(|provider| provider.name.as_str());
+            let chosen = settings.chosen_provider().map(|provider| provider.name.as_str());
             assert_eq!(chosen, expected, "{variables:?}");
         }
     }

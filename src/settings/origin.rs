@@ -1,9 +1,42 @@
-//! A value of a setting, and where it comes from.
+//! The environment, and where the values of settings come from.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Looks up an environment variable; one that is empty counts as unset.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The environment: its variables, less those that are empty, which count as unset.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The value of a variable, if it is set.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The environment without the settings in it.
+    pub(super) fn without_settings(&self) -> Environment {
+        Environment(
+            self.0.iter().filter(|(name, _)| !name.starts_with("Q_")).map(|(n, v)| (n.clone(), v.clone())).collect(),
+        )
+    }
+}
+
+/// Bytes that are not UTF-8 become U+FFFD.
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Environment {
+        let text = |value: OsString| value.to_string_lossy().into_owned();
+        let set = variables.into_iter().filter(|(_, value)| !value.is_empty());
+        Environment(set.map(|(name, value)| (text(name), text(value))).collect())
+    }
+}
+
+#[cfg(test)]
+impl Environment {
+    pub(crate) fn of(variables: &[(&str, &str)]) -> Environment {
+        variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+    }
+}
 
 /// Where a value comes from, the later the stronger.
 #[derive(Debug, Clone, PartialEq, Eq)]

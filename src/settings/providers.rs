@@ -32,14 +32,21 @@ pub(crate) struct Provider {
 pub(crate) enum Key {
     /// The server wants none.
     None,
-    /// In the first of these variables that is set.
-    Variables(Vec<String>),
+    /// In the first of these variables that is set; `found` is that variable and its value, which need not be a key.
+    Variables { names: Vec<String>, found: Option<(String, Secret)> },
     /// On the first line that this command prints.
     Command(Vec<String>),
 }
 
+impl Key {
+    fn in_variables(names: Vec<String>, environment: &Environment) -> Key {
+        let found = names.iter().find_map(|name| Some((name.clone(), Secret::new(environment.get(name)?))));
+        Key::Variables { names, found }
+    }
+}
+
 /// All providers: those of the file in its order, then the rest of the table.
-pub(super) fn all(sections: Vec<Section>, environment: Environment, file: &Path) -> Vec<Provider> {
+pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path) -> Vec<Provider> {
     let in_file: Vec<String> = sections.iter().map(|section| section.name.clone()).collect();
     let of_file = sections.into_iter().map(|section| configured(section, environment, file));
     let of_table = table::PROVIDERS
@@ -49,7 +56,7 @@ pub(super) fn all(sections: Vec<Section>, environment: Environment, file: &Path)
     of_file.chain(of_table).collect()
 }
 
-fn built_in(row: &Row, environment: Environment) -> Provider {
+fn built_in(row: &Row, environment: &Environment) -> Provider {
     Provider {
         name: row.name.to_owned(),
         api: row.api,
@@ -57,7 +64,7 @@ fn built_in(row: &Row, environment: Environment) -> Provider {
             .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))),
         key: match row.key_variables {
             [] => Key::None,
-            names => Key::Variables(names.iter().map(|name| (*name).to_owned()).collect()),
+            names => Key::in_variables(names.iter().map(|name| (*name).to_owned()).collect(), environment),
         },
         model: row.model.map(|model| Given { text: model.to_owned(), origin: Origin::Default }),
         headers: Vec::new(),
@@ -66,7 +73,7 @@ fn built_in(row: &Row, environment: Environment) -> Provider {
     }
 }
 
-fn configured(section: Section, environment: Environment, file: &Path) -> Provider {
+fn configured(section: Section, environment: &Environment, file: &Path) -> Provider {
     let place = format!("{}, line {}: providers.{}", file.display(), section.line, section.name);
     let row = table::find(&section.name);
     let mut provider = match row {
@@ -88,7 +95,7 @@ fn configured(section: Section, environment: Environment, file: &Path) -> Provid
     }
     provider.api = section.api.unwrap_or(provider.api);
     if let Some(variable) = section.key_env {
-        provider.key = Key::Variables(vec![variable]);
+        provider.key = Key::in_variables(vec![variable], environment);
     }
     if let Some(command) = section.key_cmd {
         provider.key = Key::Command(command);
@@ -102,14 +109,14 @@ fn configured(section: Section, environment: Environment, file: &Path) -> Provid
 }
 
 /// The address that the environment gives to a built-in provider, if it does.
-fn moved(row: &Row, environment: Environment) -> Option<Result<Address, String>> {
+fn moved(row: &Row, environment: &Environment) -> Option<Result<Address, String>> {
     let variable = row.base_url_variable();
-    if let Some(text) = environment(&variable) {
-        return Some(Address::parse(&text).map_err(|reason| format!("{variable} {reason}")));
+    if let Some(text) = environment.get(&variable) {
+        return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
     if row.name == "ollama" {
-        let text = environment("OLLAMA_HOST")?;
-        return Some(ollama_host(&text).map_err(|reason| format!("OLLAMA_HOST {reason}")));
+        let text = environment.get("OLLAMA_HOST")?;
+        return Some(ollama_host(text).map_err(|reason| format!("OLLAMA_HOST {reason}")));
     }
     None
 }
@@ -150,22 +157,21 @@ impl Provider {
         self.address.as_ref().map_err(|reason| Error::settings(reason.clone()))
     }
 
-    /// Whether a key is there, or a command that will tell it.
-    pub(crate) fn has_key(&self, environment: Environment) -> bool {
+    /// Whether a key is there, or a command that prints it.
+    pub(crate) fn has_key(&self) -> bool {
         match &self.key {
             Key::None => false,
-            Key::Variables(names) => names.iter().any(|name| environment(name).is_some()),
+            Key::Variables { found, .. } => found.is_some(),
             Key::Command(_) => true,
         }
     }
 
-    /// The key, where the environment has it; `None` where the provider wants none, or where a command tells it.
+    /// The key, where the environment has it; `None` where the provider wants none, or where a command prints it.
     ///
     /// # Errors
     /// `Settings`: no variable has it, or it cannot be a key. It is not shown.
-    pub(crate) fn key(&self, environment: Environment) -> Result<Option<Secret>, Error> {
-        let Key::Variables(names) = &self.key else { return Ok(None) };
-        let found = names.iter().find_map(|name| Some((name, environment(name)?)));
+    pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
+        let Key::Variables { names, found } = &self.key else { return Ok(None) };
         let Some((name, key)) = found else {
             return Err(Error::settings(format!(
                 "there is no key for {}: {} is not set",
@@ -174,7 +180,7 @@ impl Provider {
             ))
             .advise("set it, or choose another provider with -p"));
         };
-        usable_key(key, name).map(Some)
+        usable_key(key.expose().to_owned(), name).map(Some)
     }
 }
 
@@ -200,9 +206,7 @@ mod tests {
     use super::*;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
-        let environment =
-            |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned());
-        let providers = all(Vec::new(), &environment, Path::new("config.toml"));
+        let providers = all(Vec::new(), &Environment::of(variables), Path::new("config.toml"));
         let provider = providers.iter().find(|provider| provider.name == name).expect(name);
         provider.address().map_or_else(|error| error.message, ToString::to_string)
     }

@@ -1,0 +1,91 @@
+//! The text of an answer while it grows: how much has come, how much of it the user was shown, and whether more will come.
+
+/// An answer, of which more may come.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Answer {
+    text: String,
+    /// Bytes.
+    shown: usize,
+    complete: bool,
+}
+
+impl Answer {
+    /// A piece has come. Returns where it begins.
+    pub(super) fn push(&mut self, piece: &str) -> usize {
+        let begin = self.text.len();
+        self.text.push_str(piece);
+        begin
+    }
+
+    /// No more will come.
+    pub(super) fn complete(&mut self) {
+        self.complete = true;
+    }
+
+    /// The user has been shown this many bytes.
+    pub(super) fn show(&mut self, bytes: usize) {
+        self.shown = bytes;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// All that has come.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the user was shown, less half a character at its end; all that has come where nothing was shown, as it is with an
+    /// answer that is printed only once it is complete.
+    pub(super) fn shown_text(&self) -> &str {
+        let shown = (0..=self.shown).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+        if shown == 0 { &self.text } else { &self.text[..shown] }
+    }
+
+    /// Whether something of the answer would be missing if what was shown were all of it.
+    pub(super) fn breaks_off(&self) -> bool {
+        !self.complete || self.shown_text().len() < self.text.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(pieces: &[&str], shown: usize, complete: bool) -> Answer {
+        let mut answer = Answer::default();
+        let mut end = 0;
+        for piece in pieces {
+            assert_eq!(answer.push(piece), end, "{pieces:?}");
+            end += piece.len();
+        }
+        answer.show(shown);
+        if complete {
+            answer.complete();
+        }
+        answer
+    }
+
+    #[test]
+    fn what_was_shown_is_known_to_the_byte() {
+        for (pieces, shown, complete, text, breaks_off) in [
+            (&["one ", "two"][..], 4, false, "one ", true),
+            (&["one ", "two"], 4, true, "one ", true),
+            (&["one ", "two"], 7, false, "one two", true),
+            (&["one ", "two"], 7, true, "one two", false),
+            // Nothing was shown, for example because of -x: what came counts.
+            (&["one ", "two"], 0, false, "one two", true),
+            (&["one ", "two"], 0, true, "one two", false),
+            // Two of the three bytes of a character have left.
+            (&["a€"], 3, true, "a", true),
+            (&["a€"], 4, true, "a€", false),
+            (&[], 0, false, "", true),
+        ] {
+            let answer = answer(pieces, shown, complete);
+            assert_eq!((answer.shown_text(), answer.breaks_off()), (text, breaks_off), "{pieces:?} {shown} {complete}");
+            assert_eq!(answer.text(), pieces.concat());
+            assert_eq!(answer.is_empty(), pieces.is_empty());
+        }
+    }
+}

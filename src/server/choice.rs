@@ -1,0 +1,181 @@
+//! Which provider and which model a question goes to: decided here, once, by what options, settings, the conversation and
+//! the table of providers say.
+
+use crate::error::{Error, Kind};
+use crate::settings::{Given, Origin, Provider, Settings};
+
+/// A provider, and the model as far as it is known without asking the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice<'a> {
+    pub(crate) provider: &'a Provider,
+    pub(crate) model: Model,
+}
+
+/// A model, and who chose it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// An option, a variable or the file.
+    Named(String),
+    /// The conversation that is continued.
+    OfConversation(String),
+    /// The table of providers.
+    Default(String),
+    /// Nobody: it is the first that the server lists.
+    First,
+}
+
+impl Model {
+    /// The model's name, where it is known.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Model::Named(name) | Model::OfConversation(name) | Model::Default(name) => Some(name),
+            Model::First => None,
+        }
+    }
+}
+
+/// The provider and the model that a conversation was last held with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeldWith<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) model: &'a str,
+}
+
+/// Chooses by options and settings alone, or, for a conversation that keeps its own provider and model, by those unless
+/// options name others. `None`: nobody names a provider, and no key is set.
+///
+/// # Errors
+/// `Session`: the conversation's provider is no longer configured.
+pub(crate) fn choose<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Result<Option<Choice<'a>>, Error> {
+    let by_option =
+        |given: &Option<Given>| given.as_ref().is_some_and(|given| matches!(given.origin, Origin::Option(_)));
+    let Some(held) = keeps else {
+        return Ok(settings.chosen_provider().map(|provider| of_settings(settings, provider)));
+    };
+    let provider = match settings.chosen_provider().filter(|_| by_option(&settings.provider)) {
+        Some(provider) => provider,
+        None => settings.provider_named(held.provider).ok_or_else(|| {
+            let name = held.provider;
+            Error::new(
+                Kind::Session,
+                format!("the conversation is with the provider “{name}”, which is not configured"),
+            )
+            .advise(format!("-p chooses one of {}", settings.provider_names()))
+        })?,
+    };
+    let choice = match (&settings.model, provider.name == held.provider) {
+        (Some(model), _) if by_option(&settings.model) => Choice { provider, model: Model::Named(model.text.clone()) },
+        (_, true) => Choice { provider, model: Model::OfConversation(held.model.to_owned()) },
+        (_, false) => of_settings(settings, provider),
+    };
+    Ok(Some(choice))
+}
+
+/// A provider with the model that is named for it, else its own.
+fn of_settings<'a>(settings: &Settings, provider: &'a Provider) -> Choice<'a> {
+    let model = match (&settings.model, &provider.model) {
+        (Some(named), _) => Model::Named(named.text.clone()),
+        (None, Some(own)) if own.is_default() => Model::Default(own.text.clone()),
+        (None, Some(own)) => Model::Named(own.text.clone()),
+        (None, None) => Model::First,
+    };
+    Choice { provider, model }
+}
+
+impl Choice<'_> {
+    /// The model that somebody has named.
+    pub(crate) fn named_model(&self) -> Option<&str> {
+        match &self.model {
+            Model::Named(model) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// The same for a conversation that is continued with this provider: its own model, unless another one is named.
+    pub(crate) fn continue_with(&mut self, model: &str) {
+        if !matches!(self.model, Model::Named(_)) {
+            self.model = Model::OfConversation(model.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::flags::Arguments;
+    use crate::settings::Environment;
+
+    #[test]
+    fn provider_and_model_are_chosen_together() {
+        let default = |model: &str| Model::Default(model.to_owned());
+        let named = |model: &str| Model::Named(model.to_owned());
+        let own = |model: &str| Model::OfConversation(model.to_owned());
+        let groq = ("groq", "theirs");
+        /// Variables, `-p`, `-m`, the conversation that keeps its own, and what is chosen.
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, Option<(&'a str, &'a str)>, &'a str, Model);
+        let table: &[Case] = &[
+            (&[("XAI_API_KEY", "k")], "", "", None, "xai", default("grok-latest")),
+            (&[("XAI_API_KEY", "k"), ("Q_MODEL", "a")], "", "", None, "xai", named("a")),
+            (&[("XAI_API_KEY", "k"), ("Q_PROVIDER", "groq")], "", "", None, "groq", default("openai/gpt-oss-120b")),
+            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "", None, "xai", default("grok-latest")),
+            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "b", None, "xai", named("b")),
+            (&[("Q_PROVIDER", "ollama")], "", "", None, "ollama", Model::First),
+            (&[("Q_PROVIDER", "xai"), ("Q_MODEL", "a")], "", "", Some(groq), "groq", own("theirs")),
+            (&[("Q_PROVIDER", "xai")], "", "b", Some(groq), "groq", named("b")),
+            (&[], "groq", "", Some(groq), "groq", own("theirs")),
+            (&[], "xai", "", Some(groq), "xai", default("grok-latest")),
+            (&[("Q_PROVIDER", "groq"), ("Q_MODEL", "a")], "xai", "", Some(groq), "xai", default("grok-latest")),
+            (&[], "xai", "b", Some(groq), "xai", named("b")),
+        ];
+        for (variables, provider, model, keeps, expected, expected_model) in table {
+            let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            let arguments = Arguments { provider: option(provider), model: option(model), ..Arguments::default() };
+            let settings =
+                Settings::load(&arguments, &Environment::of(variables), Path::new("")).expect("sound settings");
+            let keeps = keeps.map(|(provider, model)| HeldWith { provider, model });
+            let choice = choose(&settings, keeps).expect("a provider that is configured").expect("a provider");
+            assert_eq!(
+                (choice.provider.name.as_str(), &choice.model),
+                (*expected, expected_model),
+                "{variables:?} -p {provider} -m {model} {keeps:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_provider_that_is_gone_is_an_error_unless_an_option_names_another() {
+        let keeps = Some(HeldWith { provider: "gone", model: "m" });
+        let load = |provider: Option<&str>| {
+            let arguments = Arguments { provider: provider.map(str::to_owned), ..Arguments::default() };
+            Settings::load(&arguments, &Environment::default(), Path::new("")).expect("sound settings")
+        };
+        let error = choose(&load(None), keeps).map(|_| ()).expect_err("a provider that is gone");
+        assert!(error.message.contains("gone") && error.advice.is_some_and(|advice| advice.contains("groq")));
+        assert!(choose(&load(Some("groq")), keeps).is_ok());
+    }
+
+    #[test]
+    fn nobody_is_chosen_where_nobody_is_named_and_no_key_is_set() {
+        let settings =
+            Settings::load(&Arguments::default(), &Environment::default(), Path::new("")).expect("no settings");
+        assert!(choose(&settings, None).expect("no error").is_none());
+    }
+
+    #[test]
+    fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
+        let settings = Settings::load(&Arguments::default(), &Environment::of(&[("XAI_API_KEY", "k")]), Path::new(""));
+        let settings = settings.expect("sound settings");
+        let choice = choose(&settings, None).expect("no error").expect("xai");
+        for (model, continued) in [
+            (Model::Default("a".into()), Model::OfConversation("own".into())),
+            (Model::First, Model::OfConversation("own".into())),
+            (Model::Named("a".into()), Model::Named("a".into())),
+        ] {
+            let mut choice = Choice { model, ..choice.clone() };
+            choice.continue_with("own");
+            assert_eq!(choice.model, continued);
+        }
+    }
+}

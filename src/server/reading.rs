@@ -1,0 +1,334 @@
+//! Reading a reply as it arrives: pieces of the answer go out, and what ends it is known.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use super::stream::{self, TooLong};
+use crate::output::OutputError;
+use crate::provider::failure::{self, ServerError};
+use crate::provider::reply::{Finish, Reply};
+use crate::provider::{Api, Malformed};
+
+/// How long the end of a stream may stay away once the model has said that it is done.
+const TAIL: Duration = Duration::from_secs(2);
+
+/// How much is read at once; one write to standard output follows each read.
+const READ_SIZE: usize = 64 << 10;
+
+/// The most bytes that an answer in one piece may have.
+pub(super) const LONGEST_WHOLE: usize = stream::LONGEST;
+
+/// Why there is no complete answer.
+#[derive(Debug)]
+pub(super) enum ReadError {
+    Connection(io::Error),
+    /// The server reported an error in place of the answer or of its rest.
+    Server(ServerError),
+    Malformed(Malformed),
+    /// A line of the stream is longer than [`stream::LONGEST`].
+    LineTooLong,
+    /// An answer in one piece is longer than [`LONGEST_WHOLE`].
+    WholeTooLong,
+    /// Nothing of what came was an event.
+    NoStream,
+    /// The stream ended before the answer did.
+    EndedEarly,
+    /// The provider held back the answer, or its rest; its word for why.
+    Blocked(String),
+    /// The limit of tokens was used up before the first word.
+    LimitBeforeText,
+    /// The answer has no text; the provider's word for how it ended, where it gave one.
+    Empty(Option<String>),
+    Output(OutputError),
+}
+
+impl From<OutputError> for ReadError {
+    fn from(error: OutputError) -> ReadError {
+        ReadError::Output(error)
+    }
+}
+
+impl From<Malformed> for ReadError {
+    fn from(malformed: Malformed) -> ReadError {
+        ReadError::Malformed(malformed)
+    }
+}
+
+impl From<TooLong> for ReadError {
+    fn from(_: TooLong) -> ReadError {
+        ReadError::LineTooLong
+    }
+}
+
+/// Takes each piece of the answer as it comes, and whether it is the last.
+pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), OutputError>;
+
+/// Reads a reply to its end, streamed or whole. `reply` has what was read so far, also on failure.
+///
+/// # Errors
+/// Why the answer is incomplete, or what `take` returned.
+pub(super) fn read_reply(
+    api: Api,
+    body: Box<dyn Read + Send>,
+    reply: &mut Reply,
+    take: TakePiece,
+) -> Result<(), ReadError> {
+    let mut body = Body::new(body);
+    // Servers that are busy send blank lines to keep the connection alive.
+    while body.fill(None).map_err(ReadError::Connection)? > 0 {
+        if !body.beginning().is_empty() {
+            break;
+        }
+    }
+    // Some servers answer in one piece though a stream was asked for; no stream begins like that.
+    if matches!(body.beginning().first(), Some(b'{' | b'[')) {
+        let text = collect(body)?;
+        let text = text.trim_start_matches('\u{feff}');
+        api.read_whole(text, reply).map_err(|malformed| match failure::error_in(text) {
+            Some(error) => ReadError::Server(error),
+            None => ReadError::Malformed(malformed),
+        })?;
+        take(&reply.take_text(), reply.is_complete())?;
+    } else {
+        read_stream(api, body, reply, take)?;
+    }
+    judge(reply)
+}
+
+/// Reads a body that is no reply to its end.
+///
+/// # Errors
+/// The connection failed, or the body is too long.
+pub(super) fn read_text(body: Box<dyn Read + Send>) -> Result<String, ReadError> {
+    collect(Body::new(body))
+}
+
+fn collect(mut body: Body) -> Result<String, ReadError> {
+    let mut bytes = body.bytes().to_vec();
+    while body.fill(None).map_err(ReadError::Connection)? > 0 {
+        bytes.extend_from_slice(body.bytes());
+        if bytes.len() > LONGEST_WHOLE {
+            return Err(ReadError::WholeTooLong);
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
+    let mut parser = stream::Parser::default();
+    let mut events = 0_usize;
+    // How the body ended, once it has.
+    let mut end: Option<io::Result<()>> = None;
+    loop {
+        let mut event = |data: &str| {
+            events += 1;
+            // What follows the end is no part of the answer.
+            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Malformed) }
+        };
+        let read = match end {
+            None => parser.feed(body.bytes(), &mut event),
+            Some(_) => parser.finish(&mut event),
+        };
+        take(&reply.take_text(), reply.is_complete())?;
+        match read {
+            // The last event was cut off; how is said below.
+            Err(ReadError::Malformed(_)) if end.is_some() => {}
+            read => read?,
+        }
+        if reply.ended() || reply.failure().is_some() {
+            return Ok(());
+        }
+        if let Some(end) = end {
+            if reply.finished().is_some() {
+                reply.end();
+                return Ok(take(&reply.take_text(), true)?);
+            }
+            return Err(match end {
+                Err(error) => ReadError::Connection(error),
+                Ok(()) if events == 0 => ReadError::NoStream,
+                Ok(()) => ReadError::EndedEarly,
+            });
+        }
+        end = match body.fill(reply.finished().map(|_| TAIL)) {
+            Ok(0) => Some(Ok(())),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        };
+    }
+}
+
+/// Whether what has come is an answer.
+fn judge(reply: &Reply) -> Result<(), ReadError> {
+    if let Some(error) = reply.failure() {
+        return Err(ReadError::Server(error.clone()));
+    }
+    match reply.finished() {
+        Some(Finish::Blocked(word)) => Err(ReadError::Blocked(word.clone())),
+        Some(Finish::Length) if reply.is_blank() => Err(ReadError::LimitBeforeText),
+        finish if reply.is_blank() => Err(ReadError::Empty(finish.map(|finish| finish.word().to_owned()))),
+        _ => Ok(()),
+    }
+}
+
+/// The body of a response, as it arrives.
+struct Body {
+    source: Source,
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+enum Source {
+    Direct(Box<dyn Read + Send>),
+    /// Read by a thread of its own, so that waiting for it can be given up.
+    Thread(Receiver<io::Result<Vec<u8>>>),
+}
+
+impl Body {
+    fn new(reader: Box<dyn Read + Send>) -> Body {
+        Body { source: Source::Direct(reader), buffer: vec![0; READ_SIZE], filled: 0 }
+    }
+
+    /// Waits for more. Returns how much has come: nothing at the end, nor where the limit passes before anything comes.
+    fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
+        self.filled = 0;
+        if let (Source::Direct(_), Some(_)) = (&self.source, limit) {
+            self.hand_over();
+        }
+        self.filled = match &mut self.source {
+            Source::Direct(reader) => reader.read(&mut self.buffer)?,
+            Source::Thread(arriving) => match arriving.recv_timeout(limit.unwrap_or(TAIL)) {
+                Ok(bytes) => {
+                    self.buffer = bytes?;
+                    self.buffer.len()
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => 0,
+            },
+        };
+        Ok(self.filled)
+    }
+
+    /// What the last call of `fill` brought.
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// The same without what may stand before anything: a byte order mark and white space.
+    fn beginning(&self) -> &[u8] {
+        let bytes = self.bytes();
+        bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start()
+    }
+
+    /// The client's time-outs cannot be changed on the way, but a thread can be left behind.
+    fn hand_over(&mut self) {
+        let (send, arriving) = mpsc::channel();
+        let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
+        // Where there are no more threads the end is taken to have come.
+        let _ = std::thread::Builder::new().spawn(move || {
+            let mut buffer = vec![0; READ_SIZE];
+            loop {
+                let read = reader.read(&mut buffer).map(|count| buffer[..count].to_vec());
+                let last = !matches!(&read, Ok(bytes) if !bytes.is_empty());
+                if send.send(read).is_err() || last {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
+    const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+
+    /// A body that arrives in these parts; the last one may be an error.
+    struct Parts(Vec<io::Result<&'static str>>);
+
+    impl Read for Parts {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let part = self.0.remove(0)?;
+            buffer[..part.len()].copy_from_slice(part.as_bytes());
+            Ok(part.len())
+        }
+    }
+
+    /// What was taken, piece by piece with whether it was the last, and how reading ended.
+    fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
+        let mut pieces = Vec::new();
+        let ended = read_reply(Api::OpenAi, Box::new(Parts(parts)), &mut Reply::default(), &mut |piece, last| {
+            pieces.push((piece.to_owned(), last));
+            Ok(())
+        });
+        pieces.retain(|(piece, last)| !piece.is_empty() || *last);
+        (pieces, ended)
+    }
+
+    fn text(pieces: &[(String, bool)]) -> String {
+        pieces.iter().map(|(piece, _)| piece.as_str()).collect()
+    }
+
+    #[test]
+    fn a_stream_is_complete_with_its_terminal_event_or_a_finish_reason() {
+        for parts in [
+            vec![HELLO, "\n\n", STOP, "\n\ndata: [DONE]\n\n"],
+            vec![HELLO, "\n\n", STOP, "\n\n"],
+            vec!["\n\n", ": waiting\n\n", HELLO, "\n\ndata: [DONE]"],
+            vec![r#" {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#],
+            vec!["\u{feff}{\"choices\":", "[{\"message\":{\"content\":\"Hello\"}}]}"],
+        ] {
+            let (pieces, ended) = reads(parts.iter().map(|part| Ok(*part)).collect());
+            assert!(ended.is_ok(), "{parts:?}: {ended:?}");
+            assert_eq!(text(&pieces), "Hello", "{parts:?}");
+            assert!(pieces.last().is_some_and(|(_, last)| *last), "{parts:?}: {pieces:?}");
+        }
+    }
+
+    #[test]
+    fn what_ends_an_answer_early_is_told_apart() {
+        let reset = || Err(io::ErrorKind::ConnectionReset.into());
+        for (parts, expected, told) in [
+            (vec![Ok(HELLO), Ok("\n\n")], "Hello", "EndedEarly"),
+            (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
+            (vec![reset()], "", "Connection"),
+            (vec![Ok("<html>")], "", "NoStream"),
+            (vec![], "", "NoStream"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
+            (vec![Ok("{\"error\":\"down\"}")], "", "Server"),
+            (vec![Ok("{\"detail\":\"down\"}")], "", "Empty"),
+            (vec![Ok(STOP), Ok("\n\n")], "", "Empty(Some(\"stop\"))"),
+            (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n")], "", "LimitBeforeText"),
+            (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\n")], "", "Blocked"),
+        ] {
+            let told_by = format!("{parts:?}");
+            let (pieces, ended) = reads(parts);
+            assert_eq!(text(&pieces), expected, "{told_by}");
+            let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
+            assert!(error.starts_with(told), "{told_by}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_breaks_after_the_finish_reason_costs_nothing() {
+        let reset = Err(io::ErrorKind::ConnectionReset.into());
+        let (pieces, ended) = reads(vec![Ok(HELLO), Ok("\n\n"), Ok(STOP), Ok("\n\n"), reset]);
+        assert!(ended.is_ok(), "{ended:?}");
+        assert_eq!(text(&pieces), "Hello");
+    }
+
+    #[test]
+    fn reading_stops_where_nobody_takes_the_answer() {
+        let parts = Parts(vec![Ok(HELLO), Ok("\n\n"), Err(io::Error::other("must not be read"))]);
+        let ended = read_reply(Api::OpenAi, Box::new(parts), &mut Reply::default(), &mut |piece, _| {
+            if piece.is_empty() { Ok(()) } else { Err(OutputError::ReaderGone) }
+        });
+        assert!(matches!(ended, Err(ReadError::Output(OutputError::ReaderGone))), "{ended:?}");
+    }
+}

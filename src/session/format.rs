@@ -1,0 +1,372 @@
+//! The JSON of a conversation's file, version 1: read whole, and written without losing what q does not know.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::conversation::{Conversation, Entry, Exchange};
+use super::timestamp::Timestamp;
+use crate::message::{Message, Role};
+
+/// The version of the format that q reads and writes.
+const VERSION: u64 = 1;
+
+/// The most bytes that a file of a conversation may have.
+pub(crate) const LARGEST: usize = 10_000_000;
+
+/// Stands between two messages.
+const SEPARATOR: &str = ",\n";
+
+/// What comes after the last message.
+const TAIL: &str = "\n]}\n";
+
+/// Why a file is no conversation that q can use.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// In the parser's words.
+    Malformed(String),
+    Version(u64),
+    /// Bytes.
+    TooLarge(u64),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unusable::Malformed(reason) => write!(formatter, "it cannot be parsed ({reason})"),
+            Unusable::Version(version) => write!(formatter, "it is of version {version}, not of version {VERSION}"),
+            Unusable::TooLarge(bytes) => write!(formatter, "it has {bytes} bytes, more than {LARGEST}"),
+        }
+    }
+}
+
+/// Reads a file's bytes.
+///
+/// # Errors
+/// Why it is no conversation that can be used.
+pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, Unusable> {
+    if bytes.len() > LARGEST {
+        return Err(Unusable::TooLarge(bytes.len() as u64));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Unusable::Malformed("it is not UTF-8".to_owned()))?;
+    let file: File = serde_json::from_str(text).map_err(|error| match serde_json::from_str(text) {
+        // Another version may have another shape.
+        Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
+        _ => Unusable::Malformed(error.to_string()),
+    })?;
+    if file.version != VERSION {
+        return Err(Unusable::Version(file.version));
+    }
+    Ok(file.conversation)
+}
+
+/// Writes the file: JSON, one message a line.
+///
+/// # Errors
+/// What the writer fails with.
+pub(crate) fn write(conversation: &Conversation, file: &mut impl Write) -> io::Result<()> {
+    file.write_all(head(conversation).as_bytes())?;
+    for (index, entry) in conversation.entries().enumerate() {
+        file.write_all(if index == 0 { "\n" } else { SEPARATOR }.as_bytes())?;
+        file.write_all(json(entry).as_bytes())?;
+    }
+    file.write_all(TAIL.as_bytes())
+}
+
+/// How many bytes the file has; one or two more where there are hardly any messages.
+pub(crate) fn size(conversation: &Conversation) -> usize {
+    let exchanges: usize = conversation.exchanges.iter().map(size_of_exchange).sum();
+    head(conversation).len() + exchanges + TAIL.len()
+}
+
+/// Leaves out the oldest exchanges until the file has no more bytes than this; the last one stays in any case.
+pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) {
+    let mut total = size(conversation);
+    let mut surplus = 0;
+    for exchange in conversation.exchanges.iter().rev().skip(1).rev() {
+        if total <= bytes {
+            break;
+        }
+        total -= size_of_exchange(exchange);
+        surplus += 1;
+    }
+    conversation.exchanges.drain(..surplus);
+}
+
+fn size_of_exchange(exchange: &Exchange) -> usize {
+    exchange.entries.iter().map(|entry| json(entry).len() + SEPARATOR.len()).sum()
+}
+
+/// All that stands before the first message.
+fn head(conversation: &Conversation) -> String {
+    let quoted = |value: &str| serde_json::Value::from(value).to_string();
+    let mut head = format!(
+        "{{\"version\":{VERSION},\"provider\":{},\"model\":{},\"created\":\"{}\",\"updated\":\"{}\"",
+        quoted(&conversation.provider),
+        quoted(&conversation.model),
+        conversation.created,
+        conversation.updated
+    );
+    for (name, value) in &conversation.unknown {
+        head.push_str(&format!(",{}:{}", quoted(name), value.get()));
+    }
+    head.push_str(",\"messages\":[");
+    head
+}
+
+/// A message as q writes it.
+#[derive(Serialize)]
+struct Written<'a> {
+    role: Role,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<Timestamp>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
+}
+
+/// The JSON of a message: what it was read from, or what q writes.
+fn json(entry: &Entry) -> Cow<'_, str> {
+    if let Some(json) = &entry.json {
+        return Cow::Borrowed(json.get());
+    }
+    let Entry { message, timestamp, interrupted, .. } = entry;
+    let written =
+        Written { role: message.role, content: message.to_text(), timestamp: *timestamp, interrupted: *interrupted };
+    // Text can always be written as JSON.
+    Cow::Owned(serde_json::to_string(&written).unwrap_or_default())
+}
+
+/// A message as files have it; other fields stay in the JSON that is kept.
+#[derive(Deserialize)]
+struct Read<'a> {
+    role: Role,
+    #[serde(borrow, deserialize_with = "lossy_text")]
+    content: Cow<'a, str>,
+    #[serde(default, deserialize_with = "time_if_readable")]
+    timestamp: Option<Timestamp>,
+    #[serde(default)]
+    interrupted: Option<bool>,
+}
+
+/// Every message is read whole: one that cannot be read makes the file unusable, and none is skipped.
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?;
+        let read: Read = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
+        Ok(Entry {
+            message: Message::text(read.role, read.content),
+            timestamp: read.timestamp,
+            interrupted: read.interrupted == Some(true),
+            json: Some(json.to_owned()),
+        })
+    }
+}
+
+/// A text that is not a time as q writes it counts for no time.
+fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<Cow<str>>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| Timestamp::parse(&text)))
+}
+
+/// Text of which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
+fn lossy_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+    struct LossyVisitor;
+
+    impl<'de> Visitor<'de> for LossyVisitor {
+        type Value = Cow<'de, str>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("text")
+        }
+
+        fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+            Ok(String::from_utf8_lossy(bytes))
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+            Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
+        }
+    }
+
+    deserializer.deserialize_bytes(LossyVisitor)
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+struct File {
+    version: u64,
+    conversation: Conversation,
+}
+
+/// By hand, since serde cannot keep raw values in a flattened map.
+impl<'de> Deserialize<'de> for File {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<File, D::Error> {
+        deserializer.deserialize_map(FileVisitor)
+    }
+}
+
+struct FileVisitor;
+
+impl<'de> Visitor<'de> for FileVisitor {
+    type Value = File;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a conversation")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<File, A::Error> {
+        let (mut version, mut provider, mut model, mut created, mut updated, mut messages) =
+            (None, None, None, None, None, None);
+        let mut unknown = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "version" => set_once("version", &mut version, map.next_value()?)?,
+                "provider" => set_once("provider", &mut provider, map.next_value()?)?,
+                "model" => set_once("model", &mut model, map.next_value()?)?,
+                "created" => set_once("created", &mut created, map.next_value()?)?,
+                "updated" => set_once("updated", &mut updated, map.next_value()?)?,
+                "messages" => set_once("messages", &mut messages, map.next_value::<Vec<Entry>>()?)?,
+                _ => unknown.push((key, map.next_value()?)),
+            }
+        }
+        let missing = |name| serde::de::Error::missing_field(name);
+        let conversation = Conversation {
+            provider: provider.ok_or_else(|| missing("provider"))?,
+            model: model.ok_or_else(|| missing("model"))?,
+            created: created.ok_or_else(|| missing("created"))?,
+            updated: updated.ok_or_else(|| missing("updated"))?,
+            exchanges: Exchange::group(messages.ok_or_else(|| missing("messages"))?),
+            unknown,
+        };
+        Ok(File { version: version.ok_or_else(|| missing("version"))?, conversation })
+    }
+}
+
+/// Fails for a field that is there twice: nobody can say which of the two counts.
+fn set_once<T, E: serde::de::Error>(name: &'static str, field: &mut Option<T>, value: T) -> Result<(), E> {
+    match field.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(E::duplicate_field(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conversation::tests::{conversation, exchange, moment, texts};
+    use super::*;
+
+    fn to_bytes(conversation: &Conversation) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(conversation, &mut bytes).expect("memory takes everything");
+        assert!((bytes.len()..bytes.len() + 3).contains(&size(conversation)));
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut conversation = Conversation::new("openai", "a \"model\"", moment(0));
+        conversation.add(exchange("one\n\u{1b}", "\"two\"", 0), "openai", "a \"model\"");
+        let mut broken = exchange("three", "fo", 2);
+        broken.entries[1].interrupted = true;
+        conversation.add(broken, "openai", "a \"model\"");
+        let bytes = to_bytes(&conversation);
+        let again = read(&bytes).expect("a conversation");
+        assert_eq!(to_bytes(&again), bytes);
+        assert_eq!((again.created, again.updated), (moment(0), moment(3)));
+        assert_eq!(texts(&again), ["one\n\u{1b}", "\"two\"", "three", "fo"]);
+        let value: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(value["model"], "a \"model\"");
+        assert_eq!(value["messages"][3]["interrupted"], true);
+        assert!(value["messages"][1].get("interrupted").is_none());
+        assert_eq!(value["messages"][0]["timestamp"], moment(0).to_string());
+    }
+
+    #[test]
+    fn unknown_fields_stay_as_they_are() {
+        let file = r#"{"x-title": {"b": 1.50, "a": [ null ]}, "version": 1, "provider": "p", "model": "m",
+            "created": "2026-11-21T10:00:00.000Z", "updated": "2026-11-21T10:00:00.000Z", "big": 12345678901234567890123,
+            "messages": [{"role": "user", "content": "q", "stars": 1e2}, {"role": "assistant", "content": "a", "timestamp": "2026-11-21T10:00:00.000Z"}]}"#;
+        let mut conversation = read(file.as_bytes()).expect("a conversation");
+        conversation.add(exchange("more", "yes", 0), "p", "m");
+        let written = String::from_utf8(to_bytes(&conversation)).expect("text");
+        for kept in [r#""x-title":{"b": 1.50, "a": [ null ]}"#, r#""big":12345678901234567890123"#, r#""stars": 1e2"#] {
+            assert!(written.contains(kept), "{kept} is missing in {written}");
+        }
+        assert_eq!(conversation.message_count(), 4);
+    }
+
+    #[test]
+    fn odd_times_and_what_is_left_out_cost_no_message() {
+        let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
+            "messages":[{"role":"user","content":"a","timestamp":"2026-11-21T10:00:00"},{"role":"assistant","content":"b","timestamp":null,"interrupted":null},
+            {"role":"user","content":"c","timestamp":"","interrupted":false},{"role":"assistant","content":"d"}]}"#;
+        let conversation = read(file.as_bytes()).expect("a conversation");
+        assert_eq!(texts(&conversation), ["a", "b", "c", "d"]);
+        assert!(conversation.entries().all(|entry| entry.timestamp.is_none() && !entry.interrupted));
+    }
+
+    #[test]
+    fn halves_of_characters_that_other_tools_wrote_cost_no_message() {
+        let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
+            "messages":[{"role":"user","content":"a\ud83db \ud83d\ude00"}]}"#;
+        let conversation = read(file.as_bytes()).expect("a conversation");
+        assert_eq!(texts(&conversation), ["a\u{fffd}\u{fffd}\u{fffd}b 😀"]);
+    }
+
+    #[test]
+    fn what_is_no_conversation_is_told_apart() {
+        let sound = String::from_utf8(to_bytes(&Conversation::new("p", "m", moment(0)))).expect("text");
+        for (file, words) in [
+            (String::new(), "cannot be parsed"),
+            ("{".to_owned(), "cannot be parsed"),
+            ("[]".to_owned(), "cannot be parsed"),
+            ("{}".to_owned(), "missing field"),
+            ("{\"version\":2,\"messages\":{}}".to_owned(), "of version 2"),
+            (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
+            (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
+            (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
+            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "expected text"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","content":"b"}]"#), "duplicate field `content`"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":"user"}]"#), "duplicate field `role`"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":5}]"#), "duplicate field `role`"),
+            (
+                sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":"","timestamp":""}]"#),
+                "duplicate field",
+            ),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":7}]"#), "invalid type"),
+            (sound.replace("[\n]", r#"[{"role":"user","content":"a","interrupted":"yes"}]"#), "invalid type"),
+            (sound.replace("\"version\":1", "\"version\":1,\"model\":\"m\""), "duplicate field `model`"),
+            (sound.replace("\n]", "\n],\"messages\":[]"), "duplicate field `messages`"),
+            (format!("{sound}x"), "trailing"),
+            (" ".repeat(LARGEST + 1), "more than"),
+        ] {
+            let unusable = read(file.as_bytes()).map(|_| ()).expect_err("no conversation");
+            assert!(unusable.to_string().contains(words), "{unusable}");
+        }
+        assert!(read(sound.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_exchanges_go_where_a_file_is_too_large() {
+        let whole = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
+        for (bytes, expected) in [
+            (size(&whole), &["one", "1", "two", "2", "three", "3"][..]),
+            (size(&whole) - 1, &["two", "2", "three", "3"]),
+            (size(&conversation(&[("two", "2"), ("three", "3")])), &["two", "2", "three", "3"]),
+            (1, &["three", "3"]),
+            (0, &["three", "3"]),
+        ] {
+            let mut shrunk = whole.clone();
+            shrink(&mut shrunk, bytes);
+            assert_eq!(texts(&shrunk), expected, "{bytes}");
+        }
+    }
+}
