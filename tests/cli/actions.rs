@@ -3,9 +3,9 @@
 use std::fs;
 use std::io::{self, Read};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::names::{ASIDE, CREATED, UPDATED, numbered, prompt, snapshot, stored, texts};
+use crate::fixtures::{ARCHIVED, CREATED, STORED_MODEL, UPDATED, case, numbered, prompt, snapshot, stored, with};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
@@ -46,13 +46,14 @@ fn no_action_needs_a_provider_a_sound_configuration_input_or_a_request() {
             // A local server that would answer, if it were looked for.
             let sandbox = with_current().env("OLLAMA_HOST", &host).env(variable, value);
             sandbox.config(config);
-            sandbox.write_bytes("work.json", stored(&["five", "six"]).to_string());
+            sandbox.write_session("work.json", &stored(&["five", "six"]));
+            let _case = case((action, config, variable));
             let done = sandbox.q(action).stdin_open().run();
             done.exit(0).stderr_lacks(config.lines().next().unwrap_or("config")).stderr_lacks(value);
             done.check(!done.stdout.is_empty(), || "expected something on stdout".to_owned());
         }
     }
-    assert!(server.requests().is_empty());
+    server.expect_requests(0);
 }
 
 #[test]
@@ -78,21 +79,22 @@ fn where_nothing_is_each_action_says_so_and_makes_nothing() {
         let outcome = sandbox.q(action).run();
         outcome.exit(exit).stdout(stdout).stderr_contains(says);
         outcome.check(outcome.stderr.is_empty() == says.is_empty(), || "expected words or silence".to_owned());
+        sandbox.expect_no_files();
     }
     // A named conversation is as unknown where others are.
     sandbox.write_current(&stored(&["one", "two"]));
     for action in ["--history", "--last", "--undo", "--clear"] {
-        let before = snapshot(&sandbox.sessions());
+        let before = snapshot(sandbox.sessions());
         sandbox.q(&[action, "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("work");
-        assert_eq!(snapshot(&sandbox.sessions()), before);
+        before.expect_unchanged();
     }
 }
 
 #[test]
 fn what_cannot_go_together_is_refused_and_nothing_is_done() {
     let sandbox = with_current();
-    sandbox.write_bytes("work.json", stored(&["five", "six"]).to_string());
-    let before = snapshot(&sandbox.sessions());
+    sandbox.write_session("work.json", &stored(&["five", "six"]));
+    let before = snapshot(sandbox.sessions());
     for arguments in [
         &["--clear", "--all", "-s", "work"][..],
         &["-s", "work", "--all", "--clear"],
@@ -107,9 +109,6 @@ fn what_cannot_go_together_is_refused_and_nothing_is_done() {
         &["--undo", "--all"],
         &["--clear", "words"],
         &["--undo", "--", "words"],
-        &["--last", "--json"],
-        &["--undo", "--json"],
-        &["--clear", "--json"],
         &["-f", "--undo"],
         &["--clear", "-m", "model"],
         &["-p", "openai", "--last"],
@@ -117,15 +116,13 @@ fn what_cannot_go_together_is_refused_and_nothing_is_done() {
         &["--undo", "--no-save"],
         &["--clear", "-n"],
     ] {
-        let refused = sandbox.q(arguments).stdin_open().run();
-        refused.exit(2).stderr_contains("q: ");
-        if arguments.contains(&"--json") {
-            refused.stdout_contains("{\"error\":");
-        } else {
-            refused.stdout_is_empty();
-        }
+        sandbox.q(arguments).stdin_open().run().exit(2).stdout_is_empty().stderr_contains("q: ");
     }
-    assert_eq!(snapshot(&sandbox.sessions()), before);
+    for action in ["--last", "--undo", "--clear"] {
+        let outcome = sandbox.q(&[action, "--json"]).stdin_open().run();
+        outcome.exit(2).stdout_contains("{\"error\":").stderr_contains("q: ");
+    }
+    before.expect_unchanged();
 }
 
 #[test]
@@ -139,16 +136,16 @@ fn a_history_shows_role_time_and_text_of_each_message() {
          [assistant {CREATED} interrupted]\nhalf an ans\n"
     );
     let sandbox = Sandbox::new();
-    fs::write(sandbox.home().join("talk.json"), conversation.to_string()).unwrap();
+    sandbox.write_home("talk.json", conversation.to_string());
     for name in ["current.json", "current-tty1.json", "work.json"] {
-        sandbox.write_bytes(name, conversation.to_string());
+        sandbox.write_session(name, &conversation);
     }
-    let before = snapshot(&sandbox.sessions());
+    let before = snapshot(sandbox.sessions());
     sandbox.q(&["--history"]).run().success().stdout(&expected);
     sandbox.q(&["--history"]).env("Q_SESSION", "tty1").run().success().stdout(&expected);
     sandbox.q(&["--history", "-s", "work"]).run().success().stdout(&expected);
     sandbox.q(&["-s", "talk.json", "--history"]).run().success().stdout(&expected);
-    assert_eq!(snapshot(&sandbox.sessions()), before);
+    before.expect_unchanged();
 }
 
 #[test]
@@ -159,7 +156,7 @@ fn a_history_as_json_is_the_file_to_the_byte() {
          \"provider\": \"p\", \"created\": \"{CREATED}\",\n \"updated\": \"2026-01-02T04:09:00+01:00\", \"version\": 1 }} \n\n"
     );
     let sandbox = Sandbox::new();
-    fs::write(sandbox.home().join("talk.json"), &text).unwrap();
+    sandbox.write_home("talk.json", &text);
     sandbox.write_bytes("current.json", &text);
     sandbox.write_bytes("work.json", &text);
     for arguments in
@@ -171,7 +168,7 @@ fn a_history_as_json_is_the_file_to_the_byte() {
 
 #[test]
 fn the_last_answer_is_printed_as_it_came() {
-    for (messages, expected) in [
+    for (conversation, expected) in [
         (stored(&["one", "two", "three", "four"]), "four\n"),
         (stored(&["one", "four\n"]), "four\n"),
         (stored(&["one", "four\n\n"]), "four\n\n"),
@@ -179,16 +176,18 @@ fn the_last_answer_is_printed_as_it_came() {
         // The last question has no answer.
         (stored(&["one", "two", "three"]), "two\n"),
     ] {
+        let _case = case(expected);
         let sandbox = Sandbox::new();
         for name in ["current.json", "work.json"] {
-            sandbox.write_bytes(name, messages.to_string());
+            sandbox.write_session(name, &conversation);
         }
         sandbox.q(&["--last"]).run().success().stdout(expected);
         sandbox.q(&["--last", "-s", "work"]).run().success().stdout(expected);
     }
-    for messages in [stored(&[]), stored(&["one"])] {
+    for texts in [&[][..], &["one"]] {
+        let _case = case(texts);
         let sandbox = Sandbox::new();
-        sandbox.write_current(&messages);
+        sandbox.write_current(&stored(texts));
         sandbox.q(&["--last"]).run().exit(1).stdout_is_empty().stderr_contains("no answer");
     }
 }
@@ -206,7 +205,7 @@ fn an_interrupted_answer_is_printed_again_as_far_as_it_came() {
 fn the_code_of_the_last_answer_is_printed_alone() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "Do\n```sh\nls -l\n```\nand so on."]));
-    sandbox.write_bytes("work.json", stored(&["one", "No code."]).to_string());
+    sandbox.write_session("work.json", &stored(&["one", "No code."]));
     sandbox.q(&["--last", "-x"]).run().success().stdout("ls -l\n");
     sandbox.q(&["-x", "--last", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("code");
 }
@@ -217,22 +216,23 @@ fn undo_drops_the_last_exchange_and_sets_the_conversation_as_it_was_aside() {
     conversation["x-title"] = json!({"a": [1.50, null]});
     conversation["messages"][0]["x-stars"] = json!(5);
     let text = conversation.to_string();
-    for (name, arguments, slot) in [
+    for (name, typed, slot) in [
         ("current.json", &["--undo"][..], ""),
         ("current-tty1.json", &["--undo"], "tty1"),
         ("work.json", &["--undo", "-s", "work"], ""),
         ("../../../home/talk.json", &["--undo", "-s", "talk.json"], ""),
     ] {
+        let _case = case(name);
         let sandbox = Sandbox::new().env("Q_SESSION", slot);
         sandbox.write_bytes(name, &text);
         // The question had a newline of its own.
-        sandbox.q(arguments).run().success().stdout("three\n");
+        sandbox.q(typed).run().success().stdout("three\n");
+        sandbox.expect_texts(name, &["one", "two"]);
         let after = sandbox.session(name);
-        assert_eq!(texts(&after), ["one", "two"], "{name}");
-        assert_eq!(after["messages"][0], conversation["messages"][0], "{name}");
-        assert_eq!(after["x-title"], conversation["x-title"], "{name}");
+        assert_eq!(after["messages"][0], conversation["messages"][0]);
+        assert_eq!(after["x-title"], conversation["x-title"]);
         assert_eq!((&after["provider"], &after["model"]), (&conversation["provider"], &conversation["model"]));
-        assert_eq!(sandbox.read_bytes(ASIDE), text.as_bytes(), "{name}");
+        sandbox.expect_bytes(ARCHIVED, &text);
     }
 }
 
@@ -241,45 +241,46 @@ fn undo_goes_back_step_by_step_to_nothing() {
     let sandbox = with_current();
     sandbox.q(&["--undo"]).run().success().stdout("three\n");
     sandbox.q(&["--undo"]).run().success().stdout("one\n");
-    let second = ASIDE.replace(".json", "-2.json");
-    assert_eq!(sandbox.session_files(), [&second, ASIDE]);
-    assert_eq!(texts(&sandbox.session(ASIDE)).len(), 4);
-    assert_eq!(texts(&sandbox.session(&second)), ["one", "two"]);
+    let second = ARCHIVED.replace(".json", "-2.json");
+    sandbox.expect_files(&[&second, ARCHIVED]);
+    sandbox.expect_texts(ARCHIVED, &["one", "two", "three", "four"]);
+    sandbox.expect_texts(&second, &["one", "two"]);
     for _ in 0..2 {
         sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
     }
-    assert_eq!(sandbox.session_files(), [&second, ASIDE]);
+    sandbox.expect_files(&[&second, ARCHIVED]);
 }
 
 #[test]
 fn undo_finds_the_last_exchange_of_odd_conversations() {
     let (user, assistant) = (json!({"role": "user", "content": "u"}), json!({"role": "assistant", "content": "a"}));
-    for (before, left) in [
-        (vec![&user], Some(0)),
-        (vec![&user, &user], Some(1)),
-        (vec![&user, &assistant, &user], Some(2)),
-        (vec![&user, &assistant, &assistant], Some(0)),
-        (vec![&assistant, &user, &assistant], Some(1)),
-        (vec![&assistant], None),
-        (vec![], None),
-    ] {
+    for (before, left) in
+        [(vec![&user, &user], 1), (vec![&user, &assistant, &user], 2), (vec![&assistant, &user, &assistant], 1)]
+    {
+        let _case = case(&before);
         let sandbox = Sandbox::new();
-        let mut conversation = stored(&[]);
-        conversation["messages"] = json!(before);
+        let conversation = with(stored::<&str>(&[]), "messages", json!(before));
         sandbox.write_current(&conversation);
-        let untouched = snapshot(&sandbox.sessions());
-        let outcome = sandbox.q(&["--undo"]).run();
-        let Some(left) = left else {
-            outcome.exit(1).stdout_is_empty().stderr_contains("nothing to undo");
-            assert_eq!(snapshot(&sandbox.sessions()), untouched);
-            continue;
-        };
-        outcome.success().stdout("u\n");
-        assert_eq!(sandbox.session(ASIDE), conversation);
-        match left {
-            0 => assert_eq!(sandbox.session_files(), [ASIDE], "{before:?}"),
-            left => assert_eq!(json!(before[..left]), sandbox.current()["messages"], "{before:?}"),
-        }
+        sandbox.q(&["--undo"]).run().success().stdout("u\n");
+        assert_eq!(sandbox.session(ARCHIVED), conversation);
+        assert_eq!(sandbox.current()["messages"], json!(before[..left]));
+    }
+    for only in [vec![&user], vec![&user, &assistant, &assistant]] {
+        let _case = case(&only);
+        let sandbox = Sandbox::new();
+        let conversation = with(stored::<&str>(&[]), "messages", json!(only));
+        sandbox.write_current(&conversation);
+        sandbox.q(&["--undo"]).run().success().stdout("u\n");
+        assert_eq!(sandbox.session(ARCHIVED), conversation);
+        sandbox.expect_files(&[ARCHIVED]);
+    }
+    for none in [vec![&assistant], vec![]] {
+        let _case = case(&none);
+        let sandbox = Sandbox::new();
+        sandbox.write_current(&with(stored::<&str>(&[]), "messages", json!(none)));
+        let before = snapshot(sandbox.sessions());
+        sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
+        before.expect_unchanged();
     }
 }
 
@@ -287,9 +288,9 @@ fn undo_finds_the_last_exchange_of_odd_conversations() {
 fn undo_sets_nothing_aside_where_nothing_is_to_be_kept() {
     let sandbox = with_current().env("Q_KEEP", "0");
     sandbox.q(&["--undo"]).run().success().stdout("three\n");
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_files(&["current.json"]);
     sandbox.q(&["--undo"]).run().success().stdout("one\n");
-    assert!(sandbox.session_files().is_empty());
+    sandbox.expect_no_files();
 }
 
 #[test]
@@ -299,16 +300,17 @@ fn undo_and_follow_ask_the_last_question_anew() {
     for (name, script) in
         [("current.json", "q --undo | q -f 'in one line'"), ("work.json", "q --undo -s work | q -s work 'in one line'")]
     {
+        let _case = case(script);
         let asked = server.requests().len();
-        sandbox.write_bytes(name, stored(&["one", "two", "three", "four"]).to_string());
+        sandbox.write_session(name, &stored(&["one", "two", "three", "four"]));
         sandbox.shell(script).run().success().stdout(format!("answer {asked}\n"));
         let question = "<context>\nthree\n</context>\n\nin one line";
         let sent = format!("Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: {question}");
         assert_eq!(prompt(&server.requests()[asked]), sent);
-        assert_eq!(texts(&sandbox.session(name)), ["one", "two", question, &format!("answer {asked}")]);
+        sandbox.expect_texts(name, &["one", "two", question, &format!("answer {asked}")]);
 
         // The only question of all: nothing is left to go on with.
-        sandbox.write_bytes(name, stored(&["one", "two"]).to_string());
+        sandbox.write_session(name, &stored(&["one", "two"]));
         sandbox.shell(script).run().exit(0).stdout(format!("answer {}\n", asked + 1));
         assert_eq!(prompt(&server.requests()[asked + 1]), "<context>\none\n</context>\n\nin one line");
     }
@@ -324,7 +326,7 @@ fn undo_keeps_nobody_waiting_while_its_question_is_read() {
     let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
     reader.read_exact(&mut [0]).unwrap();
     sandbox.q(&["another"]).run().success();
-    assert_eq!(texts(&sandbox.current()), ["another", "answer 0"]);
+    sandbox.expect_texts("current.json", &["another", "answer 0"]);
     io::copy(&mut reader, &mut io::sink()).unwrap();
     undo.wait().success();
 }
@@ -337,11 +339,9 @@ fn with_every_kind() -> Sandbox {
         ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"]),
         ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
         ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
-        (ASIDE, "2026-01-15T00:00:00.000Z", &["older", "x"]),
+        (ARCHIVED, "2026-01-15T00:00:00.000Z", &["older", "x"]),
     ] {
-        let mut conversation = stored(messages);
-        conversation["updated"] = json!(updated);
-        sandbox.write_bytes(name, conversation.to_string());
+        sandbox.write_session(name, &with(stored(messages), "updated", updated));
     }
     sandbox
 }
@@ -350,7 +350,7 @@ fn with_every_kind() -> Sandbox {
 fn a_list_has_a_line_for_each_newest_first() {
     let sandbox = with_every_kind();
     sandbox.write_bytes("notes.txt", "not a conversation");
-    let before = snapshot(&sandbox.sessions());
+    let before = snapshot(sandbox.sessions());
     let expected = "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal\n\
                     work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
                     session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
@@ -358,7 +358,7 @@ fn a_list_has_a_line_for_each_newest_first() {
                     empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n";
     sandbox.q(&["--list"]).run().success().stdout(expected);
     sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected);
-    assert_eq!(snapshot(&sandbox.sessions()), before);
+    before.expect_unchanged();
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn a_list_as_json_has_an_object_for_each() {
     let expected = |name: &str, updated: &str, messages: usize| {
         json!({
             "name": name, "path": sandbox.sessions().join(format!("{name}.json")), "provider": "openai",
-            "model": "stored-model", "created": CREATED, "updated": updated, "messages": messages,
+            "model": STORED_MODEL, "created": CREATED, "updated": updated, "messages": messages,
         })
     };
     let all = json!([
@@ -393,12 +393,12 @@ fn a_list_goes_on_after_what_it_cannot_read() {
     let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\n");
     let listed = sandbox.q(&["--list"]).run();
     listed.exit(0).stdout(&line);
-    for name in ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"] {
-        listed.stderr_contains(name);
-    }
+    let unreadable = ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"];
+    listed.stderr_contains_all(&unreadable);
     let listed = sandbox.q(&["--list", "--json"]).run();
     listed.exit(0).stderr_contains("broken.json");
-    assert_eq!(listed.stdout_json().as_array().map(Vec::len), Some(1));
+    let length = listed.stdout_json().as_array().map(Vec::len);
+    listed.check(length == Some(1), || "expected a list of one".to_owned());
 }
 
 #[test]
@@ -411,12 +411,11 @@ fn a_list_of_what_cannot_be_read_does_not_claim_that_nothing_is_there() {
 #[test]
 fn a_line_of_a_list_is_one_line_of_five_fields_whatever_files_say() {
     let sandbox = Sandbox::new();
-    let mut conversation = stored(&["a\tb\nc\r\n\u{2028}d\u{85}e", "x"]);
-    conversation["model"] = json!("m\tn\no");
-    conversation["provider"] = json!("p\tr\ns");
+    let conversation = stored(&["a\tb\nc\r\n\u{2028}d\u{85}e", "x"]);
+    let conversation = with(with(conversation, "model", "m\tn\no"), "provider", "p\tr\ns");
     // As a copy by hand may be called.
     for name in ["work.json", "a\tb\nc.json"] {
-        sandbox.write_bytes(name, conversation.to_string());
+        sandbox.write_session(name, &conversation);
     }
     let listed = sandbox.q(&["--list"]).run();
     let text = listed.stdout_text();
@@ -436,39 +435,38 @@ fn a_list_shows_files_whose_names_are_not_utf8() {
     listed.exit(0).stdout_contains("caf").stdout_contains("current\t");
     let listed = sandbox.q(&["--list", "--json"]).run();
     listed.exit(0);
-    let names: Vec<Value> = listed.stdout_json().as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
-    assert!(names.contains(&json!("current")), "{names:?}");
+    let list = listed.stdout_json();
+    let named = list.as_array().is_some_and(|list| list.iter().any(|one| one["name"] == "current"));
+    listed.check(named, || "expected the other conversation too".to_owned());
 }
 
 #[test]
 fn clear_deletes_one_and_tells_of_the_others() {
-    for (arguments, slot, gone) in [
+    for (typed, slot, gone) in [
         (&["--clear"][..], "", "current.json"),
         (&["--clear"], "tty1", "current-tty1.json"),
         (&["--clear", "-s", "work"], "", "work.json"),
-        (&["--clear", "-s", "session_20260102030405"], "", ASIDE),
-        (&["--clear", "-s", "talk.json"], "", "../../../home/talk.json"),
+        (&["--clear", "-s", "session_20260102030405"], "", ARCHIVED),
+        (&["--clear", "-s", "talk.json"], "", "talk.json"),
     ] {
+        let _case = case((typed, slot));
         let sandbox = with_every_kind().env("Q_SESSION", slot);
-        fs::write(sandbox.home().join("talk.json"), stored(&["one", "two"]).to_string()).unwrap();
-        let (sessions, home) = (snapshot(&sandbox.sessions()), snapshot(&sandbox.home()));
-        let cleared = sandbox.q(arguments).run();
+        sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
+        let before = [snapshot(sandbox.sessions()), snapshot(sandbox.home())];
+        let cleared = sandbox.q(typed).run();
         cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("q --list").stderr_contains("--clear --all");
-        assert!(!sandbox.sessions().join(gone).exists(), "{gone}");
-        let mut now = snapshot(&sandbox.sessions());
-        now.extend(snapshot(&sandbox.home()));
-        assert_eq!(now.len() + 1, sessions.len() + home.len(), "{gone}");
-        assert!(now.iter().all(|file| sessions.contains(file) || home.contains(file)), "{gone}");
+        assert_eq!(before.map(|folder| folder.changes()).concat(), [format!("- {gone}")]);
     }
 }
 
 #[test]
 fn clear_is_silent_where_nothing_else_is_kept_and_deletes_what_cannot_be_read() {
     for text in [stored(&["one", "two"]).to_string(), String::new(), "{".to_owned()] {
+        let _case = case(&text);
         let sandbox = Sandbox::new();
-        sandbox.write_bytes("current.json", text);
+        sandbox.write_bytes("current.json", &text);
         sandbox.q(&["--clear"]).run().success().stdout("Conversation cleared\n");
-        assert!(sandbox.session_files().is_empty());
+        sandbox.expect_no_files();
     }
 }
 
@@ -485,25 +483,26 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
     for name in ["notes.txt", "work.json.bak"] {
         sandbox.write_bytes(name, "foreign");
     }
-    fs::write(sandbox.home().join("talk.json"), stored(&["one", "two"]).to_string()).unwrap();
-    let home = snapshot(&sandbox.home());
+    sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
+    let before = snapshot(sandbox.home());
     sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 7\n");
-    assert_eq!(sandbox.session_files(), ["notes.txt", "work.json.bak"]);
-    assert_eq!(snapshot(&sandbox.home()), home);
+    sandbox.expect_files(&["notes.txt", "work.json.bak"]);
+    before.expect_unchanged();
     sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 0\n");
 }
 
 #[test]
 fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
     for text in ["", "{", "{\"version\":2}"] {
+        let _case = case(text);
         let sandbox = Sandbox::new();
         sandbox.write_bytes("current.json", text);
-        let before = snapshot(&sandbox.sessions());
+        let before = snapshot(sandbox.sessions());
         for action in ["--history", "--last", "--undo"] {
             sandbox.q(&[action]).run().exit(1).stdout_is_empty().stderr_contains("current.json");
         }
         let told = sandbox.q(&["--history", "--json"]).run();
         told.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
-        assert_eq!(snapshot(&sandbox.sessions()), before);
+        before.expect_unchanged();
     }
 }

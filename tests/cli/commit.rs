@@ -1,32 +1,29 @@
 //! Committing an exchange: what was acknowledged is never lost or torn, whoever else writes or kills.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 
-use serde_json::{Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use serde_json::Value;
 
-use crate::sandbox::{Outcome, Running, Sandbox};
-use crate::server::{Gate, Server, openai_reply};
-use crate::state::{
-    DAY, HOUR, age, conversation, held_back, hold_the_lock, only_set_aside, prompt, set_aside, snapshot, texts,
+use crate::fixtures::{
+    ARCHIVED, CREATED, DAY, HOUR, LARGEST, age, case, change_when_created, held_back, hold_the_lock, idle_for,
+    openai_reply, prompt, snapshot, texts, with,
 };
+use crate::sandbox::{Outcome, Running, Sandbox};
+use crate::server::{Gate, Server};
 
 /// How many run at once where they are to get into each other's way.
 const CROWD: usize = 64;
-/// The most bytes that the file of a conversation may have.
-const LARGEST: usize = 10_000_000;
 
 #[test]
 fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
     let sandbox = Sandbox::new().env("Q_PAIRS", "1000");
-    sandbox.write_current(&conversation(HOUR, &["the first", "1"]));
+    sandbox.write_current(&idle_for(HOUR, &["the first", "1"]));
     let (sandbox, outcomes) = crowd(sandbox, &["-f", "--messages", "0"]);
     for outcome in outcomes {
         outcome.success();
     }
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_files(&["current.json"]);
     let kept = texts(&sandbox.current());
     assert_eq!(kept[..2], ["the first", "1"]);
     assert_eq!(exchanges(&kept[2..]), crowd_exchanges());
@@ -38,7 +35,7 @@ fn follow_ups_at_the_same_time_with_nothing_to_follow_begin_one_conversation() {
     for outcome in outcomes {
         outcome.exit(0).stderr("q: there is no conversation to continue: this is a new one\n");
     }
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_files(&["current.json"]);
     assert_eq!(exchanges(&texts(&sandbox.current())), crowd_exchanges());
 }
 
@@ -71,46 +68,49 @@ fn a_follow_up_overtaken_by_a_new_question_lands_where_its_conversation_lies() {
         sandbox.q(&["new"]).run().success();
     });
     overtaken.success().stdout("late\n");
-    assert_eq!(texts(&sandbox.current()), ["new", "answer"]);
-    assert_eq!(texts(&sandbox.session(&only_set_aside(&sandbox))), ["one", "1", "slow", "late"]);
+    sandbox.expect_texts("current.json", &["new", "answer"]);
+    sandbox.expect_texts(&sandbox.only_archived(), &["one", "1", "slow", "late"]);
 }
 
 #[test]
 fn a_follow_up_overtaken_twice_finds_its_own_among_those_of_the_same_second() {
+    let second = "session_20260102030405-2.json";
     let (overtaken, sandbox) = overtaken("", |sandbox| {
         sandbox.q(&["new"]).run().success();
         // Takes the old one's name, so that only what is in the files can tell them apart.
-        let old = sandbox.sessions().join(only_set_aside(sandbox));
-        let second = old.with_extension("").display().to_string() + "-2.json";
-        fs::rename(&old, second).unwrap();
-        let mut other = conversation(HOUR, &["another", "2"]);
-        other["created"] = json!("2026-01-02T03:04:05.001Z");
-        fs::write(old, other.to_string()).unwrap();
+        assert_eq!(sandbox.only_archived(), ARCHIVED);
+        fs::rename(sandbox.sessions().join(ARCHIVED), sandbox.sessions().join(second)).unwrap();
+        let other = with(idle_for(HOUR, &["another", "2"]), "created", "2026-01-02T03:04:05.001Z");
+        sandbox.write_session(ARCHIVED, &other);
     });
     overtaken.success().stdout("late\n");
-    assert_eq!(set_aside(&sandbox), ["session_20260102030405-2.json", "session_20260102030405.json"]);
-    assert_eq!(texts(&sandbox.session("session_20260102030405.json")), ["another", "2"]);
-    assert_eq!(texts(&sandbox.session("session_20260102030405-2.json")), ["one", "1", "slow", "late"]);
+    assert_eq!(sandbox.archived(), [second, ARCHIVED]);
+    sandbox.expect_texts(ARCHIVED, &["another", "2"]);
+    sandbox.expect_texts(second, &["one", "1", "slow", "late"]);
 }
 
 #[test]
 fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
-    for new_question in [false, true] {
-        let (overtaken, sandbox) = overtaken("", |sandbox| {
-            sandbox.q(&["--clear"]).run().success();
-            if new_question {
-                sandbox.q(&["new"]).run().success();
-            }
-        });
-        let aside = only_set_aside(&sandbox);
-        overtaken.exit(0).stdout("late\n").stderr_contains("q: ").stderr_contains("cleared").stderr_contains(&aside);
-        assert_eq!(texts(&sandbox.session(&aside)), ["slow", "late"]);
-        if new_question {
-            assert_eq!(texts(&sandbox.current()), ["new", "answer"]);
-        } else {
-            assert_eq!(sandbox.session_files(), [aside], "what was cleared must not come back");
-        }
-    }
+    let clear = |sandbox: &Sandbox| {
+        sandbox.q(&["--clear"]).run().success();
+    };
+    let kept_alone = |overtaken: Outcome, sandbox: &Sandbox| {
+        let own = sandbox.only_archived();
+        overtaken.exit(0).stdout("late\n").stderr_contains("q: ").stderr_contains("cleared").stderr_contains(&own);
+        sandbox.expect_texts(&own, &["slow", "late"]);
+        own
+    };
+    let (outcome, sandbox) = overtaken("", clear);
+    let own = kept_alone(outcome, &sandbox);
+    // What was cleared must not come back.
+    sandbox.expect_files(&[own]);
+
+    let (outcome, sandbox) = overtaken("", |sandbox| {
+        clear(sandbox);
+        sandbox.q(&["new"]).run().success();
+    });
+    kept_alone(outcome, &sandbox);
+    sandbox.expect_texts("current.json", &["new", "answer"]);
 }
 
 #[test]
@@ -119,15 +119,15 @@ fn a_follow_up_is_added_to_what_is_there_by_then() {
         sandbox.q(&["-f", "quick"]).run().success();
     });
     overtaken.success();
-    assert_eq!(texts(&sandbox.current()), ["quick", "answer", "slow", "late"]);
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_texts("current.json", &["quick", "answer", "slow", "late"]);
+    sandbox.expect_files(&["current.json"]);
 }
 
 #[test]
 fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_seconds() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     let before = sandbox.read_bytes("current.json");
     let lock = hold_the_lock(&sandbox);
     let runs = [&["-f", "two"][..], &["two"]].map(|args| sandbox.q(args).spawn());
@@ -138,11 +138,11 @@ fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_second
         outcome.check(in_time, || "expected five seconds of patience".to_owned());
     }
     drop(lock);
-    assert_eq!(sandbox.read_bytes("current.json"), before);
-    let aside = set_aside(&sandbox);
-    assert_eq!((aside.len(), sandbox.session_files().len()), (2, 3));
-    for name in aside {
-        assert_eq!(texts(&sandbox.session(&name)), ["two", "answer"]);
+    sandbox.expect_bytes("current.json", before);
+    let archived = sandbox.archived();
+    assert_eq!((archived.len(), sandbox.session_files().len()), (2, 3));
+    for name in archived {
+        sandbox.expect_texts(&name, &["two", "answer"]);
     }
 }
 
@@ -154,10 +154,10 @@ fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
     let mut running = sandbox.q(&["one"]).spawn();
     // All of the answer is there before it is saved.
     running.read_stdout_until("answer\n");
-    assert_eq!(sandbox.session_files(), [""; 0]);
+    sandbox.expect_no_files();
     drop(lock);
     running.wait().success();
-    assert_eq!(texts(&sandbox.current()), ["one", "answer"]);
+    sandbox.expect_texts("current.json", &["one", "answer"]);
 }
 
 #[test]
@@ -166,25 +166,24 @@ fn what_is_set_aside_is_named_by_its_beginning_and_never_overwrites() {
     let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "never");
     let mut kept = Vec::new();
     for (number, created) in ["05.000", "05.001", "05.999", "06.000"].iter().enumerate() {
-        let mut old = conversation(HOUR, &["old", &number.to_string()]);
-        old["created"] = json!(format!("2026-01-02T05:04:{created}+02:00"));
-        sandbox.write_current(&old);
+        let _case = case(created);
+        let old = idle_for(HOUR, &["old", &number.to_string()]);
+        sandbox.write_current(&with(old, "created", format!("2026-01-02T05:04:{created}+02:00")));
         kept.push(sandbox.read_bytes("current.json"));
         sandbox.q(&["new"]).run().success();
     }
     let names = ["05.json", "05-2.json", "05-3.json", "06.json"].map(|end| format!("session_202601020304{end}"));
     for (name, bytes) in names.iter().zip(&kept) {
-        assert_eq!(sandbox.read_bytes(name), *bytes, "{name}");
+        sandbox.expect_bytes(name, bytes);
     }
     for number in 1..=2 {
+        let _case = case(number);
         sandbox.write_bytes("current.json", format!("not JSON {number}"));
-        File::open(sandbox.sessions().join("current.json"))
-            .and_then(|file| file.set_modified(OffsetDateTime::parse("2026-01-02T03:04:05Z", &Rfc3339).unwrap().into()))
-            .unwrap();
+        change_when_created(&sandbox.sessions().join("current.json"));
         sandbox.q(&["new"]).run().success();
     }
-    assert_eq!(sandbox.read_bytes("session_20260102030405.json.unreadable"), b"not JSON 1");
-    assert_eq!(sandbox.read_bytes("session_20260102030405-2.json.unreadable"), b"not JSON 2");
+    sandbox.expect_bytes("session_20260102030405.json.unreadable", b"not JSON 1");
+    sandbox.expect_bytes("session_20260102030405-2.json.unreadable", b"not JSON 2");
     assert_eq!(sandbox.session_files().len(), 7);
 }
 
@@ -192,9 +191,7 @@ fn what_is_set_aside_is_named_by_its_beginning_and_never_overwrites() {
 fn a_new_conversation_begins_after_the_one_that_it_displaces() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    let mut ahead = conversation(HOUR, &["one", "1"]);
-    ahead["created"] = json!("2099-12-31T23:59:59.999Z");
-    sandbox.write_current(&ahead);
+    sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", "2099-12-31T23:59:59.999Z"));
     sandbox.q(&["two"]).run().success();
     assert_eq!(sandbox.current()["created"], "2100-01-01T00:00:00.000Z");
 }
@@ -215,6 +212,7 @@ fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
             ],
         ),
     ] {
+        let _case = case(keep);
         let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
         // None of them is a conversation: they are not opened.
         let fill = || {
@@ -231,10 +229,10 @@ fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
         };
         fill();
         sandbox.q(&["-f", "one"]).run().exit(0);
-        assert_eq!(sandbox.session_files(), left, "{keep:?}");
+        sandbox.expect_files(left);
         fill();
         sandbox.q(&["-f", "two"]).run().success();
-        assert_eq!(sandbox.session_files().len(), 6, "{keep:?}: looked again on the same day");
+        assert_eq!(sandbox.session_files().len(), 6, "looked again on the same day");
         for entry in fs::read_dir(sandbox.state().join("q")).unwrap() {
             let path = entry.unwrap().path();
             if path.is_file() {
@@ -242,21 +240,21 @@ fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
             }
         }
         sandbox.q(&["-f", "three"]).run().success();
-        assert_eq!(sandbox.session_files(), left, "{keep:?}: did not look on the next day");
+        sandbox.expect_files(left);
     }
 }
 
 #[test]
 fn what_is_set_aside_now_is_there_afterwards_however_long_it_was_idle() {
     let server = Server::openai("answer");
-    for bytes in [conversation(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
+    for bytes in [idle_for(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
         for args in [&["two"][..], &["-f", "two"]] {
+            let _case = case((&bytes, args));
             let sandbox = Sandbox::new().server_env(&server);
             sandbox.write_bytes("current.json", &bytes);
             age(&sandbox.sessions().join("current.json"), 40 * DAY);
-            let outcome = sandbox.q(args).run();
-            outcome.exit(0);
-            outcome.check(set_aside(&sandbox).len() == 1, || "expected what was displaced to be set aside".to_owned());
+            sandbox.q(args).run().exit(0);
+            sandbox.expect_bytes(&sandbox.only_archived(), &bytes);
         }
     }
 }
@@ -264,21 +262,20 @@ fn what_is_set_aside_now_is_there_afterwards_however_long_it_was_idle() {
 #[test]
 fn keep_says_whether_what_is_displaced_is_set_aside_and_for_how_long() {
     let server = Server::openai("answer");
-    for (keep, aside) in [("0", &[][..]), ("never", &["session_20250102030405.json", "session_20260102030405.json"])] {
+    for (keep, archived) in [("0", &[][..]), ("never", &["session_20250102030405.json", ARCHIVED])] {
+        let _case = case(keep);
         let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
         for created in ["2025-01-02T03:04:05.000Z", "2026-01-02T03:04:05.000Z"] {
-            let mut old = conversation(HOUR, &["one", "1"]);
-            old["created"] = json!(created);
-            sandbox.write_current(&old);
+            sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", created));
             sandbox.q(&["two"]).run().success();
-            assert_eq!(texts(&sandbox.current()), ["two", "answer"]);
-            for name in set_aside(&sandbox) {
+            sandbox.expect_texts("current.json", &["two", "answer"]);
+            for name in sandbox.archived() {
                 age(&sandbox.sessions().join(name), 4000 * DAY);
             }
             // As on another day.
             let _ = fs::remove_file(sandbox.state().join("q/swept"));
         }
-        assert_eq!(set_aside(&sandbox), aside, "{keep}");
+        assert_eq!(sandbox.archived(), archived);
     }
 }
 
@@ -287,21 +284,23 @@ fn a_conversation_that_would_grow_too_large_is_set_aside_whole_and_goes_on() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let long = "x".repeat(990_000);
-    let old = conversation(HOUR, &[long.as_str(); 10]);
+    let old = idle_for(HOUR, &[long.as_str(); 10]);
     sandbox.write_current(&old);
     let before = sandbox.read_bytes("current.json");
-    assert!(before.len() < LARGEST);
+    assert!(before.len() < LARGEST, "{} bytes", before.len());
     let more = "y".repeat(200_000);
     let outcome = sandbox.q(&["-f", "--messages", "0", "two"]).stdin(&more).run();
-    let aside = only_set_aside(&sandbox);
-    outcome.exit(0).stdout("answer\n").stderr_contains("q: the conversation would").stderr_contains(&aside);
-    assert!(sandbox.read_bytes(&aside) == before, "not as it was");
-    let went_on = sandbox.current();
-    let kept = texts(&went_on);
-    assert!(sandbox.read_bytes("current.json").len() <= LARGEST);
+    let archived = sandbox.only_archived();
+    outcome.exit(0).stdout("answer\n").stderr_contains("q: the conversation would").stderr_contains(&archived);
+    sandbox.expect_bytes(&archived, &before);
+    let continued = sandbox.current();
+    let kept = texts(&continued);
+    let bytes = sandbox.read_bytes("current.json").len();
+    outcome.check(bytes <= LARGEST, || format!("expected at most {LARGEST} bytes, not {bytes}"));
     assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
-    assert!(kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer");
-    assert_ne!(went_on["created"], old["created"], "the two could not be told apart");
+    let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
+    outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
+    assert_ne!(continued["created"], old["created"], "the two could not be told apart");
     sandbox.q(&["-f", "--messages", "2", "three"]).run().success();
     assert_eq!(texts(&sandbox.current()).len(), kept.len() + 2);
     assert_eq!(sandbox.session_files().len(), 2);
@@ -311,14 +310,14 @@ fn a_conversation_that_would_grow_too_large_is_set_aside_whole_and_goes_on() {
 fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
-    let before = snapshot(&sandbox);
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    let before = snapshot(sandbox.root());
     // In the file each of them takes two bytes.
     let input = "\"".repeat(6_000_000);
     for option in ["-f", "--no-stream"] {
         let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
         outcome.exit(0).stdout("answer\n").stderr_contains("q: ").stderr_contains("not saved");
-        assert_eq!(snapshot(&sandbox), before);
+        before.expect_unchanged();
     }
 }
 
@@ -326,34 +325,33 @@ fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
 fn what_a_killed_run_left_behind_is_gone_after_the_next_save() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     // Half a conversation that was about to take the current one's place.
     sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
     // Of another run that never had the lock, longer ago than any could still be at work.
     sandbox.write_bytes(".tmp-4711", "{");
     age(&sandbox.sessions().join(".tmp-4711"), 2 * DAY);
     sandbox.q(&["-f", "two"]).run().success();
-    assert_eq!(sandbox.session_files(), ["current.json"]);
-    assert_eq!(texts(&sandbox.current()), ["one", "1", "two", "answer"]);
+    sandbox.expect_files(&["current.json"]);
+    sandbox.expect_texts("current.json", &["one", "1", "two", "answer"]);
 }
 
 #[test]
 fn what_a_killed_run_had_set_aside_already_is_not_kept_twice() {
     let server = Server::openai("answer");
-    for (goes_on, kept) in [(false, &["one", "1"][..]), (true, &["one", "1", "two", "answer"])] {
+    for (questions, kept) in
+        [(&[&["three"][..]][..], &["one", "1"][..]), (&[&["-f", "two"], &["three"]], &["one", "1", "two", "answer"])]
+    {
+        let _case = case(questions);
         let sandbox = Sandbox::new().server_env(&server);
-        let mut old = conversation(HOUR, &["one", "1"]);
-        old["created"] = json!("2026-01-02T03:04:05.000Z");
-        sandbox.write_current(&old);
-        // So it is between setting the old conversation aside and putting the new one in its place.
-        let aside = "session_20260102030405.json";
-        fs::hard_link(sandbox.sessions().join("current.json"), sandbox.sessions().join(aside)).unwrap();
-        if goes_on {
-            sandbox.q(&["-f", "two"]).run().success();
+        sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", CREATED));
+        // So it is between archiving the old conversation and putting the new one in its place.
+        fs::hard_link(sandbox.sessions().join("current.json"), sandbox.sessions().join(ARCHIVED)).unwrap();
+        for question in questions {
+            sandbox.q(question).run().success();
         }
-        sandbox.q(&["three"]).run().success();
-        assert_eq!(sandbox.session_files(), ["current.json", aside]);
-        assert_eq!(texts(&sandbox.session(aside)), kept);
+        sandbox.expect_files(&["current.json", ARCHIVED]);
+        sandbox.expect_texts(ARCHIVED, kept);
     }
 }
 
@@ -463,9 +461,7 @@ fn overtaken(pairs: &str, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox
         false => openai_reply(request, "answer"),
     });
     let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", pairs);
-    let mut old = conversation(HOUR, &["one", "1"]);
-    old["created"] = json!("2026-01-02T03:04:05.000Z");
-    sandbox.write_current(&old);
+    sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", CREATED));
     let slow = sandbox.q(&["-f", "slow"]).spawn();
     server.wait_for_requests(1);
     meanwhile(&sandbox);

@@ -1,20 +1,19 @@
 //! Conversations: how their file looks, when a follow-up goes on with one, and what is never touched.
 
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::sandbox::Sandbox;
-use crate::server::{Gate, Reply, Server, openai_event, openai_reply};
-use crate::state::{DAY, HOUR, MODEL, conversation, held_back, only_set_aside, prompt, snapshot, texts};
-
-/// The most bytes that the file of a conversation may have.
-const LARGEST: usize = 10_000_000;
+use crate::fixtures::{
+    ARCHIVED, DAY, DONE, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL, ago, case, change_when_created, failure,
+    finish, first_word_then_silence, held_back, idle_for, mode, numbered, openai_event, openai_reply, prompt, set_mode,
+    snapshot, texts, with, word,
+};
+use crate::sandbox::{Outcome, Sandbox};
+use crate::server::{Gate, Reply, Server};
 
 #[test]
 fn a_question_is_kept_in_the_format_that_is_promised() {
@@ -27,7 +26,10 @@ fn a_question_is_kept_in_the_format_that_is_promised() {
 
     let kept = sandbox.current();
     assert_eq!(keys(&kept), ["created", "messages", "model", "provider", "updated", "version"]);
-    assert_eq!((&kept["version"], &kept["provider"], &kept["model"]), (&json!(1), &json!("openai"), &json!(MODEL)));
+    assert_eq!(
+        (&kept["version"], &kept["provider"], &kept["model"]),
+        (&json!(1), &json!("openai"), &json!(OPENAI_MODEL))
+    );
     let messages = kept["messages"].as_array().unwrap();
     for (message, role, content) in [(&messages[0], "user", "say hello"), (&messages[1], "assistant", "Hello there")] {
         assert_eq!(keys(message), ["content", "role", "timestamp"], "interrupted only where true");
@@ -44,8 +46,8 @@ fn a_question_is_kept_in_the_format_that_is_promised() {
     });
     assert!(moments.is_sorted() && moments[0] >= before && moments[3] <= after, "{before} {moments:?} {after}");
 
-    for (path, mode) in [("q", 0o700), ("q/sessions", 0o700), ("q/sessions/current.json", 0o600), ("q/lock", 0o600)] {
-        assert_eq!(mode_of(&sandbox.state().join(path)), mode, "{path}");
+    for (path, right) in [("q", 0o700), ("q/sessions", 0o700), ("q/sessions/current.json", 0o600), ("q/lock", 0o600)] {
+        assert_eq!(mode(&sandbox.state().join(path)), right, "{path}");
     }
 }
 
@@ -54,24 +56,23 @@ fn files_that_others_may_read_are_private_again_once_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     for option in ["-f", "-n"] {
-        sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+        sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
         let current = sandbox.sessions().join("current.json");
-        fs::set_permissions(&current, fs::Permissions::from_mode(0o644)).unwrap();
+        set_mode(&current, 0o644);
         sandbox.q(&[option, "two"]).run().success();
-        assert_eq!(mode_of(&current), 0o600, "{option}");
+        assert_eq!(mode(&current), 0o600, "{option}");
     }
 }
 
 #[test]
 fn a_plain_question_starts_anew_and_a_follow_up_goes_on() {
-    let server = Server::openai_each(|number| format!("answer {number}"));
-    let sandbox = Sandbox::new().server_env(&server);
+    let (server, sandbox) = numbered();
     for args in [&["one"][..], &["two"], &["-f", "three"], &["--follow", "four\n"]] {
         sandbox.q(args).run().success();
     }
     let kept = sandbox.current();
     assert_eq!(texts(&kept), ["two", "answer 1", "three", "answer 2", "four\n", "answer 3"]);
-    assert_eq!(texts(&sandbox.session(&only_set_aside(&sandbox))), ["one", "answer 0"]);
+    sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer 0"]);
     let sent: Vec<String> = server.requests().iter().map(prompt).collect();
     assert_eq!(sent[1], "two");
     assert_eq!(sent[2], "Previous conversation:\nHuman: two\n\nAssistant: answer 1\n\nHuman: three");
@@ -99,101 +100,112 @@ fn follow_ups_in_a_pipeline_go_on_with_one_conversation_in_order() {
 
 #[test]
 fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
-    let server = Server::openai("answer");
-    const MINUTE: Duration = Duration::from_secs(60);
-    for (idle, variable, file, followed) in [
-        (23 * HOUR, "", "", true),
-        (25 * HOUR, "", "", false),
-        (25 * HOUR, "2d", "", true),
-        (1000 * DAY, "never", "", true),
-        (2 * HOUR, "1h", "", false),
-        (2 * MINUTE, "90s", "", false),
-        (MINUTE, "90s", "", true),
-        (25 * HOUR, "", "expire = \"26h\"", true),
-        (25 * HOUR, "24h", "expire = \"26h\"", false),
+    for (idle, variable, file) in [
+        (23 * HOUR, "", ""),
+        (25 * HOUR, "2d", ""),
+        (1000 * DAY, "never", ""),
+        (MINUTE, "90s", ""),
+        (25 * HOUR, "", "expire = \"26h\""),
     ] {
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.config(file);
-        sandbox.write_current(&conversation(idle, &["one", "1"]));
-        let old = sandbox.read_bytes("current.json");
-        let outcome = sandbox.q(&["-f", "two"]).env("Q_EXPIRE", variable).run();
-        outcome.exit(0).stdout("answer\n");
-        let sent = prompt(server.requests().last().unwrap());
-        let case = format!("{idle:?} {variable:?} {file:?}");
-        if followed {
-            outcome.stderr_is_empty();
-            assert_eq!(texts(&sandbox.current()), ["one", "1", "two", "answer"], "{case}");
-            assert!(sent.starts_with("Previous conversation:"), "{case}: {sent}");
-            assert_eq!(sandbox.session_files(), ["current.json"], "{case}");
-        } else {
-            outcome.stderr_contains("q: the conversation was idle for ").stderr_contains("q --list");
-            assert_eq!(texts(&sandbox.current()), ["two", "answer"], "{case}");
-            assert_eq!(sent, "two", "{case}");
-            assert_eq!(sandbox.read_bytes(&only_set_aside(&sandbox)), old, "{case}");
-        }
+        let _case = case((idle, variable, file));
+        expect_followed(&idle_for(idle, &["one", "1"]), &["-f", "two"], ("Q_EXPIRE", variable), file);
+    }
+    for (idle, variable, file) in
+        [(25 * HOUR, "", ""), (2 * HOUR, "1h", ""), (2 * MINUTE, "90s", ""), (25 * HOUR, "24h", "expire = \"26h\"")]
+    {
+        let _case = case((idle, variable, file));
+        let old = idle_for(idle, &["one", "1"]);
+        let outcome = expect_replaced(&old, &["-f", "two"], ("Q_EXPIRE", variable), file, OPENAI_MODEL);
+        outcome.stderr_contains("q: the conversation was idle for ");
     }
 }
 
 #[test]
 fn a_conversation_with_somebody_else_is_not_followed() {
-    let server = Server::openai("answer");
-    let own_model = "[providers.openai]\nmodel = \"other\"";
-    for (args, variable, file, model, followed) in [
-        // Where none is named, the conversation goes on with its own model.
-        (&["-f", "two"][..], "", "", "odd-model", true),
-        (&["-f", "-p", "openai", "two"], "", "", "odd-model", true),
-        (&["-f", "-m", "odd-model", "two"], "", "", "odd-model", true),
-        (&["-f", "two"], "odd-model", "model = \"other\"", "odd-model", true),
-        (&["-f", "-m", MODEL, "two"], "", "", MODEL, false),
-        (&["-f", "two"], "other", "", "other", false),
-        (&["-f", "two"], "", "model = \"other\"", "other", false),
-        (&["-f", "two"], "", own_model, "other", false),
-        (&["-f", "-p", "groq", "two"], "", "", "openai/gpt-oss-120b", false),
-        // The same model from another provider is another one.
-        (&["-f", "-p", "groq", "-m", "odd-model", "two"], "", "", "odd-model", false),
+    let old = || with(idle_for(HOUR, &["one", "1"]), "model", "odd-model");
+    for (args, variable, file) in [
+        // Where none is named, the conversation continues with its own model.
+        (&["-f", "two"][..], "", ""),
+        (&["-f", "-p", "openai", "two"], "", ""),
+        (&["-f", "-m", "odd-model", "two"], "", ""),
+        (&["-f", "two"], "odd-model", "model = \"other\""),
     ] {
-        let sandbox = Sandbox::new().server_env(&server).env("GROQ_API_KEY", "gsk-test-0123456789");
-        let sandbox = sandbox.env("GROQ_BASE_URL", format!("{}/v1", server.url()));
-        sandbox.config(file);
-        let mut old = conversation(HOUR, &["one", "1"]);
-        old["model"] = json!("odd-model");
-        sandbox.write_current(&old);
-        let outcome = sandbox.q(args).env("Q_MODEL", variable).run();
-        let case = format!("{args:?} {variable:?} {file:?}");
-        outcome.exit(0).stdout("answer\n");
-        let sent = server.requests().pop().unwrap();
-        assert_eq!(sent.json()["model"], model, "{case}");
-        let kept = sandbox.current();
-        assert_eq!(kept["model"], model, "{case}");
-        if followed {
-            outcome.stderr_is_empty();
-            assert_eq!(texts(&kept), ["one", "1", "two", "answer"], "{case}");
-        } else {
-            outcome.stderr_contains(if args.contains(&"groq") { "provider" } else { "model" });
-            outcome.stderr_contains("new one").stderr_contains("q --list");
-            assert_eq!(prompt(&sent), "two", "{case}");
-            assert_eq!(texts(&kept), ["two", "answer"], "{case}");
-            assert_eq!(sandbox.session(&only_set_aside(&sandbox)), old, "{case}");
-        }
+        let _case = case((args, variable, file));
+        expect_followed(&old(), args, ("Q_MODEL", variable), file);
     }
+    for (args, variable, file, model) in [
+        (&["-f", "-m", OPENAI_MODEL, "two"][..], "", "", OPENAI_MODEL),
+        (&["-f", "two"], "other", "", "other"),
+        (&["-f", "two"], "", "model = \"other\"", "other"),
+        (&["-f", "two"], "", "[providers.openai]\nmodel = \"other\"", "other"),
+    ] {
+        let _case = case((args, variable, file));
+        let outcome = expect_replaced(&old(), args, ("Q_MODEL", variable), file, model);
+        outcome.stderr_contains("model").stderr_contains("new one");
+    }
+    for (args, model) in [
+        (&["-f", "-p", "groq", "two"][..], GROQ_MODEL),
+        // The same model from another provider is another one.
+        (&["-f", "-p", "groq", "-m", "odd-model", "two"], "odd-model"),
+    ] {
+        let outcome = expect_replaced(&old(), args, ("Q_MODEL", ""), "", model);
+        outcome.stderr_contains("provider").stderr_contains("new one");
+    }
+}
+
+/// A run that continues this conversation, with its model.
+#[track_caller]
+fn expect_followed(old: &Value, args: &[&str], variable: (&str, &str), file: &str) {
+    let (server, sandbox) = with_current(old, file);
+    sandbox.q(args).env(variable.0, variable.1).run().success().stdout("answer\n");
+    let sent = server.request();
+    assert_eq!(prompt(&sent), "Previous conversation:\nHuman: one\n\nAssistant: 1\n\nHuman: two");
+    assert_eq!(sent.json()["model"], old["model"]);
+    sandbox.expect_texts("current.json", &["one", "1", "two", "answer"]);
+    assert_eq!(sandbox.current()["model"], old["model"]);
+    sandbox.expect_files(&["current.json"]);
+}
+
+/// A run that archives this conversation, starts a new one with `model`, and says so.
+#[track_caller]
+fn expect_replaced(old: &Value, args: &[&str], variable: (&str, &str), file: &str, model: &str) -> Outcome {
+    let (server, sandbox) = with_current(old, file);
+    let outcome = sandbox.q(args).env(variable.0, variable.1).run();
+    outcome.exit(0).stdout("answer\n").stderr_contains("q --list");
+    let sent = server.request();
+    assert_eq!(prompt(&sent), "two");
+    assert_eq!(sent.json()["model"], model);
+    sandbox.expect_texts("current.json", &["two", "answer"]);
+    assert_eq!(sandbox.current()["model"], model);
+    sandbox.expect_bytes(&sandbox.only_archived(), old.to_string());
+    outcome
+}
+
+/// A sandbox with this current conversation and this configuration, in which OpenAI and Groq are the server.
+fn with_current(conversation: &Value, file: &str) -> (Server, Sandbox) {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server).env("GROQ_API_KEY", "gsk-test-0123456789");
+    let sandbox = sandbox.env("GROQ_BASE_URL", format!("{}/v1", server.url()));
+    sandbox.config(file);
+    sandbox.write_current(conversation);
+    (server, sandbox)
 }
 
 #[test]
 fn what_cannot_be_followed_is_set_aside_once_the_new_answer_is_there() {
-    let sound = conversation(HOUR, &["one", "1"]);
-    let mut newer = sound.clone();
-    newer["version"] = json!(2);
-    let mut unknown_role = sound.clone();
+    let valid = idle_for(HOUR, &["one", "1"]);
+    let mut unknown_role = valid.clone();
     unknown_role["messages"][0]["role"] = json!("system");
-    let padded = format!("{sound}{}", " ".repeat(LARGEST + 1 - sound.to_string().len()));
+    let padded = format!("{valid}{}", " ".repeat(LARGEST + 1 - valid.to_string().len()));
     for (what, bytes) in [
         ("corrupt", "{\"version\": 1, \"prov".to_owned()),
         ("empty", String::new()),
         ("something else", "[]".to_owned()),
         ("a role that there is not", unknown_role.to_string()),
-        ("a newer version", newer.to_string()),
+        ("a newer version", with(valid, "version", 2).to_string()),
         ("too large", padded),
     ] {
+        let _case = case(what);
         let gate = Gate::new();
         let held = gate.clone();
         let server = Server::start(move |_, number| match number {
@@ -202,10 +214,8 @@ fn what_cannot_be_followed_is_set_aside_once_the_new_answer_is_there() {
         });
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.write_bytes("current.json", &bytes);
-        let current = sandbox.sessions().join("current.json");
-        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
-        File::open(&current).and_then(|file| file.set_modified(modified)).unwrap();
-        let before = snapshot(&sandbox);
+        change_when_created(&sandbox.sessions().join("current.json"));
+        let before = snapshot(sandbox.root());
 
         let mut failing = sandbox.q(&["-f", "two"]).spawn();
         server.wait_for_requests(1);
@@ -213,13 +223,13 @@ fn what_cannot_be_followed_is_set_aside_once_the_new_answer_is_there() {
         failing.wait();
         let asking = sandbox.q(&["-f", "two"]).env("Q_KEEP", "never").spawn();
         server.wait_for_requests(2);
-        assert_eq!(snapshot(&sandbox), before, "{what}: changed before there was an answer");
+        before.expect_unchanged();
         gate.open();
         asking.wait().exit(0).stdout("answer\n").stderr_contains("q: the conversation cannot be continued");
-        assert_eq!(texts(&sandbox.current()), ["two", "answer"], "{what}");
-        let aside = only_set_aside(&sandbox);
-        assert_eq!(aside, "session_20260102030405.json.unreadable", "{what}");
-        assert!(sandbox.read_bytes(&aside) == bytes.as_bytes(), "{what}: not as it was");
+        sandbox.expect_texts("current.json", &["two", "answer"]);
+        let archived = sandbox.only_archived();
+        assert_eq!(archived, format!("{ARCHIVED}.unreadable"));
+        sandbox.expect_bytes(&archived, &bytes);
     }
 }
 
@@ -230,36 +240,36 @@ fn a_follow_up_with_nothing_to_follow_says_so_and_begins_a_conversation() {
     let outcome = sandbox.q(&["-f", "one"]).run();
     outcome.exit(0).stdout("answer\n").stderr("q: there is no conversation to continue: this is a new one\n");
     sandbox.q(&["-f", "two"]).run().success();
-    assert_eq!(texts(&sandbox.current()), ["one", "answer", "two", "answer"]);
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_texts("current.json", &["one", "answer", "two", "answer"]);
+    sandbox.expect_files(&["current.json"]);
 }
 
 #[test]
 fn a_note_promises_no_old_conversation_where_it_is_not_kept() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "0");
-    sandbox.write_current(&conversation(25 * HOUR, &["one", "1"]));
+    sandbox.write_current(&idle_for(25 * HOUR, &["one", "1"]));
     let outcome = sandbox.q(&["-f", "two"]).run();
     outcome.exit(0).stderr_contains("idle").stderr_lacks("set aside").stderr_lacks("--list");
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_files(&["current.json"]);
 }
 
 #[test]
 fn the_current_conversation_keeps_its_last_pairs() {
     let server = Server::openai("answer");
-    let numbers: Vec<String> = (0..40).map(|number| format!("text {number}")).collect();
-    let old: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let old: Vec<String> = (0..40).map(|number| format!("text {number}")).collect();
     for (variable, file, kept) in
         [("", "", 20), ("2", "", 2), ("1", "pairs = 7", 1), ("", "pairs = 7", 7), ("1000", "", 21)]
     {
+        let _case = case((variable, file));
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.config(file);
-        sandbox.write_current(&conversation(HOUR, &old));
+        sandbox.write_current(&idle_for(HOUR, &old));
         sandbox.q(&["-f", "new"]).env("Q_PAIRS", variable).run().success();
         let mut expected = old[old.len() - 2 * (kept - 1)..].to_vec();
-        expected.extend(["new", "answer"]);
-        assert_eq!(texts(&sandbox.current()), expected, "{variable:?} {file:?}");
-        assert_eq!(sandbox.session_files(), ["current.json"]);
+        expected.extend(["new".to_owned(), "answer".to_owned()]);
+        sandbox.expect_texts("current.json", &expected);
+        sandbox.expect_files(&["current.json"]);
     }
 }
 
@@ -267,22 +277,22 @@ fn the_current_conversation_keeps_its_last_pairs() {
 fn fields_that_q_does_not_know_stay_as_they_are_byte_for_byte() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    let moment = crate::state::ago(HOUR);
+    let moment = ago(HOUR);
     let above = r#""x-tags": [ 1.50, 12345678901234567890123,  "\u00e9\/" ]"#;
     let question = r#"{"stars": 1e2, "role":"user","content":"caf\u00e9 \ud83d\ude00","timestamp":"2026-01-02T03:04:05.123456+02:00"}"#;
     let answer = r#"{"role":"assistant" , "content":"1", "interrupted": true, "cost": {"b": 0.10, "a": null}}"#;
     let file = format!(
-        "{{{above}, \"version\": 1, \"provider\": \"openai\", \"model\": \"{MODEL}\", \"created\": \"{moment}\", \
+        "{{{above}, \"version\": 1, \"provider\": \"openai\", \"model\": \"{OPENAI_MODEL}\", \"created\": \"{moment}\", \
          \"updated\": \"{moment}\", \"messages\": [{question}, {answer}], \"title\":\"a \\\"b\\\"\"}}"
     );
     sandbox.write_bytes("current.json", file);
     for question in ["two", "three"] {
         sandbox.q(&["-f", question]).run().success();
     }
-    assert!(prompt(&server.requests()[0]).starts_with("Previous conversation:\nHuman: café 😀\n\nAssistant: 1\n\n"));
-    let kept = sandbox.current();
-    assert_eq!(texts(&kept), ["café 😀", "1", "two", "answer", "three", "answer"]);
-    assert_eq!(kept["title"], "a \"b\"");
+    let sent = prompt(&server.requests()[0]);
+    assert_eq!(sent, "Previous conversation:\nHuman: café 😀\n\nAssistant: 1\n\nHuman: two");
+    sandbox.expect_texts("current.json", &["café 😀", "1", "two", "answer", "three", "answer"]);
+    assert_eq!(sandbox.current()["title"], "a \"b\"");
     let written = String::from_utf8(sandbox.read_bytes("current.json")).unwrap();
     let value = |field: &'static str| field.split_once(": ").expect("a field").1;
     for fragment in [value(above), question, answer, r#""a \"b\"""#] {
@@ -292,49 +302,45 @@ fn fields_that_q_does_not_know_stay_as_they_are_byte_for_byte() {
 
 #[test]
 fn a_request_that_fails_before_its_first_word_changes_no_file() {
-    type Failing = fn() -> Reply;
-    let failing: [(&str, Failing); 7] = [
-        ("an error's status", || Reply::json(500, json!({"error": {"message": "overloaded"}}))),
-        ("a close", || Reply::raw("")),
-        ("a cut", || Reply::sse([openai_event(json!({"role": "assistant", "content": ""}), None)]).cut()),
-        ("an error in the stream", || Reply::sse(["data: {\"error\":{\"message\":\"overloaded\"}}\n\n"])),
-        ("an empty answer", || Reply::sse([openai_event(json!({}), Some("stop")), b"data: [DONE]\n\n".to_vec()])),
-        ("no more than thoughts", || Reply::sse([openai_event(json!({"reasoning": "hm"}), None)]).cut()),
-        ("a blocked answer", || Reply::sse([openai_event(json!({}), Some("content_filter"))])),
-    ];
-    for (what, reply) in failing {
-        nothing_changes(what, reply);
+    for (what, reply) in [
+        ("an error's status", failure(500, "overloaded")),
+        ("a close", Reply::raw("")),
+        ("a cut", Reply::sse([openai_event(json!({"role": "assistant", "content": ""}), None)]).cut()),
+        ("an error in the stream", Reply::sse(["data: {\"error\":{\"message\":\"overloaded\"}}\n\n"])),
+        ("an empty answer", Reply::sse([finish("stop"), DONE.to_vec()])),
+        ("no more than thoughts", Reply::sse([openai_event(json!({"reasoning": "hm"}), None)]).cut()),
+        ("a blocked answer", Reply::sse([finish("content_filter")])),
+    ] {
+        let _case = case(what);
+        nothing_changes(reply);
     }
 }
 
 #[test]
 fn an_answer_of_nothing_but_blanks_changes_no_file() {
-    nothing_changes("blanks", || {
-        Reply::sse([openai_event(json!({"content": "\n\n"}), None), openai_event(json!({}), Some("stop"))])
-    });
-    nothing_changes("blanks and a cut", || Reply::sse([openai_event(json!({"content": " \n"}), None)]).cut());
+    nothing_changes(Reply::sse([word("\n\n"), finish("stop")]));
+    nothing_changes(Reply::sse([word(" \n")]).cut());
 }
 
 /// A request that fails like this leaves the state as it is, whatever it was.
 #[track_caller]
-fn nothing_changes(what: &str, reply: fn() -> Reply) {
-    let server = Server::start(move |_, _| reply());
+fn nothing_changes(reply: Reply) {
+    let server = Server::always(reply);
     let blank = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
-    let sound = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
-    sound.write_current(&conversation(HOUR, &["one", "1"]));
+    let recent = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
+    recent.write_current(&idle_for(HOUR, &["one", "1"]));
     let expired = Sandbox::new().server_env(&server).env("Q_RETRIES", "0");
-    expired.write_current(&conversation(2 * DAY, &["one", "1"]));
+    expired.write_current(&idle_for(2 * DAY, &["one", "1"]));
     for (sandbox, args) in [
         (&blank, &["two"][..]),
         (&blank, &["-f", "two"]),
-        (&sound, &["two"]),
-        (&sound, &["-f", "two"]),
+        (&recent, &["two"]),
+        (&recent, &["-f", "two"]),
         (&expired, &["-f", "two"]),
     ] {
-        let before = snapshot(sandbox);
-        let outcome = sandbox.q(args).run();
-        outcome.exit(1);
-        outcome.check(snapshot(sandbox) == before, || format!("{what}: a file was changed"));
+        let before = snapshot(sandbox.root());
+        sandbox.q(args).run().exit(1);
+        before.expect_unchanged();
     }
 }
 
@@ -349,32 +355,32 @@ fn no_save_leaves_no_trace() {
         (&["two"], "false", "save = true"),
         (&["--no-save", "two"], "true", "save = true"),
     ] {
+        let _case = case((args, variable, file));
         let blank = Sandbox::new().server_env(&server);
         let used = Sandbox::new().server_env(&server);
-        used.write_current(&conversation(HOUR, &["one", "1"]));
+        used.write_current(&idle_for(HOUR, &["one", "1"]));
         for sandbox in [&blank, &used] {
             sandbox.config(file);
-            let before = snapshot(sandbox);
-            let outcome = sandbox.q(args).env("Q_SAVE", variable).run();
-            outcome.exit(0).stdout("answer\n");
-            outcome.check(snapshot(sandbox) == before, || format!("{args:?} {variable:?} {file:?}: left a trace"));
+            let before = snapshot(sandbox.root());
+            sandbox.q(args).env("Q_SAVE", variable).run().exit(0).stdout("answer\n");
+            before.expect_unchanged();
         }
         // What is there is used all the same.
-        let sent = prompt(server.requests().last().unwrap());
-        assert_eq!(sent.contains("Human: one\n\nAssistant: 1"), args.contains(&"-f"), "{args:?}");
+        let sent = prompt(&server.last_request());
+        assert_eq!(sent.contains("Human: one\n\nAssistant: 1"), args.contains(&"-f"), "{sent}");
     }
 }
 
 #[test]
 fn an_interrupted_run_that_saves_nothing_leaves_no_trace() {
-    let server = Server::start(|_, _| Reply::sse([openai_event(json!({"content": "first "}), None)]).hang());
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    let before = snapshot(&sandbox);
+    let before = snapshot(sandbox.root());
     let mut running = sandbox.q(&["--no-save", "one"]).spawn();
     running.read_stdout_until("first ");
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM);
-    assert_eq!(snapshot(&sandbox), before);
+    before.expect_unchanged();
 }
 
 #[test]
@@ -382,49 +388,50 @@ fn a_state_home_that_is_no_absolute_path_is_ignored() {
     let server = Server::openai("answer");
     for value in ["state", "../state", "./", ""] {
         let sandbox = Sandbox::new().server_env(&server).env("XDG_STATE_HOME", value);
-        sandbox.q(&["one"]).run().success();
+        let outcome = sandbox.q(&["one"]).run();
         let kept = sandbox.home().join(".local/state/q/sessions/current.json");
-        assert!(kept.is_file(), "{value:?}");
-        assert_eq!(fs::read_dir(sandbox.home()).unwrap().count(), 1, "{value:?}: nothing but .local");
-        assert_eq!(fs::read_dir(sandbox.state()).unwrap().count(), 0, "{value:?}");
+        outcome.success().check(kept.is_file(), || format!("expected the file {}", kept.display()));
+        let beside = fs::read_dir(sandbox.home()).unwrap().count() - 1;
+        outcome.check(beside == 0, || "expected nothing but .local in the home folder".to_owned());
+        sandbox.expect_no_state();
     }
 }
 
 #[test]
 fn clear_deletes_the_conversation_whatever_it_holds() {
     let server = Server::openai("answer");
-    let sound = conversation(HOUR, &["one", "1"]).to_string();
-    for bytes in [sound.as_str(), "{", ""] {
+    let valid = idle_for(HOUR, &["one", "1"]).to_string();
+    for bytes in [valid.as_str(), "{", ""] {
+        let _case = case(bytes);
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.write_bytes("current.json", bytes);
         // It reads no input, and needs no provider.
         let cleared = sandbox.q(&["--clear"]).env_remove("OPENAI_API_KEY").stdin_open().run();
         cleared.success().stdout("Conversation cleared\n");
-        assert_eq!(sandbox.session_files(), [""; 0]);
+        sandbox.expect_no_files();
         let outcome = sandbox.q(&["-f", "two"]).run();
         outcome.exit(0).stderr_contains("no conversation");
-        assert_eq!(texts(&sandbox.current()), ["two", "answer"]);
+        sandbox.expect_texts("current.json", &["two", "answer"]);
     }
 }
 
 #[test]
 fn clear_with_nothing_there_says_the_same_and_makes_nothing() {
     let sandbox = Sandbox::new();
-    let before = snapshot(&sandbox);
-    let cleared = sandbox.q(&["--clear"]).run();
-    cleared.exit(0).stdout("Conversation cleared\n").stderr("q: there was no conversation\n");
-    assert_eq!(snapshot(&sandbox), before);
+    let before = snapshot(sandbox.root());
+    sandbox.q(&["--clear"]).run().success().stdout("Conversation cleared\n");
+    before.expect_unchanged();
 }
 
 #[test]
 fn clear_leaves_older_conversations_and_says_so() {
-    for other in ["session_20260102030405.json", "session_20260102030405.json.unreadable", "named.json"] {
+    for other in [ARCHIVED, "session_20260102030405.json.unreadable", "named.json"] {
         let sandbox = Sandbox::new();
-        sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+        sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
         sandbox.write_bytes(other, "{}");
         let cleared = sandbox.q(&["--clear"]).run();
         cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("q: ").stderr_contains("kept");
-        assert_eq!(sandbox.session_files(), [other]);
+        sandbox.expect_files(&[other]);
     }
 }
 
@@ -435,18 +442,12 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-fn mode_of(path: &Path) -> u32 {
-    fs::metadata(path).expect("what a file is").permissions().mode() & 0o7777
-}
-
 #[test]
 fn a_time_that_is_yet_to_come_does_not_spread_to_new_conversations() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    let mut ahead = conversation(HOUR, &["one", "1"]);
-    ahead["created"] = json!("2099-01-01T00:00:00.000Z");
-    ahead["updated"] = ahead["created"].clone();
-    sandbox.write_current(&ahead);
+    let later = "2099-01-01T00:00:00.000Z";
+    sandbox.write_current(&with(with(idle_for(HOUR, &["one", "1"]), "created", later), "updated", later));
     sandbox.q(&["two"]).run().success();
     let current = sandbox.current();
     // Later than what it displaced, so that no two are alike; but when it was used is told as it was.

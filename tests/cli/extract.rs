@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::fixtures::{DONE, case, data, finish, openai_event, openai_stream};
 use crate::sandbox::Sandbox;
-use crate::server::{Gate, Reply, Server, openai_event, openai_stream};
+use crate::server::{Gate, Reply, Server};
 
 /// A script that must not run by halves.
 const SCRIPT: &str = "Here:\n```sh\necho one\necho two\n```\n";
@@ -38,11 +39,10 @@ fn the_contents_of_fences_come_out_and_nothing_else() {
     ];
     let server = Server::openai_each(move |number| table[number].0.to_owned());
     for (answer, code) in table {
+        let _case = case(answer);
         let sandbox = Sandbox::new().server_env(&server);
-        let outcome = sandbox.q(&["-x", "how?"]).run();
-        outcome.check(outcome.stdout == code.as_bytes(), || format!("expected of {answer:?}: {code:?}"));
-        outcome.success();
-        assert_eq!(sandbox.current()["messages"][1]["content"], answer);
+        sandbox.q(&["-x", "how?"]).run().success().stdout(code);
+        sandbox.expect_answer(answer, false);
         sandbox.q(&["--last", "-x"]).run().success().stdout(code);
         sandbox.q(&["--last"]).run().success().stdout_contains(answer);
     }
@@ -56,12 +56,10 @@ fn an_answer_without_code_prints_nothing_and_is_saved_whole() {
     let message = "q: there is no code block in the answer\n";
     let asked = sandbox.q(&["-x", "how?"]).run();
     asked.exit(1).stdout_is_empty().stderr_contains(message);
-    let current = sandbox.current();
-    assert_eq!(current["messages"][1]["content"], answer);
-    assert!(current["messages"][1].get("interrupted").is_none());
+    sandbox.expect_answer(answer, false);
     let again = sandbox.q(&["--last", "-x"]).run();
     again.exit(1).stdout_is_empty().stderr_contains(message);
-    assert_eq!(server.requests().len(), 1);
+    server.expect_requests(1);
 }
 
 #[test]
@@ -72,9 +70,8 @@ fn an_empty_block_is_a_block() {
 
 #[test]
 fn advice_about_code_that_is_not_printed_names_the_conversation_that_has_the_answer() {
-    let cut = || Reply::sse([openai_event(json!({"content": SCRIPT}), Some("length")), b"data: [DONE]\n\n".to_vec()]);
     let server = Server::start(move |request, _| match request.text().contains("cut") {
-        true => cut(),
+        true => Reply::sse([openai_event(json!({"content": SCRIPT}), Some("length")), DONE.to_vec()]),
         false => Reply::sse(openai_stream(&["no code"])),
     });
     let sandbox = Sandbox::new().server_env(&server);
@@ -90,12 +87,9 @@ fn advice_about_code_that_is_not_printed_names_the_conversation_that_has_the_ans
 #[test]
 fn nothing_is_printed_into_a_pipe_before_the_answer_has_ended() {
     let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |_, _| {
-        let mut events = openai_stream(&[SCRIPT]);
-        let end = events.split_off(2);
-        Reply::sse(events).wait_for(&held).pieces(end)
-    });
+    let mut events = openai_stream(&[SCRIPT]);
+    let end = events.split_off(2);
+    let server = Server::always(Reply::sse(events).wait_for(&gate).pieces(end));
     let sandbox = Sandbox::new().server_env(&server);
     let mut waiting = sandbox.q(&["-x", "--no-save", "how?"]).spawn();
     server.wait_for_requests(1);
@@ -110,43 +104,37 @@ fn nothing_is_printed_into_a_pipe_before_the_answer_has_ended() {
 
 #[test]
 fn code_that_breaks_off_is_not_printed_into_a_pipe() {
-    let events = || openai_stream(&[SCRIPT])[..2].to_vec();
-    let word = |word: &'static str| openai_event(json!({}), Some(word));
-    let error = b"data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_vec();
-    let table = [
-        ("cut", Reply::sse(events()).cut()),
-        ("reset", Reply::sse(events()).reset()),
-        ("ended without its end", Reply::sse(events())),
-        ("an error", Reply::sse(events()).piece(error)),
-        ("blocked", Reply::sse(events()).piece(word("content_filter")).piece("data: [DONE]\n\n")),
-        ("the limit of tokens", Reply::sse(events()).piece(word("length")).piece("data: [DONE]\n\n")),
-    ];
-    for (what, reply) in table {
-        let server = Server::start(move |_, _| reply.clone());
+    let begun = || Reply::sse(&openai_stream(&[SCRIPT])[..2]);
+    let asked = |reply: Reply| {
+        let server = Server::always(reply);
         let sandbox = Sandbox::new().server_env(&server);
         let outcome = sandbox.q(&["-x", "how?"]).run();
-        outcome.check(outcome.status.code() == Some(1) && outcome.stdout.is_empty(), || {
-            format!("{what}: expected exit code 1 and nothing on stdout")
-        });
-        let limit = what == "the limit of tokens";
-        // A reset may overtake the words before it: then there is nothing to be saved.
-        if what != "reset" || !sandbox.session_files().is_empty() {
-            let answer = &sandbox.current()["messages"][1];
-            assert_eq!(answer["content"], SCRIPT, "{what}");
-            assert_eq!(answer["interrupted"] == true, !limit, "{what}");
-        }
-        if what == "reset" {
-            continue;
-        }
-        let again = sandbox.q(&["--last", "-x"]).run();
-        if limit {
-            // It was saved as an answer, and who asks for it again has been told.
-            outcome.stderr_contains("limit of tokens");
-            again.success().stdout("echo one\necho two\n");
-        } else {
-            again.exit(1).stdout_is_empty().stderr_contains("interrupted");
-        }
+        outcome.exit(1).stdout_is_empty();
+        (sandbox, outcome)
+    };
+    for (what, reply) in [
+        ("cut", begun().cut()),
+        ("ended without its end", begun()),
+        ("an error", begun().piece(data(&json!({"error": {"message": "overloaded"}})))),
+        ("blocked", begun().piece(finish("content_filter")).piece(DONE)),
+    ] {
+        let _case = case(what);
+        let (sandbox, _) = asked(reply);
+        sandbox.expect_answer(SCRIPT, true);
+        sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr_contains("interrupted");
     }
+
+    // A reset may overtake the words before it: then there is nothing to be saved.
+    let (sandbox, _) = asked(begun().reset());
+    if !sandbox.session_files().is_empty() {
+        sandbox.expect_answer(SCRIPT, true);
+    }
+
+    // What was cut at the limit of tokens is saved as an answer, and the first run has said that it was cut.
+    let (sandbox, outcome) = asked(begun().piece(finish("length")).piece(DONE));
+    outcome.stderr_contains("limit of tokens");
+    sandbox.expect_answer(SCRIPT, false);
+    sandbox.q(&["--last", "-x"]).run().success().stdout("echo one\necho two\n");
 }
 
 #[test]
@@ -156,9 +144,9 @@ fn a_shell_never_runs_half_a_script() {
         if number == 0 { Reply::sse(&events[..2]).cut() } else { Reply::sse(events) }
     });
     let sandbox = Sandbox::new().server_env(&server);
-    for (half, name) in [(true, "half"), (false, "whole")] {
-        sandbox.shell("q -x how? | sh").run();
-        assert_eq!(sandbox.home().join(name).exists(), !half);
-        assert_eq!(sandbox.home().join("half").exists(), !half);
-    }
+    let touched = |name: &str| sandbox.home().join(name).exists();
+    let cut = sandbox.shell("q -x how? | sh").run();
+    cut.check(!touched("half") && !touched("whole"), || "expected no file".to_owned());
+    let whole = sandbox.shell("q -x how? | sh").run();
+    whole.check(touched("half") && touched("whole"), || "expected both files".to_owned());
 }

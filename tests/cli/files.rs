@@ -4,18 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::names::{ASIDE, numbered, prompt, snapshot, stored, texts};
+use crate::fixtures::{ARCHIVED, case, lacks, numbered, prompt, repository_file, snapshot, stored, texts};
 use crate::sandbox::{Outcome, Sandbox};
-
-/// Whether a program cannot be used here, which is then said.
-fn lacks(sandbox: &Sandbox, program: &str, trial: &str) -> bool {
-    let tried = sandbox.shell(trial).run();
-    let lacks = tried.status.code() != Some(0);
-    if lacks {
-        eprintln!("skipped: {program} cannot be used here: {}", tried.stderr_text());
-    }
-    lacks
-}
 
 /// A script in a shell that knows the folder of the conversations as `$sessions`, and stops at the first failure.
 #[track_caller]
@@ -29,20 +19,16 @@ fn library(sandbox: &Sandbox) {
     for (name, texts) in [
         ("current.json", &["what is a Rebase?", "It \"moves\"\ncommits.", "and a merge?", "It joins."][..]),
         ("work.json", &["hello", "Hi."]),
-        (ASIDE, &["squash?", "An interactive rebase does it."]),
+        (ARCHIVED, &["squash?", "An interactive rebase does it."]),
     ] {
-        sandbox.write_bytes(name, stored(texts).to_string());
+        sandbox.write_session(name, &stored(texts));
     }
-}
-
-fn readme() -> String {
-    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README")
 }
 
 /// A command that the README has, word for word.
 #[track_caller]
 fn shown(command: &str) -> &str {
-    assert!(readme().contains(command), "the README does not show: {command}");
+    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
     command
 }
 
@@ -51,7 +37,7 @@ fn all_conversations_are_searched_with_grep() {
     let sandbox = Sandbox::new();
     library(&sandbox);
     let search = format!("cd \"$sessions\"; {}", shown("grep -l rebase *.json"));
-    script(&sandbox, &search).success().stdout(format!("{ASIDE}\n"));
+    script(&sandbox, &search).success().stdout(format!("{ARCHIVED}\n"));
     script(&sandbox, "q --history | grep -A1 '^.user'").success().stdout_contains("\nand a merge?\n");
     script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260102030405\n");
 }
@@ -68,16 +54,16 @@ fn what_q_itself_writes_has_one_message_a_line_for_grep() {
 #[test]
 fn all_conversations_are_searched_with_jq() {
     let (_server, sandbox) = numbered();
-    if lacks(&sandbox, "jq", "jq --version") {
+    if lacks("jq", "jq --version") {
         return;
     }
     library(&sandbox);
-    sandbox.write_bytes("play.json", stored(&["rebase?", "A rebase moves."]).to_string());
-    let readme = readme();
+    sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
+    let readme = repository_file("README.md");
     let search = readme.lines().find(|line| line.trim_start().starts_with("jq ")).expect("a search with jq");
     // Each conversation once, however often the word is said, and so that one can tell which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
-    found.success().stdout(format!("play.json\n{ASIDE}\n"));
+    found.success().stdout(format!("play.json\n{ARCHIVED}\n"));
     let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path' | xargs -n 1 basename";
     script(&sandbox, newest).success().stdout("current.json\n");
 }
@@ -85,7 +71,7 @@ fn all_conversations_are_searched_with_jq() {
 #[test]
 fn a_conversation_is_exported_as_markdown_with_jq() {
     let sandbox = Sandbox::new();
-    if lacks(&sandbox, "jq", "jq --version") {
+    if lacks("jq", "jq --version") {
         return;
     }
     library(&sandbox);
@@ -99,17 +85,18 @@ fn a_conversation_is_exported_as_markdown_with_jq() {
 #[test]
 fn what_jq_has_written_is_continued_with_all_that_was_added() {
     let (server, sandbox) = numbered();
-    if lacks(&sandbox, "jq", "jq --version") {
+    if lacks("jq", "jq --version") {
         return;
     }
-    sandbox.write_bytes("work.json", stored(&["one", "two", "three", "four"]).to_string());
+    sandbox.write_session("work.json", &stored(&["one", "two", "three", "four"]));
     let edit = r#"cd "$sessions"; jq '.title = "Ä" | .messages |= .[2:] | .messages[0].stars = 5' work.json > new
         mv new work.json; q -s work five; q --undo -s work; q -s work six"#;
     script(&sandbox, edit).success().stdout("answer 0\nfive\nanswer 1\n");
-    assert!(prompt(&server.requests()[0]).starts_with("Previous conversation:\nHuman: three\n"));
+    let sent = prompt(&server.requests()[0]);
+    assert!(sent.starts_with("Previous conversation:\nHuman: three\n"), "{sent}");
     let after = sandbox.session("work.json");
     assert_eq!((&after["title"], &after["messages"][0]["stars"]), (&json!("Ä"), &json!(5)));
-    assert_eq!(texts(&after), ["three", "four", "six", "answer 1"]);
+    sandbox.expect_texts("work.json", &["three", "four", "six", "answer 1"]);
 }
 
 #[test]
@@ -121,11 +108,12 @@ fn a_conversation_is_branched_by_a_copy_and_both_go_on() {
     let branch = format!("cd \"$sessions\"; {branch} 'one way'; q -f 'other way'; q new");
     script(&sandbox, &branch).success().stdout("answer 0\nanswer 1\nanswer 2\n");
     for request in &server.requests()[..2] {
-        assert!(prompt(request).starts_with("Previous conversation:\nHuman: what is a Rebase?\n"));
-        assert!(!prompt(request).contains("one way\n"));
+        let sent = prompt(request);
+        assert!(sent.starts_with("Previous conversation:\nHuman: what is a Rebase?\n"), "{sent}");
+        assert!(!sent.contains("one way\n"), "{sent}");
     }
     assert_eq!(texts(&sandbox.session("rebase.json"))[4..], ["one way", "answer 0"]);
-    let aside = ASIDE.replace(".json", "-2.json");
+    let aside = ARCHIVED.replace(".json", "-2.json");
     assert_eq!(texts(&sandbox.session(&aside))[4..], ["other way", "answer 1"]);
 
     let elsewhere =
@@ -142,18 +130,17 @@ fn the_last_question_is_asked_otherwise() {
     assert!(sent.ends_with("Human: <context>\nwhy?\n</context>\n\nin one line"), "{sent}");
     assert!(!sent.contains("answer 1"), "{sent}");
     script(&sandbox, "q --undo >/dev/null; q -f 'what else?'").success();
-    assert_eq!(texts(&sandbox.current()), ["first", "answer 0", "what else?", "answer 3"]);
+    sandbox.expect_texts("current.json", &["first", "answer 0", "what else?", "answer 3"]);
     // A question goes through an editor as well.
     script(&sandbox, "q --undo | sed 's/else/more/' | q -f").success();
-    assert_eq!(texts(&sandbox.current()), ["first", "answer 0", "what more?", "answer 4"]);
+    sandbox.expect_texts("current.json", &["first", "answer 0", "what more?", "answer 4"]);
 }
 
 #[test]
 fn conversations_are_backed_up_and_brought_back() {
     let (_server, sandbox) = numbered();
     script(&sandbox, "q one; q two; q -s work three").success();
-    let all = || snapshot(&sandbox.sessions()).into_iter().map(|file| (file.name, file.mode, file.bytes));
-    let before: Vec<_> = all().collect();
+    let before = snapshot(sandbox.sessions()).contents();
     assert_eq!(before.len(), 3);
     for (save, restore) in [
         ("tar -C \"$sessions\" -cf backup.tar .", "tar -C \"$sessions\" -xpf backup.tar"),
@@ -161,7 +148,7 @@ fn conversations_are_backed_up_and_brought_back() {
     ] {
         let round = format!("{save}; q --list > list; q --clear --all; {restore}; q --list | cmp - list; q --last");
         script(&sandbox, &round).success().stdout("Conversations cleared: 3\nanswer 1\n");
-        assert_eq!(all().collect::<Vec<_>>(), before);
+        assert_eq!(snapshot(sandbox.sessions()).contents(), before, "{restore}");
     }
     script(&sandbox, "q -f more; q -s work more").success();
     assert_eq!(texts(&sandbox.session("work.json")).len(), 4);
@@ -178,43 +165,46 @@ fn a_file_or_all_of_them_may_be_removed_by_hand() {
     script(&sandbox, "mv \"$sessions\"/done.json here.json; q -s here.json more").success();
     script(&sandbox, "rm -r \"$sessions\"; q -q --clear; q new").success().stdout("Conversation cleared\nanswer 2\n");
     script(&sandbox, "rm -r \"${sessions%/sessions}\"; q -s work new").success().stdout("answer 3\n");
-    assert_eq!(sandbox.session_files(), ["work.json"]);
+    sandbox.expect_files(&["work.json"]);
 }
 
 #[test]
 fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     let (_server, sandbox) = numbered();
-    if lacks(&sandbox, "strace", "strace -o /dev/null true") {
+    if lacks("strace", "strace -o /dev/null true") {
         return;
     }
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     let bystanders = ["current-tty2.json", "play.json", "session_20250101000000.json", "current-tty3.json"];
     for name in bystanders.into_iter().chain(["work.json", "current.json", "current-tty1.json"]) {
-        sandbox.write_bytes(name, stored(&["one", "two"]).to_string());
+        sandbox.write_session(name, &stored(&["one", "two"]));
     }
-    // Looks once a day for what is too old, in the folder and not in its files.
-    let (swept, today) = (true, false);
-    for (looks, arguments, slot) in [
-        (swept, &["one"][..], ""),
-        (today, &["one"], ""),
-        (today, &["-f", "more"], ""),
-        (today, &["--no-save", "one"], ""),
-        (today, &["-s", "work", "more"], ""),
-        (today, &["-s", "new", "one"], ""),
-        (today, &["-s", "talk.json", "one"], ""),
-        (today, &["one"], "tty1"),
-        (today, &["-f", "more"], "tty1"),
-        (today, &["--history"], ""),
-        (today, &["--last", "-s", "work"], ""),
-        (today, &["--undo"], ""),
-    ] {
-        let traced = sandbox.shell("exec strace -f -y -o trace q \"$@\"").arg("sh").args(arguments);
+    // What q opens, and whether it looks through the folder.
+    let scans = |args: &[&str], slot: &str| {
+        let _case = case((args, slot));
+        let traced = sandbox.shell("exec strace -f -y -o trace q \"$@\"").arg("sh").args(args);
         traced.env("Q_SESSION", slot).run().success();
         let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
-        assert!(trace.contains("execve("), "{arguments:?}: nothing in the trace");
+        assert!(trace.contains("execve("), "nothing in the trace");
         let opens = |line: &&str| line.contains("open") && bystanders.iter().any(|name| line.contains(name));
-        assert_eq!(trace.lines().find(opens), None, "{arguments:?}");
-        let scans = |line: &str| line.contains("getdents") && line.contains("/q/sessions>");
-        assert_eq!(trace.lines().any(scans), looks, "{arguments:?}");
+        assert_eq!(trace.lines().find(opens), None);
+        trace.lines().any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
+    };
+    // Once a day it looks for what is too old, in the folder and not in its files.
+    assert!(scans(&["one"], ""), "it did not look");
+    for (args, slot) in [
+        (&["one"][..], ""),
+        (&["-f", "more"], ""),
+        (&["--no-save", "one"], ""),
+        (&["-s", "work", "more"], ""),
+        (&["-s", "new", "one"], ""),
+        (&["-s", "talk.json", "one"], ""),
+        (&["one"], "tty1"),
+        (&["-f", "more"], "tty1"),
+        (&["--history"], ""),
+        (&["--last", "-s", "work"], ""),
+        (&["--undo"], ""),
+    ] {
+        assert!(!scans(args, slot), "{args:?} in the slot {slot:?}");
     }
 }

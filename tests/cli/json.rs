@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::sandbox::{API_KEY, Sandbox};
-use crate::server::{
-    INPUT_TOKENS, OUTPUT_TOKENS, Reply, Server, anthropic_event, anthropic_stream, gemini_stream, openai_event,
-    openai_stream,
+use crate::fixtures::{
+    DONE, INPUT_TOKENS, OUTPUT_TOKENS, anthropic_event, anthropic_stream, case, data, failure, finish, gemini_stream,
+    openai_event, openai_stream,
 };
+use crate::sandbox::{API_KEY, Sandbox};
+use crate::server::{Reply, Server};
 
 #[test]
 fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
@@ -30,12 +31,11 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     let before = sandbox.read_bytes("current.json");
     q(&["-f", "--no-save", "four"]).success().stdout(line(&Value::Null, 6));
     q(&["--no-stream", "--no-save", "five"]).success().stdout(line(&Value::Null, 0));
-    assert_eq!(sandbox.read_bytes("current.json"), before);
+    sandbox.expect_bytes("current.json", before);
     let named = sandbox.sessions().join("work.json");
     q(&["-s", "work", "six"]).success().stdout(line(&json!(named), 0));
     let file = sandbox.home().join("talk.json");
-    q(&["-s", "talk.json", "seven"]).success();
-    assert!(file.exists());
+    q(&["-s", "talk.json", "seven"]).success().check(file.exists(), || format!("expected the file {}", file.display()));
     let told = q(&["-s", "talk.json", "eight"]).stdout_json();
     let told = told["session"].as_str().expect("a path").to_owned();
     assert_eq!(sandbox.home().join(told).canonicalize().expect("a file"), file);
@@ -46,50 +46,52 @@ fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
     let openai = |word: &'static str| {
         let mut events = openai_stream(&["x"]);
         let end = events.len() - 3;
-        events[end] = openai_event(json!({}), Some(word));
+        events[end] = finish(word);
         events
     };
     let anthropic = |word: &'static str| replaced(anthropic_stream(&["x"]), "end_turn", word);
     let gemini = |word: &'static str| replaced(gemini_stream(&["x"]), "STOP", word);
-    let table: Vec<(&str, Vec<Vec<u8>>, &str)> = vec![
-        ("openai", openai("stop"), "stop"),
-        ("openai", openai("length"), "length"),
-        ("openai", openai("tool_calls"), "tool_calls"),
-        ("anthropic", anthropic("end_turn"), "stop"),
-        ("anthropic", anthropic("stop_sequence"), "stop"),
-        ("anthropic", anthropic("max_tokens"), "length"),
-        ("anthropic", anthropic("pause_turn"), "pause_turn"),
-        ("gemini", gemini("STOP"), "stop"),
-        ("gemini", gemini("MAX_TOKENS"), "length"),
-        ("gemini", gemini("OTHER_WORD"), "OTHER_WORD"),
-    ];
-    for (provider, events, finish) in table {
-        let server = Server::start(move |_, _| Reply::sse(&events));
-        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
+    let asked = |provider: &str, events: Vec<Vec<u8>>, finish: &str| {
+        let _case = case((provider, finish));
+        let server = Server::always(Reply::sse(events));
+        let sandbox = Sandbox::new().every_env(&server);
         let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
         let told = outcome.exit(0).stdout_json();
         outcome.check(told["finish"] == finish && told["provider"] == provider, || format!("expected {finish:?}"));
         assert_eq!(told["usage"], json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}));
         assert_eq!(told["answer"], "x");
-        if finish == "length" {
-            outcome.stderr_contains("limit of tokens");
-        } else {
-            outcome.stderr_is_empty();
-        }
+        outcome
+    };
+    for (provider, events, finish) in [
+        ("openai", openai("stop"), "stop"),
+        ("openai", openai("tool_calls"), "tool_calls"),
+        ("anthropic", anthropic("end_turn"), "stop"),
+        ("anthropic", anthropic("stop_sequence"), "stop"),
+        ("anthropic", anthropic("pause_turn"), "pause_turn"),
+        ("gemini", gemini("STOP"), "stop"),
+        ("gemini", gemini("OTHER_WORD"), "OTHER_WORD"),
+    ] {
+        asked(provider, events, finish).stderr_is_empty();
+    }
+    for (provider, events) in
+        [("openai", openai("length")), ("anthropic", anthropic("max_tokens")), ("gemini", gemini("MAX_TOKENS"))]
+    {
+        asked(provider, events, "length").stderr_contains("limit of tokens");
     }
 }
 
 #[test]
 fn usage_that_nobody_told_is_null() {
-    let openai = vec![openai_event(json!({"content": "x"}), Some("stop")), b"data: [DONE]\n\n".to_vec()];
+    let openai = vec![openai_event(json!({"content": "x"}), Some("stop")), DONE.to_vec()];
     let anthropic = ["message_start", "content_block_delta", "message_stop"].map(|name| {
         anthropic_event(json!({"type": name, "message": {}, "delta": {"type": "text_delta", "text": "x"}}))
     });
     let gemini = json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]});
-    let gemini = vec![format!("data: {gemini}\n\n").into_bytes()];
+    let gemini = vec![data(&gemini)];
     for (provider, events) in [("openai", openai), ("anthropic", anthropic.to_vec()), ("gemini", gemini)] {
-        let server = Server::start(move |_, _| Reply::sse(&events));
-        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
+        let _case = case(provider);
+        let server = Server::always(Reply::sse(events));
+        let sandbox = Sandbox::new().every_env(&server);
         let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
         let told = outcome.success().stdout_json();
         outcome.check(told["usage"].is_null() && told["answer"] == "x", || "expected an answer without usage".into());
@@ -98,38 +100,28 @@ fn usage_that_nobody_told_is_null() {
 
 #[test]
 fn a_failure_is_one_line_of_json_and_the_error_on_stderr_too() {
-    let whole = |reply: Reply| move |_: usize| reply.clone();
     let half = || openai_stream(&["half "])[..2].to_vec();
-    // What goes wrong, and the status and exit code that tell of it.
-    type Case = (&'static str, Box<dyn Fn(usize) -> Reply + Send + Sync>, &'static [&'static str], Value, i32);
-    let table: Vec<Case> = vec![
-        (
-            "refused",
-            Box::new(whole(Reply::json(401, json!({"error": {"message": "bad key"}})))),
-            &["hi"],
-            json!(401),
-            1,
-        ),
-        ("not json", Box::new(whole(Reply::new(404).piece("nothing here"))), &["hi"], json!(404), 1),
-        ("cut", Box::new(whole(Reply::sse(half()).cut())), &["hi"], Value::Null, 1),
-        ("empty", Box::new(whole(Reply::sse(openai_stream::<&str>(&[])))), &["hi"], Value::Null, 1),
-        ("no code", Box::new(whole(Reply::sse(openai_stream(&["text"])))), &["-x", "hi"], Value::Null, 1),
-        ("no question", Box::new(whole(Reply::new(500))), &[], Value::Null, 2),
-        ("no provider", Box::new(whole(Reply::new(500))), &["-p", "nobody", "hi"], Value::Null, 2),
-        ("wrong setting", Box::new(whole(Reply::new(500))), &["--messages", "x", "hi"], Value::Null, 2),
-    ];
-    for (what, reply, args, status, exit) in table {
-        let server = Server::start(move |_, number| reply(number));
+    // What goes wrong, the reply to the question, and the status and exit code that say so.
+    for (what, reply, args, status, exit) in [
+        ("refused", failure(401, "bad key"), &["hi"][..], json!(401), 1),
+        ("not json", Reply::new(404).piece("nothing here"), &["hi"], json!(404), 1),
+        ("cut", Reply::sse(half()).cut(), &["hi"], Value::Null, 1),
+        ("empty", Reply::sse(openai_stream::<&str>(&[])), &["hi"], Value::Null, 1),
+        ("no code", Reply::sse(openai_stream(&["text"])), &["-x", "hi"], Value::Null, 1),
+        ("no question", Reply::new(500), &[], Value::Null, 2),
+        ("no provider", Reply::new(500), &["-p", "nobody", "hi"], Value::Null, 2),
+        ("wrong setting", Reply::new(500), &["--messages", "x", "hi"], Value::Null, 2),
+    ] {
+        let _case = case(what);
+        let server = Server::always(reply);
         let sandbox = Sandbox::new().server_env(&server);
         let outcome = sandbox.q(&["--json"]).args(args).run();
-        outcome.check(outcome.status.code() == Some(exit), || format!("{what}: expected exit code {exit}"));
-        outcome.check(outcome.stdout.ends_with(b"}\n") && outcome.stdout_text().lines().count() == 1, || {
-            format!("{what}: expected one line of JSON")
-        });
+        let one_line = outcome.stdout.ends_with(b"}\n") && outcome.stdout_text().lines().count() == 1;
+        outcome.exit(exit).check(one_line, || "expected one line of JSON".to_owned());
         let told = outcome.stdout_json();
         let message = told["error"]["message"].as_str().unwrap_or_default();
         let right = told == json!({"error": {"message": message, "status": status}}) && !message.is_empty();
-        outcome.check(right, || format!("{what}: expected an error with the status {status}"));
+        outcome.check(right, || format!("expected an error with the status {status}"));
         outcome.stderr_contains(&format!("q: {message}\n")).stdout_lacks(API_KEY);
     }
 }
@@ -147,11 +139,10 @@ fn a_command_line_that_makes_no_sense_is_told_in_json_too() {
 
 #[test]
 fn a_failure_in_json_of_an_answer_that_began_is_saved_as_interrupted() {
-    let server = Server::start(|_, _| Reply::sse(&openai_stream(&["half "])[..2]).cut());
+    let server = Server::always(Reply::sse(&openai_stream(&["half "])[..2]).cut());
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["-j", "hi"]).run().exit(1).stdout_lacks("half");
-    let answer = &sandbox.current()["messages"][1];
-    assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("half "), &json!(true)));
+    sandbox.expect_answer("half ", true);
 }
 
 #[test]
@@ -161,7 +152,7 @@ fn json_with_code_has_the_code_as_answer_and_the_whole_is_saved() {
     let sandbox = Sandbox::new().server_env(&server);
     let outcome = sandbox.q(&["-j", "-x", "hi"]).run();
     assert_eq!(outcome.success().stdout_json()["answer"], "ls\n");
-    assert_eq!(sandbox.current()["messages"][1]["content"], answer);
+    sandbox.expect_answer(answer, false);
 }
 
 #[test]

@@ -1,49 +1,24 @@
 //! Failures of the network and of providers: what is tried again, what is said, and that nothing else changes.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::dialects::{DIALECTS, answering, talked};
+use crate::fixtures::{
+    CLOSED, DIALECTS, UNKNOWN_HOST, answering, case, data, failure, finish, openai_reply, openai_stream, snapshot,
+    talked, word,
+};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
-use crate::server::{Gate, Reply, Server, openai_event, openai_reply, openai_stream};
-
-/// An address where nothing listens: a port that only root could open, and nobody does.
-pub const CLOSED: &str = "http://127.0.0.1:1";
-
-/// A name that no resolver has to be asked for: a label of it is longer than labels can be.
-const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
-
-/// Every file below a folder, and what is in it.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            if entry.is_dir() {
-                folders.push(entry);
-            } else {
-                files.insert(entry.clone(), fs::read(&entry).expect("a file"));
-            }
-        }
-    }
-    files
-}
-
-/// The script of an OpenAI-like server that says `text` and then what `rest` adds.
-fn said(text: &str) -> Reply {
-    Reply::sse([openai_event(json!({"content": text}), None)])
-}
+use crate::server::{Gate, Reply, Server};
 
 /// One question to an OpenAI-like server that answers everything so, with no second try.
 fn ask(reply: Reply) -> (Outcome, Server) {
-    let server = Server::start(move |_, _| reply.clone());
+    let server = Server::always(reply);
     let outcome = DIALECTS[0].q(&Sandbox::new(), &server, &["hi"]).run();
     (outcome, server)
 }
@@ -74,21 +49,17 @@ fn a_status_that_is_no_success_is_told_in_the_providers_words_and_changes_no_fil
                 None => Reply::json(*status, dialect.error(*status, "what went wrong")),
                 Some(body) => Reply::new(*status).header("content-type", "text/html").piece(body),
             };
-            let reply = reply.header("retry-after", "0");
-            let server = Server::start(move |_, _| reply.clone());
+            let _case = case((dialect.provider, status));
+            let server = Server::always(reply.header("retry-after", "0"));
             let sandbox = talked(dialect.provider, 1);
-            let before = files(&sandbox.state());
+            let before = snapshot(sandbox.state());
             let outcome = dialect.q(&sandbox, &server, &["-f", "next"]).env("Q_RETRIES", "1").run();
             outcome.exit(1).stdout_is_empty().stderr_lacks(API_KEY).stderr_lacks("<").stderr_lacks("alt=sse");
             outcome.stderr_contains(&server.url());
-            for word in *words {
-                outcome.stderr_contains(word);
-            }
-            let lines = outcome.stderr_text();
-            let right = lines.lines().count() <= 2 && lines.lines().all(|line| line.starts_with("q: "));
-            outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
-            assert_eq!(server.requests().len(), *requests, "{} {status}", dialect.provider);
-            assert_eq!(files(&sandbox.state()), before, "{} {status}", dialect.provider);
+            outcome.stderr_contains_all(words);
+            outcome.explains();
+            server.expect_requests(*requests);
+            before.expect_unchanged();
         }
     }
 }
@@ -96,6 +67,7 @@ fn a_status_that_is_no_success_is_told_in_the_providers_words_and_changes_no_fil
 #[test]
 fn a_connection_that_fails_before_the_first_word_changes_no_file() {
     for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
         let table: &[(&str, Reply, &str)] = &[
             ("no byte", Reply::raw(""), "closed the connection"),
             ("a reset", Reply::raw("").reset(), "closed the connection"),
@@ -111,20 +83,20 @@ fn a_connection_that_fails_before_the_first_word_changes_no_file() {
         let started: Vec<_> = table
             .iter()
             .map(|(what, reply, words)| {
-                let reply = reply.clone();
-                let server = Server::start(move |_, _| reply.clone());
+                let server = Server::always(reply.clone());
                 let sandbox = talked(dialect.provider, 1);
-                let before = files(&sandbox.state());
+                let before = snapshot(sandbox.state());
                 let running = dialect.q(&sandbox, &server, &["-f", "next"]).env("Q_TIMEOUT", "1s").spawn();
                 (what, words, server, sandbox, before, running)
             })
             .collect();
-        for (what, words, server, sandbox, before, running) in started {
+        for (what, words, server, _sandbox, before, running) in started {
+            let _case = case((dialect.provider, what));
             let outcome = running.wait();
-            outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
-            outcome.stdout_is_empty().stderr_contains(words).stderr_contains(&server.url()).stderr_lacks(API_KEY);
-            assert_eq!(server.requests().len(), 1, "{} {what}", dialect.provider);
-            assert_eq!(files(&sandbox.state()), before, "{} {what}", dialect.provider);
+            outcome.exit(1).stdout_is_empty();
+            outcome.stderr_contains(words).stderr_contains(&server.url()).stderr_lacks(API_KEY);
+            server.expect_requests(1);
+            before.expect_unchanged();
         }
     }
 }
@@ -143,9 +115,10 @@ fn a_request_is_sent_again_until_the_retries_are_used_up() {
     assert_eq!(bodies.len(), 3);
     assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
     for (retries, requests) in [("0", 1), ("1", 2), ("4", 5)] {
-        let server = Server::start(|_, _| Reply::new(503).header("retry-after", "0"));
+        let _case = case(retries);
+        let server = Server::always(Reply::new(503).header("retry-after", "0"));
         sandbox.q(&["hi"]).server_env(&server).env("Q_RETRIES", retries).run().exit(1);
-        assert_eq!(server.requests().len(), requests);
+        server.expect_requests(requests);
     }
 }
 
@@ -163,16 +136,14 @@ fn the_wait_before_another_try_is_what_the_server_asks_for() {
 
 #[test]
 fn a_server_that_asks_for_more_patience_than_a_minute_is_not_waited_for() {
-    for after in ["61", "999999999999999999999999", "Fri, 01 Jan 2100 00:00:00 GMT"] {
-        let error = DIALECTS[0].error(429, "quota");
-        let reply = Reply::json(429, error).header("retry-after", after);
-        let server = Server::start(move |_, _| reply.clone());
+    for (after, words) in
+        [("61", "61 s"), ("999999999999999999999999", "try again"), ("Fri, 01 Jan 2100 00:00:00 GMT", "try again")]
+    {
+        let _case = case(after);
+        let server = Server::always(failure(429, "quota").header("retry-after", after));
         let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
-        outcome.exit(1).stderr_contains("quota").stderr_contains("try again");
-        if after == "61" {
-            outcome.stderr_contains("61 s");
-        }
-        assert_eq!(server.requests().len(), 1, "{after}");
+        outcome.exit(1).stderr_contains_all(&["quota", "try again", words]);
+        server.expect_requests(1);
     }
 }
 
@@ -180,32 +151,28 @@ fn a_server_that_asks_for_more_patience_than_a_minute_is_not_waited_for() {
 fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
     let mut started = Vec::new();
     for dialect in &DIALECTS {
-        let mut events = (dialect.stream)(&["half ", "answer "]);
-        events.truncate(events.len() - 1 - dialect.after_finish);
-        for what in ["cut", "reset", "silence"] {
+        let _case = case(dialect.provider);
+        for (what, end) in
+            [("cut", Reply::cut as fn(Reply) -> Reply), ("reset", Reply::reset), ("silence", Reply::hang)]
+        {
             let gate = Gate::new();
-            let reply = Reply::sse(events.clone()).wait_for(&gate);
-            let reply = match what {
-                "cut" => reply.cut(),
-                "reset" => reply.reset(),
-                _ => reply.hang(),
-            };
-            let server = Server::start(move |_, _| reply.clone());
+            let reply = Reply::sse(dialect.unfinished(&["half ", "answer "])).wait_for(&gate);
+            let server = Server::always(end(reply));
             let sandbox = Sandbox::new();
             let q = dialect.q(&sandbox, &server, &["hi"]).env("Q_RETRIES", "3").env("Q_TIMEOUT", "1s");
             let mut running = q.spawn();
             // A reset overtakes what the client has not read yet.
             running.read_stdout_until("half answer ");
             gate.open();
-            started.push((what, server, sandbox, running));
+            started.push((dialect.provider, what, server, sandbox, running));
         }
     }
-    for (what, server, sandbox, running) in started {
+    for (provider, what, server, sandbox, running) in started {
+        let _case = case((provider, what));
         let outcome = running.wait();
         outcome.exit(1).stdout("half answer \n").stderr_contains(&server.url());
-        assert_eq!(server.requests().len(), 1, "{what}");
-        let answer = &sandbox.current()["messages"][1];
-        assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("half answer "), &json!(true)), "{what}");
+        server.expect_requests(1);
+        sandbox.expect_answer("half answer ", true);
     }
 }
 
@@ -213,6 +180,7 @@ fn after_the_first_word_nothing_is_sent_again_and_what_came_is_kept() {
 fn after_a_finish_reason_the_terminal_event_may_stay_away() {
     let mut started = Vec::new();
     for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
         let mut events = (dialect.stream)(&["one ", "two"]);
         events.truncate(events.len() - dialect.after_finish);
         for (what, reply, limit) in [
@@ -220,17 +188,16 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
             ("cut", Reply::sse(events.clone()).cut(), 2),
             ("silence", Reply::sse(events.clone()).hang(), 10),
         ] {
-            let server = Server::start(move |_, _| reply.clone());
+            let server = Server::always(reply);
             let sandbox = Sandbox::new();
             let running = dialect.q(&sandbox, &server, &["hi"]).spawn();
-            started.push((what, Duration::from_secs(limit), server, sandbox, running));
+            started.push((dialect.provider, what, Duration::from_secs(limit), server, sandbox, running));
         }
     }
-    for (what, limit, _server, sandbox, running) in started {
-        let outcome = running.wait();
-        outcome.success().stdout("one two\n");
-        outcome.check(outcome.elapsed() < limit, || format!("expected the end within {limit:?}: {what}"));
-        assert!(sandbox.current()["messages"][1].get("interrupted").is_none(), "{what}");
+    for (provider, what, limit, _server, sandbox, running) in started {
+        let _case = case((provider, what));
+        running.wait().success().stdout("one two\n").ended_within(limit);
+        sandbox.expect_answer("one two", false);
     }
 }
 
@@ -238,9 +205,9 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
 fn a_slow_stream_that_lives_is_not_cut() {
     // Each silence is well below the limit, all together are above it.
     let gates = [Gate::new(), Gate::new(), Gate::new(), Gate::new()];
-    let reply = gates.iter().fold(said("one "), |reply, gate| reply.wait_for(gate).piece(": ping\n\n"));
-    let reply = reply.pieces(openai_stream(&["two"]));
-    let server = Server::start(move |_, _| reply.clone());
+    let begun = Reply::sse([word("one ")]);
+    let reply = gates.iter().fold(begun, |reply, gate| reply.wait_for(gate).piece(": ping\n\n"));
+    let server = Server::always(reply.pieces(openai_stream(&["two"])));
     let sandbox = Sandbox::new();
     let mut running = DIALECTS[0].q(&sandbox, &server, &["hi"]).env("Q_TIMEOUT", "3s").spawn();
     running.read_stdout_until("one ");
@@ -254,12 +221,12 @@ fn a_slow_stream_that_lives_is_not_cut() {
 
 #[test]
 fn silence_ends_a_connection_after_the_time_of_the_setting() {
-    let server = Server::start(|_, _| Reply::raw("").hang());
+    let server = Server::always(Reply::raw("").hang());
     let sandbox = Sandbox::new().server_env(&server);
     let outcome = sandbox.q(&["hi"]).env("Q_TIMEOUT", "1s").run();
     outcome.exit(1).stderr_contains("Q_TIMEOUT");
     // A silence is not tried again: the answer may be on its way, and paid for.
-    assert_eq!(server.requests().len(), 1);
+    server.expect_requests(1);
     let elapsed = outcome.elapsed();
     let right = elapsed >= Duration::from_secs(1) && elapsed < Duration::from_secs(10);
     outcome.check(right, || format!("expected one silence of 1 s, not {elapsed:?}"));
@@ -280,17 +247,15 @@ fn a_refused_connection_and_an_unknown_host_are_told_at_once() {
             // So many tries would take minutes.
             let outcome = q.env("Q_RETRIES", "20").guard(Duration::from_secs(15)).run();
             outcome.exit(1).stdout_is_empty().stderr_contains(&base).stderr_lacks(API_KEY);
-            for word in words {
-                outcome.stderr_contains(word);
-            }
-            assert!(files(&sandbox.state()).is_empty());
+            outcome.stderr_contains_all(words);
+            sandbox.expect_no_state();
         }
     }
 }
 
 #[test]
 fn a_server_that_does_not_speak_tls_is_told_apart() {
-    let server = Server::start(|_, _| Reply::new(200));
+    let server = Server::always(Reply::new(200));
     let base = server.url().replace("http:", "https:");
     let sandbox = Sandbox::new().server_env(&server).env("OPENAI_BASE_URL", base).env("Q_RETRIES", "20");
     sandbox.q(&["hi"]).guard(Duration::from_secs(15)).run().exit(1).stderr_contains("TLS");
@@ -316,12 +281,14 @@ fn a_redirect_is_not_followed_and_the_key_does_not_travel() {
         for status in [301, 302, 307, 308] {
             let elsewhere = answering(dialect, "never");
             let target = format!("{}/else?key=1", elsewhere.url());
-            let server = Server::start(move |_, _| Reply::new(status).header("location", &target));
+            let _case = case((dialect.provider, status));
+            let server = Server::always(Reply::new(status).header("location", &target));
             let sandbox = Sandbox::new();
             let outcome = dialect.q(&sandbox, &server, &["hi"]).env("Q_RETRIES", "2").run();
             outcome.exit(1).stdout_is_empty().stderr_contains(&status.to_string()).stderr_contains("redirect");
-            assert_eq!((server.requests().len(), elsewhere.requests().len()), (1, 0));
-            assert!(files(&sandbox.state()).is_empty());
+            server.expect_requests(1);
+            elsewhere.expect_requests(0);
+            sandbox.expect_no_state();
         }
     }
 }
@@ -343,10 +310,10 @@ fn what_has_no_end_is_refused_with_a_clear_error() {
         ("a whole answer", many(whole, &line, 20), "16000000 bytes"),
         ("an error", many("HTTP/1.1 400 Bad Request\r\n\r\n", &line, 20), "400 Bad Request"),
     ] {
+        let _case = case(what);
         let (outcome, _server) = ask(reply);
-        outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
-        outcome.stdout_is_empty().stderr_contains(words);
-        outcome.check(outcome.stderr.len() < 1000, || format!("expected a short message: {what}"));
+        outcome.exit(1).stdout_is_empty().stderr_contains(words);
+        outcome.check(outcome.stderr.len() < 1000, || "expected a short message".to_owned());
     }
 }
 
@@ -355,17 +322,20 @@ fn a_key_that_the_server_echoes_is_not_shown() {
     let echo = format!("no such key: {API_KEY} (Bearer {API_KEY})");
     // Where the text of a server is cut, the cut may go through the key.
     let at_the_cut = |before: usize| format!("{}{API_KEY}", "y".repeat(before));
-    let mut replies: Vec<Reply> = (170..200).step_by(5).map(|at| Reply::new(400).piece(at_the_cut(at))).collect();
+    let mut replies: Vec<(String, Reply)> =
+        (170..200).step_by(5).map(|at| (format!("cut at {at}"), Reply::new(400).piece(at_the_cut(at)))).collect();
     for dialect in &DIALECTS {
-        replies.push(Reply::json(401, dialect.error(401, &echo)));
-        replies.push(Reply::json(200, dialect.error(401, &echo)));
-        replies.push(Reply::sse([format!("data: {}\n\n", dialect.error(401, &echo))]));
-        replies.push(Reply::json(200, json!({"choices": API_KEY, "type": API_KEY, "candidates": API_KEY})));
+        let error = dialect.error(401, &echo);
+        let mut add = |what: &str, reply| replies.push((format!("{what} of {}", dialect.provider), reply));
+        add("a refusal", Reply::json(401, error.clone()));
+        add("an error as an answer", Reply::json(200, error.clone()));
+        add("an error in a stream", Reply::sse([data(&error)]));
+        add("nonsense", Reply::json(200, json!({"choices": API_KEY, "type": API_KEY, "candidates": API_KEY})));
     }
-    for reply in replies {
+    for (what, reply) in replies {
         for dialect in &DIALECTS {
-            let reply = reply.clone();
-            let server = Server::start(move |_, _| reply.clone());
+            let _case = case((&what, dialect.provider));
+            let server = Server::always(reply.clone());
             let outcome = dialect.q(&Sandbox::new(), &server, &["hi"]).run();
             outcome.exit(1).stderr_lacks("sk-test").stdout_lacks("sk-test");
         }
@@ -375,8 +345,9 @@ fn a_key_that_the_server_echoes_is_not_shown() {
 #[test]
 fn a_key_that_the_server_echoes_is_not_shown_in_json_either() {
     for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
         let reply = Reply::json(401, dialect.error(401, &format!("no such key: {API_KEY}")));
-        let server = Server::start(move |_, _| reply.clone());
+        let server = Server::always(reply);
         let outcome = dialect.q(&Sandbox::new(), &server, &["-j", "hi"]).run();
         outcome.exit(1).stderr_lacks(API_KEY).stdout_lacks(API_KEY);
         let error = &outcome.stdout_json()["error"];
@@ -388,7 +359,7 @@ fn a_key_that_the_server_echoes_is_not_shown_in_json_either() {
 
 #[test]
 fn header_values_and_passwords_of_the_file_are_not_shown_either() {
-    let server = Server::start(|_, _| Reply::new(403).piece("no: header-secret-1 url-secret-2"));
+    let server = Server::always(Reply::new(403).piece("no: header-secret-1 url-secret-2"));
     let sandbox = Sandbox::new();
     sandbox.config(&format!(
         "provider = \"work\"\n[providers.work]\nbase_url = \"http://user:url-secret-2@{}/v1\"\nmodel = \"m\"\n\
@@ -471,14 +442,14 @@ fn what_no_proxy_names_is_asked_directly() {
             let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", &base);
             let outcome = sandbox.q(&["hi"]).env("ALL_PROXY", proxy.url()).env(name, list).env("Q_RETRIES", "0").run();
             outcome.exit(1).stderr_contains("resolve").stderr_lacks("proxy");
-            assert!(proxy.requests().is_empty(), "{name}={list}");
+            proxy.expect_requests(0);
         }
     }
 }
 
 #[test]
 fn a_proxy_that_fails_is_named_without_its_password() {
-    let refusing = Server::start(|_, _| Reply::new(407));
+    let refusing = Server::always(Reply::new(407));
     let at = |address: &str| format!("http://user:proxy-secret-3@{address}");
     for (proxy, words) in [
         (at("127.0.0.1:1"), &["refused", "127.0.0.1:1", "HTTP_PROXY"][..]),
@@ -489,9 +460,7 @@ fn a_proxy_that_fails_is_named_without_its_password() {
         let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "http://192.0.2.1/v1");
         let outcome = sandbox.q(&["hi"]).env("HTTP_PROXY", proxy).env("Q_RETRIES", "0").run();
         outcome.exit(1).stdout_is_empty().stderr_lacks("secret");
-        for word in words {
-            outcome.stderr_contains(word);
-        }
+        outcome.stderr_contains_all(words);
         // It is the proxy's name that cannot be resolved; the server's is none at all.
         outcome.stderr_lacks("name 192.0.2.1");
     }
@@ -508,8 +477,8 @@ fn a_key_that_leaves_the_machine_unencrypted_gets_a_note() {
     let (far, near) = ("http://llm.corp.example/v1", format!("{}/v1", local.url()));
     let asked = |base: &str| sandbox.q(&["hi"]).env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base).run();
     let outcome = asked(far);
-    outcome.exit(0).stdout("by the proxy\n").stderr_contains("q: ").stderr_contains("http").stderr_lacks(API_KEY);
-    assert_eq!(outcome.stderr_text().lines().count(), 1);
+    outcome.exit(0).stdout("by the proxy\n").stderr_has_lines(1);
+    outcome.stderr_contains("q: ").stderr_contains("http").stderr_lacks(API_KEY);
     asked(&near).success();
     // Without a key there is nothing to give away.
     let keyless = sandbox.q(&["-p", "lmstudio", "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", far);
@@ -548,25 +517,21 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
 
 #[test]
 fn an_event_that_is_cut_in_half_is_told_by_what_cut_it() {
-    let word = openai_event(json!({"content": "Hello"}), None);
-    let end = openai_event(json!({}), Some("stop"));
-    // The pieces before the cut, and whether the answer was whole by then.
-    for (pieces, whole) in [(vec![word.clone()], false), (vec![word, end], true)] {
-        let server = Server::start(move |_, _| Reply::sse(pieces.clone()).piece("data: {\"choices\":[],\"usa").cut());
-        let sandbox = Sandbox::new().server_env(&server);
-        let outcome = sandbox.q(&["hi"]).run();
+    let cut_after = |pieces: &[Vec<u8>]| {
+        let server = Server::always(Reply::sse(pieces).piece("data: {\"choices\":[],\"usa").cut());
+        let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
         outcome.stdout("Hello\n");
-        if whole {
-            outcome.success();
-        } else {
-            outcome.exit(1).stderr_contains("the server closed the connection").stderr_lacks("cannot be read");
-        }
-    }
+        outcome
+    };
+    let outcome = cut_after(&[word("Hello")]);
+    outcome.exit(1).stderr_contains("the server closed the connection").stderr_lacks("cannot be read");
+    // The answer was whole by then.
+    cut_after(&[word("Hello"), finish("stop")]).success();
 }
 
 #[test]
 fn a_key_inside_a_header_of_the_file_is_not_shown() {
-    let server = Server::start(|_, _| Reply::json(401, json!({"error": {"message": "bad key corp-0123456789"}})));
+    let server = Server::always(failure(401, "bad key corp-0123456789"));
     let sandbox = Sandbox::new();
     sandbox.config(&format!(
         "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nheaders = {{ authorization = \"Bearer corp-0123456789\" }}\n",

@@ -1,16 +1,16 @@
 //! What each option does, and how q answers a command line that makes no sense.
 
-use crate::question::{self, asked};
+use crate::fixtures::{ANTHROPIC_MODEL, asked_by, case, everybody, numbered, prompt, refused, snapshot};
 use crate::sandbox::{Outcome, Sandbox};
-use crate::server::{Server, anthropic_reply, openai_reply};
+use crate::server::Server;
 
 /// A configuration that cannot be read at all.
 const BROKEN: &str = "this is [ not TOML";
 
 /// A command line that must be refused without a look at input, network or state.
 #[track_caller]
-fn refused(args: &[&str]) -> Outcome {
-    question::refused(|sandbox| sandbox.q(args).stdin_open())
+fn refused_at_once(args: &[&str]) -> Outcome {
+    refused(|sandbox| sandbox.q(args).stdin_open())
 }
 
 #[test]
@@ -23,11 +23,11 @@ fn help_and_version_need_neither_home_nor_settings_nor_input() {
         let bare = homeless.into_iter().fold(sandbox.q(&[option]), |run, name| run.env_remove(name));
         bare.stdin_open().run().success().stdout_contains(part);
     }
-    let short = sandbox.q(&["-h"]).run().stdout_text();
-    let long = sandbox.q(&["--help"]).run().stdout_text();
-    assert!(short.lines().count() < 40, "short enough for a screen:\n{short}");
-    assert!(long.len() > 2 * short.len(), "everything:\n{long}");
-    assert!(sandbox.session_files().is_empty());
+    let short = sandbox.q(&["-h"]).run();
+    short.check(short.stdout_text().lines().count() < 40, || "expected less than a screen".to_owned());
+    let long = sandbox.q(&["--help"]).run();
+    long.check(long.stdout.len() > 2 * short.stdout.len(), || "expected everything".to_owned());
+    sandbox.expect_no_files();
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--verison", "--version"),
         ("--Help", "--help"),
     ] {
-        let outcome = refused(&[typed, "why"]);
+        let outcome = refused_at_once(&[typed, "why"]);
         outcome.stderr_contains(typed).stderr_contains(&format!("{meant}?"));
     }
-    refused(&["--zzzz", "why"]).stderr_contains("--zzzz").stderr_contains("q -h");
-    refused(&["-z", "why"]).stderr_contains("-z").stderr_contains("q -h");
-    refused(&["-fz", "why"]).stderr_contains("-z");
+    refused_at_once(&["--zzzz", "why"]).stderr_contains("--zzzz").stderr_contains("q -h");
+    refused_at_once(&["-z", "why"]).stderr_contains("-z").stderr_contains("q -h");
+    refused_at_once(&["-fz", "why"]).stderr_contains("-z");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn an_option_behind_a_word_is_refused_with_advice() {
         &["", "-l"],
         &["-f", "why", "--no-such-option"],
     ] {
-        let outcome = refused(typed);
+        let outcome = refused_at_once(typed);
         outcome.stderr_contains("before the question").stderr_contains("quote").stderr_contains("--");
     }
 }
@@ -82,10 +82,7 @@ fn dashes_end_the_options_and_a_dash_alone_is_a_word() {
         (&["what does ls -l do"], "what does ls -l do"),
     ];
     for (typed, expected) in table {
-        let server = Server::openai("fine");
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.q(typed).run().success().stdout("fine\n");
-        assert_eq!(asked(&server.request()), *expected, "{typed:?}");
+        assert_eq!(asked_by(|sandbox| sandbox.q(typed)), *expected, "{typed:?}");
     }
 }
 
@@ -106,7 +103,7 @@ fn an_action_takes_neither_words_nor_another_action_nor_what_it_has_no_use_for()
         &["--clear", "-n"],
         &["--clear=all"],
     ] {
-        refused(typed);
+        refused_at_once(typed);
     }
 }
 
@@ -127,7 +124,7 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
         (&["-p", "", "why"], "openai, gemini"),
     ];
     for (typed, part) in table {
-        refused(typed).stderr_contains(part);
+        refused_at_once(typed).stderr_contains(part);
     }
 }
 
@@ -139,14 +136,12 @@ fn provider_and_model_options_say_whom_to_ask() {
         (&["-fpopenai", "-mlarge", "why"], "/v1/chat/completions", "large"),
         (&["-m", "small", "-m", "large", "-p", "openai", "why"], "/v1/chat/completions", "large"),
         (&["-p", "anthropic", "-m", "large", "why"], "/v1/messages", "large"),
-        (&["-p", "anthropic", "why"], "/v1/messages", "claude-haiku-5-5"),
+        (&["-p", "anthropic", "why"], "/v1/messages", ANTHROPIC_MODEL),
     ];
     for (typed, path, model) in table {
-        let server = Server::start(|request, _| match request.path.as_str() {
-            "/v1/messages" => anthropic_reply(request, "fine"),
-            _ => openai_reply(request, "fine"),
-        });
-        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
+        let _case = case(typed);
+        let server = everybody("fine");
+        let sandbox = Sandbox::new().every_env(&server);
         sandbox.q(typed).run().exit(0).stdout("fine\n");
         let request = server.request();
         assert_eq!(request.path, *path, "{typed:?}");
@@ -167,43 +162,40 @@ fn the_system_option_replaces_the_system_prompt_for_one_question() {
     }
     let texts: Vec<_> = systems.iter().map(|system| system["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["be brief", "be brief", "be brief", "the usual"]);
-    assert!(!sandbox.current().to_string().contains("usual"), "the system prompt is not stored");
+    let kept = sandbox.current().to_string();
+    assert!(!kept.contains("usual"), "the system prompt is not stored: {kept}");
 }
 
 #[test]
 fn the_messages_option_says_how_much_a_follow_up_sends() {
-    let server = Server::openai_each(|number| format!("answer {number}"));
-    let sandbox = Sandbox::new().server_env(&server);
+    let (server, sandbox) = numbered();
     sandbox.q(&["one"]).run().success();
     sandbox.q(&["-f", "two"]).run().success();
     let all = "Human: one\n\nAssistant: answer 0\n\nHuman: two\n\nAssistant: answer 1\n\n";
     let last_three = &all["Human: one\n\n".len()..];
-    for (number, (count, window)) in
-        [("0", ""), ("1", "Assistant: answer 1\n\n"), ("3", last_three), ("4", all), ("1000", all)].iter().enumerate()
-    {
-        let expected = match *window {
-            "" => "three".to_owned(),
-            window => format!("Previous conversation:\n{window}Human: three"),
-        };
+    let ask = |count| {
         sandbox.q(&["-f", "--no-save", "--messages", count, "three"]).run().success();
-        assert_eq!(asked(&server.requests()[2 + number]), expected, "--messages {count}");
+        prompt(&server.last_request())
+    };
+    assert_eq!(ask("0"), "three");
+    for (count, window) in [("1", "Assistant: answer 1\n\n"), ("3", last_three), ("4", all), ("1000", all)] {
+        assert_eq!(ask(count), format!("Previous conversation:\n{window}Human: three"), "--messages {count}");
     }
 }
 
 #[test]
 fn no_save_leaves_no_trace() {
-    let server = Server::openai_each(|number| format!("answer {number}"));
-    let sandbox = Sandbox::new().server_env(&server);
+    let (server, sandbox) = numbered();
     sandbox.q(&["--no-save", "why"]).run().success().stdout("answer 0\n");
-    assert_eq!(std::fs::read_dir(sandbox.state()).unwrap().count(), 0, "not even a folder");
+    sandbox.expect_no_state();
 
     sandbox.q(&["why"]).run().success();
-    let before = (sandbox.session_files(), sandbox.read_bytes("current.json"));
+    let before = snapshot(sandbox.state());
     sandbox.q(&["--no-save", "else"]).run().success();
     sandbox.q(&["--no-save", "-f", "so"]).run().success().stdout("answer 3\n");
-    assert_eq!((sandbox.session_files(), sandbox.read_bytes("current.json")), before);
+    before.expect_unchanged();
     // It goes on with the conversation all the same.
-    let question = asked(&server.requests()[3]);
+    let question = prompt(&server.requests()[3]);
     assert_eq!(question, "Previous conversation:\nHuman: why\n\nAssistant: answer 1\n\nHuman: so");
 }
 
@@ -215,7 +207,7 @@ fn no_stream_asks_for_the_answer_in_one_piece() {
     let body = server.request().json();
     assert_eq!(body["stream"], false);
     assert!(body.get("stream_options").is_none(), "{body}");
-    assert_eq!(sandbox.current()["messages"][1]["content"], "all at once");
+    sandbox.expect_answer("all at once", false);
 }
 
 #[test]
@@ -235,10 +227,10 @@ fn clear_forgets_the_conversation_whatever_the_settings() {
     sandbox.q(&["one"]).run().success();
     sandbox.config(BROKEN);
     sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");
-    assert!(!sandbox.session_files().contains(&"current.json".to_owned()));
+    sandbox.expect_no_files();
     sandbox.config("");
     sandbox.q(&["-f", "two"]).run().exit(0).stderr_contains("new");
-    assert_eq!(asked(&server.requests()[1]), "two");
+    assert_eq!(prompt(&server.requests()[1]), "two");
 
     // A plain question sets the one before it aside, and that one stays.
     sandbox.q(&["three"]).run().success();

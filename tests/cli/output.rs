@@ -7,21 +7,16 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::sandbox::{Q, Sandbox};
-use crate::server::{
-    Gate, Recorded, Reply, Server, anthropic_event, anthropic_stream, gemini_reply, gemini_stream, openai_event,
-    openai_reply, openai_stream,
+use crate::fixtures::{
+    DONE, anthropic_event, anthropic_stream, case, everybody, failure, finish, gemini_stream, openai_event,
+    openai_stream, snapshot, word,
 };
-
-/// A server whose every answer is this, whatever it is asked.
-fn server_of(reply: Reply) -> Server {
-    Server::start(move |_, _| reply.clone())
-}
+use crate::sandbox::{Q, Sandbox};
+use crate::server::{Gate, Reply, Server};
 
 /// A sandbox that finds each of the three APIs at `server`, and asks OpenAI's where a test does not say otherwise.
 fn sandbox_of(server: &Server) -> Sandbox {
-    let sandbox = Sandbox::new().server_env(server).anthropic_env(server).gemini_env(server);
-    sandbox.env("Q_PROVIDER", "openai").env("Q_RETRIES", "0")
+    Sandbox::new().every_env(server).env("Q_PROVIDER", "openai").env("Q_RETRIES", "0")
 }
 
 /// One event of a Gemini-like stream.
@@ -51,7 +46,7 @@ fn anthropic(delta: Value, stop_reason: &str) -> Vec<Vec<u8>> {
 }
 
 fn openai(delta: Value, finish_reason: &str) -> Vec<Vec<u8>> {
-    vec![openai_event(delta, None), openai_event(json!({}), Some(finish_reason)), b"data: [DONE]\n\n".to_vec()]
+    vec![openai_event(delta, None), finish(finish_reason), DONE.to_vec()]
 }
 
 /// A device that takes nothing: every write to it fails for want of room.
@@ -73,6 +68,7 @@ fn each_piece_leaves_before_the_next_arrives() {
     for (provider, stream) in
         [("openai", openai_stream(&words)), ("anthropic", anthropic_stream(&words)), ("gemini", gemini_stream(&words))]
     {
+        let _case = case(provider);
         let gates = [Gate::new(), Gate::new(), Gate::new()];
         let mut next = gates.iter();
         let mut reply = Reply::sse::<&[u8]>([]);
@@ -85,12 +81,12 @@ fn each_piece_leaves_before_the_next_arrives() {
             }
         }
         assert!(next.next().is_none(), "a gate behind each word");
-        let server = server_of(reply);
+        let server = Server::always(reply);
         let mut running = sandbox_of(&server).q(&["-p", provider, "why"]).spawn();
         let mut expected = String::new();
         for (word, gate) in words.iter().zip(&gates) {
             expected.push_str(word);
-            assert_eq!(running.read_stdout_until(word), expected.as_bytes(), "{provider}");
+            assert_eq!(running.read_stdout_until(word), expected.as_bytes());
             gate.open();
         }
         running.wait().success().stdout(format!("{expected}\n"));
@@ -113,25 +109,28 @@ fn an_answer_ends_with_a_newline_and_is_otherwise_unchanged_in_a_pipe() {
         ("\u{202e}turned\u{2066} \u{feff}\u{fffd} \u{10ffff}", "\u{202e}turned\u{2066} \u{feff}\u{fffd} \u{10ffff}\n"),
         ("```sh\nls -l\n```", "```sh\nls -l\n```\n"),
     ] {
+        let _case = case(answer);
         let server = Server::openai(answer);
         let sandbox = sandbox_of(&server);
         for args in [&["why"][..], &["--no-stream", "why"]] {
             sandbox.q(args).run().success().stdout(expected);
-            assert_eq!(sandbox.current()["messages"][1]["content"], answer);
+            sandbox.expect_answer(answer, false);
         }
     }
 }
 
 #[test]
 fn no_stream_prints_nothing_before_the_answer_is_whole() {
-    let half = [openai_event(json!({"content": "half "}), None)];
+    let half = [word("half ")];
     let whole = json!({"choices": [{"message": {"role": "assistant", "content": "half"}}]}).to_string();
-    for reply in [
+    let cut = Reply::new(200).header("content-type", "application/json").piece(&whole[..whole.len() - 4]).cut();
+    for (what, reply) in [
         // Some servers stream whatever they are asked for.
-        Reply::sse(half).cut(),
-        Reply::new(200).header("content-type", "application/json").piece(&whole[..whole.len() - 4]).cut(),
+        ("a stream", Reply::sse(half).cut()),
+        ("one piece", cut),
     ] {
-        let server = server_of(reply);
+        let _case = case(what);
+        let server = Server::always(reply);
         let sandbox = sandbox_of(&server);
         sandbox.q(&["--no-stream", "why"]).run().exit(1).stdout_is_empty().stderr_contains("openai");
     }
@@ -143,20 +142,20 @@ fn blank_lines_while_an_answer_in_one_piece_is_awaited_do_no_harm() {
     let blank = "\n".repeat(200_000);
     let whole = json!({"choices": [{"message": {"role": "assistant", "content": "fine"}, "finish_reason": "stop"}]});
     let reply = Reply::new(200).header("content-type", "application/json").chunked();
-    let server = server_of(reply.piece(blank).piece(whole.to_string()));
+    let server = Server::always(reply.piece(blank).piece(whole.to_string()));
     sandbox_of(&server).q(&["--no-stream", "why"]).run().success().stdout("fine\n");
 }
 
 #[test]
 fn the_exit_code_tells_who_is_to_blame() {
     let server = Server::openai("fine");
-    let refusing = server_of(Reply::json(400, json!({"error": {"message": "no such thing"}})));
-    let failing = server_of(Reply::json(500, json!({"error": {"message": "out of order"}})));
+    let refusing = Server::always(failure(400, "no such thing"));
+    let failing = Server::always(failure(500, "out of order"));
     // Taken and let go again: nobody listens there now.
     let nobody = format!("http://{}/v1", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let sandbox = sandbox_of(&server);
     sandbox.q(&["why"]).run().success().stdout("fine\n");
-    let before = sandbox.read_bytes("current.json");
+    let before = snapshot(sandbox.state());
     type Change<'a> = &'a dyn Fn(Q) -> Q;
     let table: &[(i32, &str, Change)] = &[
         (1, "no such thing", &|run| run.server_env(&refusing)),
@@ -167,78 +166,72 @@ fn the_exit_code_tells_who_is_to_blame() {
         (2, "OPENAI_BASE_URL", &|run| run.env("OPENAI_BASE_URL", "ftp://127.0.0.1/")),
     ];
     for (code, words, change) in table {
+        let _case = case(words);
         let outcome = change(sandbox.q(&["-p", "openai", "-f", "why"])).run();
-        outcome.exit(*code).stdout_is_empty().stderr_contains(words);
-        let text = outcome.stderr_text();
-        outcome.check(text.lines().count() <= 2 && text.lines().all(|line| line.starts_with("q: ")), || {
-            "expected one line, or two with what to do".to_owned()
-        });
+        outcome.exit(*code).stdout_is_empty().explains().stderr_contains(words);
         // What fails before its first word changes nothing.
-        assert_eq!(sandbox.read_bytes("current.json"), before, "{words}");
+        before.expect_unchanged();
     }
 }
 
 #[test]
 fn an_answer_that_is_none_fails() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}});
-    let table: &[(&str, &str, Vec<Vec<u8>>)] = &[
-        ("openai", "empty", openai_stream::<&str>(&[])),
-        ("openai", "empty", openai_stream(&[" ", "\n\n"])),
-        ("openai", "", openai(json!({"content": null, "tool_calls": []}), "tool_calls")),
-        ("openai", "content_filter", openai(json!({}), "content_filter")),
-        ("openai", "", openai(json!({"content": ""}), "length")),
-        ("openai", "too many", vec![b"data: {\"error\":{\"message\":\"too many\"}}\n\n".to_vec()]),
-        ("openai", "", vec![]),
-        ("openai", "", vec![b": nothing but a comment\n\n".to_vec()]),
-        ("openai", "", vec![openai_event(json!({"role": "assistant", "content": ""}), None)]),
-        ("anthropic", "empty", anthropic_stream::<&str>(&[])),
-        ("anthropic", "refusal", anthropic(json!({"type": "text_delta", "text": ""}), "refusal")),
+    let table: &[(&str, &str, &str, Vec<Vec<u8>>)] = &[
+        ("no words", "openai", "empty", openai_stream::<&str>(&[])),
+        ("blanks", "openai", "empty", openai_stream(&[" ", "\n\n"])),
+        ("a tool call", "openai", "", openai(json!({"content": null, "tool_calls": []}), "tool_calls")),
+        ("blocked", "openai", "content_filter", openai(json!({}), "content_filter")),
+        ("nothing before the limit", "openai", "", openai(json!({"content": ""}), "length")),
+        ("an error", "openai", "too many", vec![b"data: {\"error\":{\"message\":\"too many\"}}\n\n".to_vec()]),
+        ("no event", "openai", "", vec![]),
+        ("a comment alone", "openai", "", vec![b": nothing but a comment\n\n".to_vec()]),
+        ("a role alone", "openai", "", vec![openai_event(json!({"role": "assistant", "content": ""}), None)]),
+        ("no words", "anthropic", "empty", anthropic_stream::<&str>(&[])),
+        ("refused", "anthropic", "refusal", anthropic(json!({"type": "text_delta", "text": ""}), "refusal")),
         (
+            "an error",
             "anthropic",
             "Overloaded",
             vec![anthropic_event(
                 json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
             )],
         ),
-        ("gemini", "empty", gemini_stream::<&str>(&[])),
-        ("gemini", "SAFETY", vec![gemini(gemini_candidate(json!([]), Some("SAFETY")))]),
-        ("gemini", "SAFETY", vec![gemini(blocked)]),
+        ("no words", "gemini", "empty", gemini_stream::<&str>(&[])),
+        ("blocked", "gemini", "SAFETY", vec![gemini(gemini_candidate(json!([]), Some("SAFETY")))]),
+        ("a blocked question", "gemini", "SAFETY", vec![gemini(blocked)]),
     ];
-    for (provider, words, stream) in table {
-        let server = server_of(Reply::sse(stream));
+    for (what, provider, words, stream) in table {
+        let _case = case((what, provider));
+        let server = Server::always(Reply::sse(stream));
         let sandbox = sandbox_of(&server);
         let outcome = sandbox.q(&["-p", provider, "why"]).run();
         outcome.exit(1).stderr_contains(&format!("q: {provider}")).stderr_contains(words);
         outcome.check(outcome.stdout_text().trim().is_empty(), || "expected no answer".to_owned());
-        // There was no first word, so there is nothing to go on with.
-        let files = sandbox.session_files();
-        outcome.check(files.is_empty(), || format!("expected no conversation, not {files:?}"));
+        // There was no first word, so there is nothing to continue.
+        sandbox.expect_no_files();
     }
 }
 
 #[test]
 fn an_answer_that_breaks_off_is_shown_and_fails() {
     let half = json!({"type": "text_delta", "text": "half"});
-    let table: &[(&str, &str, Vec<Vec<u8>>)] = &[
-        ("openai", "", vec![openai_event(json!({"content": "half"}), None)]),
-        ("openai", "content_filter", openai(json!({"content": "half"}), "content_filter")),
-        (
-            "openai",
-            "out of order",
-            vec![openai_event(json!({"content": "half"}), None), b"data: {\"error\":\"out of order\"}\n\n".to_vec()],
-        ),
-        ("anthropic", "", anthropic(half.clone(), "end_turn").drain(..3).collect()),
-        ("anthropic", "refusal", anthropic(half, "refusal")),
-        ("gemini", "", vec![gemini(gemini_candidate(json!([{"text": "half"}]), None))]),
-        ("gemini", "SAFETY", vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some("SAFETY")))]),
+    let table: &[(&str, &str, &str, Vec<Vec<u8>>)] = &[
+        ("no end", "openai", "", vec![word("half")]),
+        ("blocked", "openai", "content_filter", openai(json!({"content": "half"}), "content_filter")),
+        ("an error", "openai", "out of order", vec![word("half"), b"data: {\"error\":\"out of order\"}\n\n".to_vec()]),
+        ("no end", "anthropic", "", anthropic(half.clone(), "end_turn").drain(..3).collect()),
+        ("refused", "anthropic", "refusal", anthropic(half, "refusal")),
+        ("no end", "gemini", "", vec![gemini(gemini_candidate(json!([{"text": "half"}]), None))]),
+        ("blocked", "gemini", "SAFETY", vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some("SAFETY")))]),
     ];
-    for (provider, words, stream) in table {
-        let server = server_of(Reply::sse(stream));
+    for (what, provider, words, stream) in table {
+        let _case = case((what, provider));
+        let server = Server::always(Reply::sse(stream));
         let sandbox = sandbox_of(&server);
         let outcome = sandbox.q(&["-p", provider, "why"]).run();
         outcome.exit(1).stdout("half\n").stderr_contains(&format!("q: {provider}")).stderr_contains(words);
-        let answer = &sandbox.current()["messages"][1];
-        assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("half"), &json!(true)));
+        sandbox.expect_answer("half", true);
     }
 }
 
@@ -250,13 +243,12 @@ fn an_answer_cut_at_the_token_limit_is_an_answer_with_a_note() {
         ("gemini", vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some("MAX_TOKENS")))]),
     ];
     for (provider, stream) in table {
-        let server = server_of(Reply::sse(stream));
+        let _case = case(provider);
+        let server = Server::always(Reply::sse(stream));
         let sandbox = sandbox_of(&server);
         let outcome = sandbox.q(&["-p", provider, "why"]).run();
-        outcome.exit(0).stdout("half\n").stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
-        assert_eq!(outcome.stderr_text().lines().count(), 1);
-        let answer = &sandbox.current()["messages"][1];
-        assert_eq!((&answer["content"], answer.get("interrupted")), (&json!("half"), None));
+        outcome.exit(0).stdout("half\n").stderr_has_lines(1).stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
+        sandbox.expect_answer("half", false);
     }
 }
 
@@ -266,11 +258,12 @@ fn reasoning_never_comes_out() {
     let answer = json!({"type": "text_delta", "text": "42"});
     let by_character: Vec<String> =
         " \n<think>hmm, </thin let me see</think>\n\n42".chars().map(String::from).collect();
-    let streams: Vec<(&str, Vec<Vec<u8>>)> = vec![
-        ("openai", openai_stream(&["<think>hmm, let me see</think>42"])),
-        ("openai", openai_stream(&["<think>\nhmm, <b> let me see\n</think>\n\n", "42"])),
-        ("openai", openai_stream(&by_character)),
+    let streams: Vec<(&str, &str, Vec<Vec<u8>>)> = vec![
+        ("tags", "openai", openai_stream(&["<think>hmm, let me see</think>42"])),
+        ("tags over lines", "openai", openai_stream(&["<think>\nhmm, <b> let me see\n</think>\n\n", "42"])),
+        ("tags character by character", "openai", openai_stream(&by_character)),
         (
+            "fields",
             "openai",
             [
                 vec![openai_event(json!({"content": null, "reasoning_content": "hmm, "}), None)],
@@ -280,10 +273,12 @@ fn reasoning_never_comes_out() {
             .concat(),
         ),
         (
+            "a thinking block",
             "anthropic",
             [anthropic(thinking, "end_turn").drain(..4).collect(), anthropic(answer, "end_turn").split_off(1)].concat(),
         ),
         (
+            "thoughts",
             "gemini",
             vec![
                 gemini(gemini_candidate(json!([{"text": "hmm, let me see", "thought": true}]), None)),
@@ -293,12 +288,14 @@ fn reasoning_never_comes_out() {
     ];
     let wholes = [
         (
+            "tags and fields",
             "openai",
             json!({"choices": [{"finish_reason": "stop", "message": {
                 "content": "<think>hmm</think>\n42", "reasoning_content": "hmm", "reasoning": "hmm",
             }}]}),
         ),
         (
+            "thinking blocks",
             "anthropic",
             json!({"type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [
                 {"type": "thinking", "thinking": "hmm", "signature": "c2ln"},
@@ -306,38 +303,49 @@ fn reasoning_never_comes_out() {
                 {"type": "text", "text": "42"},
             ]}),
         ),
-        ("gemini", gemini_candidate(json!([{"text": "hmm", "thought": true}, {"text": "42"}]), Some("STOP"))),
+        (
+            "thoughts",
+            "gemini",
+            gemini_candidate(json!([{"text": "hmm", "thought": true}, {"text": "42"}]), Some("STOP")),
+        ),
     ];
-    let streams = streams.into_iter().map(|(provider, stream)| (provider, "", Reply::sse(stream)));
-    let wholes = wholes.into_iter().map(|(provider, whole)| (provider, "--no-stream", Reply::json(200, whole)));
-    for (provider, option, reply) in streams.chain(wholes) {
-        let server = server_of(reply);
+    let asked = |args: &[&str], reply: Reply| {
+        let server = Server::always(reply);
         let sandbox = sandbox_of(&server);
-        let run = sandbox.q(&["-p", provider]).args(if option.is_empty() { &[] } else { &["--no-stream"] });
-        run.arg("why").run().success().stdout("42\n");
-        assert_eq!(sandbox.current()["messages"][1]["content"], "42");
+        sandbox.q(args).run().success().stdout("42\n");
+        sandbox.expect_answer("42", false);
         let file = String::from_utf8(sandbox.read_bytes("current.json")).unwrap();
         assert!(!file.contains("hmm"), "{file}");
+    };
+    for (what, provider, stream) in streams {
+        let _case = case((what, provider));
+        asked(&["-p", provider, "why"], Reply::sse(stream));
+    }
+    for (what, provider, whole) in wholes {
+        let _case = case((what, provider));
+        asked(&["-p", provider, "--no-stream", "why"], Reply::json(200, whole));
     }
 }
 
 #[test]
 fn reasoning_alone_is_no_answer() {
-    for stream in [
-        openai_stream(&["<think>hmm, let me see</think>\n"]),
-        openai_stream(&["<think>hmm, let me"]),
-        openai(json!({"reasoning_content": "hmm, let me see"}), "length"),
+    for (what, stream) in [
+        ("a closed tag", openai_stream(&["<think>hmm, let me see</think>\n"])),
+        ("an open tag", openai_stream(&["<think>hmm, let me"])),
+        ("a field", openai(json!({"reasoning_content": "hmm, let me see"}), "length")),
     ] {
-        let server = server_of(Reply::sse(stream));
+        let _case = case(what);
+        let server = Server::always(Reply::sse(stream));
         let sandbox = sandbox_of(&server);
         sandbox.q(&["why"]).run().exit(1).stdout_is_empty().stderr_lacks("hmm");
-        assert!(sandbox.session_files().is_empty());
+        sandbox.expect_no_files();
     }
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_q_quietly() {
     for words_read in [0, 1, 2] {
+        let _case = case(words_read);
         let gate = Gate::new();
         let mut reply = Reply::sse::<&[u8]>([]);
         for (number, event) in openai_stream(&["one ", "two ", "three"]).iter().enumerate() {
@@ -347,7 +355,7 @@ fn a_reader_that_goes_away_ends_q_quietly() {
             }
             reply = reply.piece(event);
         }
-        let server = server_of(reply);
+        let server = Server::always(reply);
         let sandbox = sandbox_of(&server);
         let mut running = sandbox.q(&["why"]).spawn();
         match words_read {
@@ -372,9 +380,7 @@ fn a_reader_that_goes_away_ends_q_quietly() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_device_as_output_is_an_error() {
-    let server = Server::start(|request: &Recorded, _| {
-        if request.path.contains("gemini") { gemini_reply(request, "fine") } else { openai_reply(request, "fine") }
-    });
+    let server = everybody("fine");
     let sandbox = sandbox_of(&server);
     for args in [
         &["-p", "openai", "why"][..],
@@ -388,16 +394,18 @@ fn a_full_device_as_output_is_an_error() {
     ] {
         let outcome = sandbox.q(args).stdout_to(full_device()).run();
         outcome.exit(1).stderr_contains("standard output").stderr_contains("No space left");
-        assert_eq!(outcome.stderr_text().lines().count(), 1, "{args:?}");
+        outcome.stderr_has_lines(1);
     }
 }
 
 #[test]
 fn a_standard_error_that_takes_nothing_changes_nothing_else() {
     // Each of these has something to say: a new conversation, what is wrong.
-    for (args, code, expected) in
-        [(&["-f", "why"][..], 0, "fine\n"), (&["-p", "nobody", "why"], 2, ""), (&["why", "-f"], 2, "")]
-    {
+    for (args, code, expected, files) in [
+        (&["-f", "why"][..], 0, "fine\n", &["current.json"][..]),
+        (&["-p", "nobody", "why"], 2, "", &[]),
+        (&["why", "-f"], 2, "", &[]),
+    ] {
         let server = Server::openai("fine");
         let sandbox = sandbox_of(&server);
         let mut runs =
@@ -406,8 +414,7 @@ fn a_standard_error_that_takes_nothing_changes_nothing_else() {
         runs.push(sandbox.q(args).stderr_to(full_device()));
         for run in runs {
             run.run().exit(code).stdout(expected);
-            let saved = sandbox.session_files().contains(&"current.json".to_owned());
-            assert_eq!(saved, code == 0);
+            sandbox.expect_files(files);
             sandbox.q(&["--clear"]).run().exit(0);
         }
     }

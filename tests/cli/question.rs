@@ -6,44 +6,9 @@ use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
-use crate::sandbox::{Outcome, Q, Sandbox};
-use crate::server::{Recorded, Server};
-
-/// What the user is said to have asked: the last message of an OpenAI-like request.
-#[track_caller]
-pub fn asked(request: &Recorded) -> String {
-    let body = request.json();
-    let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
-    assert_eq!(last["role"], "user");
-    last["content"].as_str().expect("text").to_owned()
-}
-
-/// A run that must be answered, and what was asked by it.
-#[track_caller]
-fn asked_by(run: impl FnOnce(&Sandbox) -> Q) -> String {
-    let server = Server::openai("fine");
-    let sandbox = Sandbox::new().server_env(&server);
-    run(&sandbox).run().success().stdout("fine\n");
-    asked(&server.request())
-}
-
-/// A run with a server and a conversation within reach that must end with exit code 2 and touch neither.
-#[track_caller]
-pub fn refused(run: impl FnOnce(&Sandbox) -> Q) -> Outcome {
-    let server = Server::openai("never");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_bytes("current.json", "as it was");
-    let outcome = run(&sandbox).run();
-    outcome.exit(2).stdout_is_empty();
-    let text = outcome.stderr_text();
-    outcome.check(!text.is_empty() && text.lines().all(|line| line.starts_with("q: ")), || {
-        "expected reasons, each beginning with `q: `".to_owned()
-    });
-    outcome.check(server.requests().is_empty(), || "expected no request".to_owned());
-    outcome.check(sandbox.session_files() == ["current.json"], || "expected nothing new".to_owned());
-    outcome.check(sandbox.read_bytes("current.json") == b"as it was", || "expected nothing changed".to_owned());
-    outcome
-}
+use crate::fixtures::{asked_by, case, numbered, prompt, refused};
+use crate::sandbox::{Q, Sandbox};
+use crate::server::Server;
 
 /// Both ends of a terminal: the one that a person sits at, and the one that a program sees.
 fn terminal() -> (File, File) {
@@ -81,21 +46,24 @@ fn input_alone_is_the_question_less_its_trailing_newlines() {
         ("\u{FEFF}mark\n", "\u{FEFF}mark"),
         ("</context>\n", "</context>"),
     ] {
-        assert_eq!(asked_by(|sandbox| sandbox.q(&[]).stdin(input)), expected, "{input:?}");
+        let _case = case(input);
+        assert_eq!(asked_by(|sandbox| sandbox.q(&[]).stdin(input)), expected);
         // Words of white space only are none.
-        assert_eq!(asked_by(|sandbox| sandbox.q(&[" ", "\n"]).stdin(input)), expected, "{input:?}");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&[" ", "\n"]).stdin(input)), expected);
     }
 }
 
 #[test]
 fn input_beside_words_stands_in_a_fence_byte_for_byte() {
     for input in ["log\n", "a\n\n\n", "a\r\nb\r\n", "\u{FEFF}mark\n", "\tindented\t \n", "\n\n  after blank lines\n"] {
+        let _case = case(input);
         let expected = format!("<context>\n{input}</context>\n\nwhy so");
-        assert_eq!(asked_by(|sandbox| sandbox.q(&["why", "so"]).stdin(input)), expected, "{input:?}");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why", "so"]).stdin(input)), expected);
     }
     for input in ["log", "line\nno end", "trailing blanks  ", "carriage return\r"] {
+        let _case = case(input);
         let expected = format!("<context>\n{input}\n</context>\n\nwhy");
-        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected, "{input:?}");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected);
     }
 }
 
@@ -109,8 +77,9 @@ fn input_that_would_close_the_fence_gets_another_one() {
         // None of these closes `<context>`.
         ("<context> </context-2> </contexts> </Context> < /context>", "context"),
     ] {
+        let _case = case(input);
         let expected = format!("<{name}>\n{input}\n</{name}>\n\nwhy");
-        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected, "{input:?}");
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), expected);
     }
 }
 
@@ -126,7 +95,8 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
 #[test]
 fn input_of_white_space_is_none_and_so_is_no_input() {
     for input in ["", "\n", " \t\r\n \n"] {
-        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), "why", "{input:?}");
+        let _case = case(input);
+        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), "why");
     }
     for script in ["q why </dev/null", "q why <&-", ": | q why"] {
         assert_eq!(asked_by(|sandbox| sandbox.shell(script)), "why", "{script}");
@@ -161,18 +131,16 @@ fn on_a_terminal_q_never_waits_for_typing() {
 fn n_leaves_input_to_others() {
     assert_eq!(asked_by(|sandbox| sandbox.q(&["-n", "why"]).stdin_open()), "why");
 
-    let server = Server::openai_each(|number| format!("answer {number}"));
-    let sandbox = Sandbox::new().server_env(&server);
+    let (server, sandbox) = numbered();
     let script = r#"printf 'one\ntwo\nthree\n' | while read -r line; do q -n "about $line"; done"#;
     sandbox.shell(script).run().success().stdout("answer 0\nanswer 1\nanswer 2\n");
-    let questions: Vec<_> = server.requests().iter().map(asked).collect();
+    let questions: Vec<_> = server.requests().iter().map(prompt).collect();
     assert_eq!(questions, ["about one", "about two", "about three"]);
 }
 
 #[test]
 fn a_follow_up_in_a_pipeline_sees_what_the_one_before_it_has_saved() {
-    let server = Server::openai_each(|number| format!("answer {number}"));
-    let sandbox = Sandbox::new().server_env(&server);
+    let (server, sandbox) = numbered();
     sandbox.q(&["start"]).run().success();
     sandbox.shell("q -f a | q -f b | q -f").run().success().stdout("answer 3\n");
     let history = "Previous conversation:\n\
@@ -183,12 +151,13 @@ fn a_follow_up_in_a_pipeline_sees_what_the_one_before_it_has_saved() {
                    Human: <context>\nanswer 1\n</context>\n\nb\n\n\
                    Assistant: answer 2\n\n\
                    Human: answer 2";
-    assert_eq!(asked(&server.requests()[3]), history);
+    assert_eq!(prompt(&server.requests()[3]), history);
 }
 
 #[test]
 fn binary_input_is_refused_at_its_first_nul() {
     for input in ["\0", "text\0", "text\n\0more", "\0\0\0"] {
+        let _case = case(input);
         let server = Server::openai("never");
         let sandbox = Sandbox::new().server_env(&server);
         for words in [&[][..], &["why"]] {
@@ -197,7 +166,7 @@ fn binary_input_is_refused_at_its_first_nul() {
             // The pipe is still open: what comes behind the NUL makes no difference.
             waiting.wait().exit(2).stdout_is_empty().stderr_contains("binary");
         }
-        assert!(server.requests().is_empty());
+        server.expect_requests(0);
     }
 }
 
@@ -217,11 +186,12 @@ fn bytes_that_are_not_utf8_are_replaced_with_a_note() {
         }),
     ];
     for (what, index, run) in runs {
+        let _case = case(what);
         let server = Server::openai("fine");
         let sandbox = Sandbox::new().server_env(&server);
         let outcome = run(&sandbox).run();
         outcome.exit(0).stdout("fine\n").stderr_contains("UTF-8");
-        assert_eq!(outcome.stderr_text().lines().count(), 1, "{what}: {}", outcome.stderr_text());
+        outcome.stderr_has_lines(1);
         assert_eq!(server.request().json()["messages"][index]["content"], replaced, "{what}");
     }
 }
@@ -231,10 +201,8 @@ fn one_note_is_enough_for_many_words_that_are_not_utf8() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
     let word = OsStr::from_bytes(b"\xff");
-    let outcome = sandbox.q(&[]).args(&[word, word, word]).run();
-    outcome.exit(0);
-    assert_eq!(asked(&server.request()), "\u{FFFD} \u{FFFD} \u{FFFD}");
-    assert_eq!(outcome.stderr_text().lines().count(), 1, "{}", outcome.stderr_text());
+    sandbox.q(&[]).args(&[word, word, word]).run().exit(0).stderr_has_lines(1);
+    assert_eq!(prompt(&server.request()), "\u{FFFD} \u{FFFD} \u{FFFD}");
 }
 
 #[test]
@@ -249,7 +217,7 @@ fn input_may_have_ten_million_bytes_and_not_one_more() {
     // The pipe is still open: nobody waits for its end.
     waiting.write_stdin(&longest).write_stdin("y");
     waiting.wait().exit(2).stdout_is_empty().stderr_contains("10000000");
-    assert!(server.requests().is_empty());
+    server.expect_requests(0);
 }
 
 #[test]
@@ -264,7 +232,8 @@ fn a_folder_as_input_is_an_error_unless_it_is_left_alone() {
     let folder = || File::open(sandbox.home()).unwrap();
     let outcome = sandbox.q(&["why"]).stdin_from(folder()).run();
     outcome.exit(1).stdout_is_empty().stderr_contains("standard input").stderr_contains("directory");
-    assert!(server.requests().is_empty() && sandbox.session_files().is_empty());
+    server.expect_requests(0);
+    sandbox.expect_no_files();
     sandbox.q(&["-n", "why"]).stdin_from(folder()).run().success().stdout("fine\n");
 }
 
@@ -285,8 +254,8 @@ fn what_is_wrong_from_the_start_is_told_before_any_input_is_read() {
         }),
     ];
     for (what, words, run) in runs {
-        let outcome = refused(|sandbox| run(sandbox).stdin_open());
-        outcome.check(outcome.stderr_text().contains(words), || format!("{what}: expected {words:?}"));
+        let _case = case(what);
+        refused(|sandbox| run(sandbox).stdin_open()).stderr_contains(words);
     }
 }
 

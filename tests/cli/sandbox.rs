@@ -1,8 +1,5 @@
 //! A folder of its own for each test, and the real `q` run in it with no environment but what the test gives.
 
-// A harness offers more than the tests of any one moment use.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
@@ -35,12 +32,22 @@ static FORKING: RwLock<()> = RwLock::new(());
 /// How much of an output a failure shows.
 const SHOWN: usize = 4_000;
 
-/// A fresh folder with `home/`, `config/` and `state/`, removed when dropped.
+/// A fresh folder with `home/`, `config/` and `state/`, removed when dropped. A test that fails shows the last run in it.
 pub struct Sandbox {
-    /// Held only to be dropped.
-    folder: TempDir,
     root: PathBuf,
     env: BTreeMap<OsString, OsString>,
+    last_run: Arc<Mutex<LastRun>>,
+    /// Held only to be dropped.
+    _folder: TempDir,
+}
+
+/// How a sandbox was used last, for a failure that has no outcome at hand.
+#[derive(Default)]
+struct LastRun {
+    /// Command, status and output; nothing before the first run has ended.
+    text: String,
+    /// A failure has shown it already.
+    shown: bool,
 }
 
 impl Sandbox {
@@ -54,7 +61,7 @@ impl Sandbox {
             fs::create_dir(&path).expect("a folder in the sandbox");
             env.insert(key.into(), path.into());
         }
-        Sandbox { folder, root, env }
+        Sandbox { root, env, last_run: Arc::default(), _folder: folder }
     }
 
     /// A variable for every later run.
@@ -67,6 +74,11 @@ impl Sandbox {
     pub fn server_env(mut self, server: &Server) -> Sandbox {
         self.env.extend(openai_env(server));
         self
+    }
+
+    /// Every later run has a key for each of the three APIs and finds it at `server`.
+    pub fn every_env(self, server: &Server) -> Sandbox {
+        self.server_env(server).anthropic_env(server).gemini_env(server)
     }
 
     /// Every later run has an Anthropic key and finds its API at `server`.
@@ -102,6 +114,7 @@ impl Sandbox {
                 env: self.env.clone(),
                 current_dir: self.home(),
                 state: self.state(),
+                last_run: Arc::clone(&self.last_run),
             },
             stdin: Input::Null,
             stdout: None,
@@ -168,7 +181,7 @@ impl Sandbox {
         let bytes = self.read_bytes(name);
         match serde_json::from_slice(&bytes) {
             Ok(value) => value,
-            Err(error) => panic!("{name} is not JSON: {error}\n{}", shown(&bytes)),
+            Err(error) => self.fail(&format!("{name} is not JSON: {error}\n{}", shown(&bytes))),
         }
     }
 
@@ -177,13 +190,18 @@ impl Sandbox {
     pub fn read_bytes(&self, name: &str) -> Vec<u8> {
         match fs::read(self.sessions().join(name)) {
             Ok(bytes) => bytes,
-            Err(error) => panic!("{name}: {error}\nfiles below state:\n{}", listing(&self.state())),
+            Err(error) => self.fail(&format!("{name}: {error}")),
         }
     }
 
     #[track_caller]
     pub fn write_current(&self, conversation: &Value) {
-        self.write_bytes("current.json", conversation.to_string());
+        self.write_session("current.json", conversation);
+    }
+
+    #[track_caller]
+    pub fn write_session(&self, name: &str, conversation: &Value) {
+        self.write_bytes(name, conversation.to_string());
     }
 
     /// Writes a file into the sessions folder, with the modes that q gives.
@@ -197,6 +215,68 @@ impl Sandbox {
         file.open(self.sessions().join(name))
             .and_then(|mut file| file.write_all(bytes.as_ref()))
             .expect("a file in the sessions folder");
+    }
+
+    /// Writes a file into `home/`.
+    #[track_caller]
+    pub fn write_home(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.home().join(name), bytes).expect("a file in the home folder");
+    }
+
+    /// Exactly these files are in the folder of the conversations.
+    #[track_caller]
+    pub fn expect_files<S: AsRef<str>>(&self, expected: &[S]) {
+        let found = self.session_files();
+        let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
+        self.check(found == expected, || format!("expected the conversations {expected:?}, not {found:?}"));
+    }
+
+    #[track_caller]
+    pub fn expect_no_files(&self) {
+        self.expect_files::<&str>(&[]);
+    }
+
+    /// A file of the sessions folder has exactly these bytes.
+    #[track_caller]
+    pub fn expect_bytes(&self, name: &str, expected: impl AsRef<[u8]>) {
+        let (found, expected) = (self.read_bytes(name), expected.as_ref());
+        self.check(found == expected, || format!("expected in {name}:\n{}\nnot:\n{}", shown(expected), shown(&found)));
+    }
+
+    /// Not even a folder was made for the state.
+    #[track_caller]
+    pub fn expect_no_state(&self) {
+        let entries = fs::read_dir(self.state()).expect("the state folder").count();
+        self.check(entries == 0, || "expected nothing below state".to_owned());
+    }
+
+    /// Any condition of the test's own on the files, shown with the last run where it does not hold.
+    #[track_caller]
+    pub fn check(&self, right: bool, expected: impl FnOnce() -> String) {
+        if !right {
+            self.fail(&expected());
+        }
+    }
+
+    #[track_caller]
+    fn fail(&self, what: &str) -> ! {
+        panic!("{what}\n{}", self.story());
+    }
+
+    /// The last run and the files that are there now.
+    pub fn story(&self) -> String {
+        let mut last = lock(&self.last_run);
+        last.shown = true;
+        format!("\nthe last run here\n{}files below state:\n{}", last.text, listing(&self.state()))
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let shown = lock(&self.last_run).shown;
+        if thread::panicking() && !shown {
+            eprintln!("{}", self.story());
+        }
     }
 }
 
@@ -244,6 +324,7 @@ struct Invocation {
     env: BTreeMap<OsString, OsString>,
     current_dir: PathBuf,
     state: PathBuf,
+    last_run: Arc<Mutex<LastRun>>,
 }
 
 impl Q {
@@ -284,20 +365,9 @@ impl Q {
         self
     }
 
-    pub fn current_dir(mut self, folder: impl AsRef<Path>) -> Q {
-        self.invocation.current_dir = folder.as_ref().to_owned();
-        self
-    }
-
-    /// Standard input is a pipe with these bytes and an end.
+    /// Standard input is a pipe with these bytes and an end; `/dev/null` where a test says nothing.
     pub fn stdin(mut self, bytes: impl AsRef<[u8]>) -> Q {
         self.stdin = Input::Bytes(bytes.as_ref().to_vec());
-        self
-    }
-
-    /// Standard input is `/dev/null`: so it is where a test says nothing.
-    pub fn stdin_null(mut self) -> Q {
-        self.stdin = Input::Null;
         self
     }
 
@@ -468,15 +538,6 @@ impl Running {
         }
     }
 
-    /// Waits until standard error contains `text`, and returns all of it up to now.
-    #[track_caller]
-    pub fn read_stderr_until(&mut self, text: &str) -> Vec<u8> {
-        match self.stderr.wait_for(text.as_bytes(), self.deadline) {
-            Ok(bytes) => bytes,
-            Err(why) => self.fail(&format!("stderr: {why} before {text:?}")),
-        }
-    }
-
     /// The reader of standard output goes away; when this returns, writing to it fails.
     pub fn close_stdout(&mut self) -> &mut Running {
         self.stdout.close();
@@ -525,23 +586,22 @@ impl Running {
             }
         }
         let status = self.reap();
-        Outcome {
+        let outcome = Outcome {
             invocation: self.invocation.clone(),
-            args: self.invocation.args.clone(),
             status,
             stdout: self.stdout.take(),
             stderr: self.stderr.take(),
             elapsed: ended.duration_since(self.started),
-        }
+        };
+        *lock(&self.invocation.last_run) = LastRun { text: outcome.text(), shown: false };
+        outcome
     }
 
     #[track_caller]
     fn fail(&self, what: &str) -> ! {
         // The program itself is killed and reaped when the panic drops it.
-        panic!(
-            "{}",
-            report(what, &self.invocation, "not known yet", &self.stdout.lock().bytes, &self.stderr.lock().bytes,)
-        );
+        let run = run_text(&self.invocation, "not known yet", &self.stdout.lock().bytes, &self.stderr.lock().bytes);
+        panic!("{}", report(what, &self.invocation, &run));
     }
 
     fn process(&self) -> libc::pid_t {
@@ -704,7 +764,6 @@ fn collect(pipe: &mut (impl Read + AsFd), stopped: &UnixStream, (captured, chang
 /// How a run ended. Every check that fails shows the whole run.
 pub struct Outcome {
     invocation: Invocation,
-    pub args: Vec<OsString>,
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -778,14 +837,60 @@ impl Outcome {
         self.check(self.stderr.is_empty(), || "expected nothing on stderr".to_owned())
     }
 
+    /// Each of these is in standard error.
+    #[track_caller]
+    pub fn stderr_contains_all<S: AsRef<str>>(&self, texts: &[S]) -> &Outcome {
+        for text in texts {
+            self.stderr_contains(text.as_ref());
+        }
+        self
+    }
+
+    #[track_caller]
+    pub fn stderr_has_lines(&self, count: usize) -> &Outcome {
+        let found = self.stderr_text().lines().count();
+        self.check(found == count, || format!("expected {count} lines on stderr, not {found}"))
+    }
+
+    /// There is something on standard error, and each line begins with `q: `.
+    #[track_caller]
+    pub fn stderr_is_of_q(&self) -> &Outcome {
+        let text = self.stderr_text();
+        let right = !text.is_empty() && text.lines().all(|line| line.starts_with("q: "));
+        self.check(right, || "expected lines on stderr that begin with `q: `".to_owned())
+    }
+
+    /// One line that says what is wrong, and perhaps a second with what to do.
+    #[track_caller]
+    pub fn explains(&self) -> &Outcome {
+        let right = self.stderr_is_of_q().stderr_text().lines().count() <= 2;
+        self.check(right, || "expected one line, and perhaps a second with what to do".to_owned())
+    }
+
+    /// Exit code 2, nothing on stdout, and an explanation that has each of these words.
+    #[track_caller]
+    pub fn refused<S: AsRef<str>>(&self, words: &[S]) -> &Outcome {
+        self.exit(2).stdout_is_empty().explains().stderr_contains_all(words)
+    }
+
+    /// The end came before this limit.
+    #[track_caller]
+    pub fn ended_within(&self, limit: Duration) -> &Outcome {
+        self.check(self.elapsed < limit, || format!("expected the end within {limit:?}, not after {:?}", self.elapsed))
+    }
+
     /// Any condition of the test's own, with the run shown where it does not hold.
     #[track_caller]
     pub fn check(&self, right: bool, expected: impl FnOnce() -> String) -> &Outcome {
         if !right {
-            let status = self.status.to_string();
-            panic!("{}", report(&expected(), &self.invocation, &status, &self.stdout, &self.stderr));
+            panic!("{}", report(&expected(), &self.invocation, &self.text()));
         }
         self
+    }
+
+    /// What a failure shows of the run.
+    fn text(&self) -> String {
+        run_text(&self.invocation, &self.status.to_string(), &self.stdout, &self.stderr)
     }
 
     pub fn stdout_text(&self) -> String {
@@ -824,13 +929,14 @@ impl fmt::Display for Invocation {
     }
 }
 
-fn report(what: &str, invocation: &Invocation, status: &str, stdout: &[u8], stderr: &[u8]) -> String {
-    format!(
-        "{what}\n\n{invocation}files below state:\n{}status: {status}\nstdout:\n{}\nstderr:\n{}\n",
-        listing(&invocation.state),
-        shown(stdout),
-        shown(stderr),
-    )
+/// A failure, with the run and the files that are there.
+fn report(what: &str, invocation: &Invocation, run: &str) -> String {
+    lock(&invocation.last_run).shown = true;
+    format!("{what}\n\n{run}files below state:\n{}", listing(&invocation.state))
+}
+
+fn run_text(invocation: &Invocation, status: &str, stdout: &[u8], stderr: &[u8]) -> String {
+    format!("{invocation}status: {status}\nstdout:\n{}\nstderr:\n{}\n", shown(stdout), shown(stderr))
 }
 
 /// An output as text; of a long one the beginning and the end.

@@ -1,27 +1,16 @@
 //! An HTTP/1.1 server inside the test process: it records every request and answers from a script.
 
-// A harness offers more than the tests of any one moment use.
-#![allow(dead_code)]
-
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
-/// What the ready-made answers report as the size of the question.
-pub const INPUT_TOKENS: u64 = 11;
-/// What the ready-made answers report as the size of the answer.
-pub const OUTPUT_TOKENS: u64 = 7;
-/// The only model that the ready-made servers list.
-pub const MODEL: &str = "test-model";
+use serde_json::Value;
 
 /// How long a test waits for something that should happen at once.
 const GUARD: Duration = Duration::from_secs(30);
@@ -138,11 +127,6 @@ impl Reply {
         let mut reply = Reply::new(200).piece(bytes);
         reply.framing = Framing::Raw;
         reply
-    }
-
-    pub fn status(mut self, status: u16) -> Reply {
-        self.status = status;
-        self
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Reply {
@@ -291,45 +275,9 @@ impl Server {
         Server { address, shared, accepting: Some(accepting) }
     }
 
-    pub fn openai(answer: &str) -> Server {
-        let answer = answer.to_owned();
-        Server::openai_each(move |_| answer.clone())
-    }
-
-    /// Answers each question with what `answer` makes of its number; questions are counted from 0, model lists not.
-    pub fn openai_each(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Server {
-        let questions = AtomicUsize::new(0);
-        Server::start(move |request, _| {
-            if request.method == "POST" {
-                let answer = answer(questions.fetch_add(1, Ordering::SeqCst));
-                openai_reply(request, &answer)
-            } else {
-                models_reply(request, json!({"data": [{"id": MODEL, "object": "model"}]}))
-            }
-        })
-    }
-
-    pub fn anthropic(answer: &str) -> Server {
-        let answer = answer.to_owned();
-        Server::start(move |request, _| {
-            if request.method == "POST" {
-                anthropic_reply(request, &answer)
-            } else {
-                models_reply(request, json!({"data": [{"id": MODEL, "type": "model"}]}))
-            }
-        })
-    }
-
-    pub fn gemini(answer: &str) -> Server {
-        let answer = answer.to_owned();
-        Server::start(move |request, _| {
-            if request.method == "POST" {
-                gemini_reply(request, &answer)
-            } else {
-                let name = format!("models/{MODEL}");
-                models_reply(request, json!({"models": [{"name": name}]}))
-            }
-        })
+    /// Answers every request with this reply.
+    pub fn always(reply: Reply) -> Server {
+        Server::start(move |_, _| reply.clone())
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -349,8 +297,21 @@ impl Server {
     #[track_caller]
     pub fn request(&self) -> Recorded {
         let mut requests = self.requests();
-        assert_eq!(requests.len(), 1, "not exactly one request: {requests:#?}");
+        assert!(requests.len() == 1, "not exactly one request:\n{}", overview(&requests));
         requests.remove(0)
+    }
+
+    /// The newest request.
+    #[track_caller]
+    pub fn last_request(&self) -> Recorded {
+        self.requests().pop().expect("a request")
+    }
+
+    /// Fails unless there were exactly so many requests, and shows those that there were.
+    #[track_caller]
+    pub fn expect_requests(&self, count: usize) {
+        let requests = self.requests();
+        assert!(requests.len() == count, "expected {count} requests, not {}:\n{}", requests.len(), overview(&requests));
     }
 
     /// Returns once that many requests have arrived, those before included.
@@ -401,12 +362,24 @@ impl Drop for Server {
         for thread in threads {
             let _ = thread.join();
         }
+        if thread::panicking() {
+            eprintln!("the server at {} got these requests:\n{}", self.address, overview(&self.requests()));
+        }
         let panicked = lock(&self.shared.state).handler_panicked;
         // A second panic during a first would abort the whole test run.
         if panicked && !thread::panicking() {
             panic!("the server's handler panicked");
         }
     }
+}
+
+/// A line for each request, with the beginning of its body.
+fn overview(requests: &[Recorded]) -> String {
+    let line = |request: &Recorded| {
+        let body: String = request.text().chars().take(1_000).collect();
+        format!("  {} {} {body}\n", request.method, request.path)
+    };
+    if requests.is_empty() { "  none\n".to_owned() } else { requests.iter().map(line).collect() }
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -696,161 +669,4 @@ fn malformed(what: &str) -> io::Error {
 /// A panic elsewhere has been reported already; it must not hide behind a poisoned lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The reply of an OpenAI-like server: a stream or whole, as the request asks.
-pub fn openai_reply(request: &Recorded, answer: &str) -> Reply {
-    if wants_stream(request) {
-        return Reply::sse(openai_stream(&deltas(answer)));
-    }
-    let message = json!({"role": "assistant", "content": answer});
-    Reply::json(
-        200,
-        json!({
-            "id": "chatcmpl-1", "object": "chat.completion", "model": MODEL,
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": openai_usage(),
-        }),
-    )
-}
-
-/// The reply of an Anthropic-like server: a stream or whole, as the request asks.
-pub fn anthropic_reply(request: &Recorded, answer: &str) -> Reply {
-    if wants_stream(request) {
-        return Reply::sse(anthropic_stream(&deltas(answer)));
-    }
-    Reply::json(
-        200,
-        json!({
-            "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL,
-            "content": [{"type": "text", "text": answer}],
-            "stop_reason": "end_turn", "stop_sequence": null,
-            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
-        }),
-    )
-}
-
-/// The reply of a Gemini-like server: a stream or whole, as the path asks.
-pub fn gemini_reply(request: &Recorded, answer: &str) -> Reply {
-    if request.path.contains(":streamGenerateContent") {
-        return Reply::sse(gemini_stream(&deltas(answer)));
-    }
-    let mut whole = gemini_event(answer, true);
-    whole["modelVersion"] = json!(MODEL);
-    Reply::json(200, whole)
-}
-
-/// The list where a list of models was asked for, else 404.
-fn models_reply(request: &Recorded, list: Value) -> Reply {
-    let path = request.path.split('?').next().unwrap_or_default();
-    if request.method == "GET" && path.ends_with("/models") {
-        return Reply::json(200, list);
-    }
-    let message = format!("nothing at {} {}", request.method, request.path);
-    Reply::json(404, json!({"error": {"message": message}}))
-}
-
-fn wants_stream(request: &Recorded) -> bool {
-    serde_json::from_slice::<Value>(&request.body).is_ok_and(|body| body["stream"] == true)
-}
-
-/// An answer in pieces the size of words, as models send it.
-fn deltas(answer: &str) -> Vec<&str> {
-    answer.split_inclusive(' ').collect()
-}
-
-/// One event a piece: the role, each delta, the finish reason, the usage, `[DONE]`.
-pub fn openai_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = vec![openai_event(json!({"role": "assistant", "content": ""}), None)];
-    for delta in deltas {
-        events.push(openai_event(json!({"content": delta.as_ref()}), None));
-    }
-    events.push(openai_event(json!({}), Some("stop")));
-    let usage = json!({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": MODEL,
-        "choices": [], "usage": openai_usage(),
-    });
-    events.push(format!("data: {usage}\n\n").into_bytes());
-    events.push(b"data: [DONE]\n\n".to_vec());
-    events
-}
-
-/// One event of an OpenAI-like stream, for streams that are put together by hand.
-pub fn openai_event(delta: Value, finish_reason: Option<&str>) -> Vec<u8> {
-    let event = json!({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": MODEL,
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
-    });
-    format!("data: {event}\n\n").into_bytes()
-}
-
-fn openai_usage() -> Value {
-    json!({
-        "prompt_tokens": INPUT_TOKENS,
-        "completion_tokens": OUTPUT_TOKENS,
-        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
-    })
-}
-
-/// One event a piece: `message_start`, `content_block_start`, `ping`, each delta, `content_block_stop`,
-/// `message_delta`, `message_stop`.
-pub fn anthropic_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = vec![
-        anthropic_event(json!({"type": "message_start", "message": {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL,
-            "content": [], "stop_reason": null, "stop_sequence": null,
-            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
-        }})),
-        anthropic_event(json!({
-            "type": "content_block_start", "index": 0,
-            "content_block": {"type": "text", "text": ""},
-        })),
-        anthropic_event(json!({"type": "ping"})),
-    ];
-    for delta in deltas {
-        events.push(anthropic_event(json!({
-            "type": "content_block_delta", "index": 0,
-            "delta": {"type": "text_delta", "text": delta.as_ref()},
-        })));
-    }
-    events.extend([
-        anthropic_event(json!({"type": "content_block_stop", "index": 0})),
-        anthropic_event(json!({
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": null},
-            "usage": {"output_tokens": OUTPUT_TOKENS},
-        })),
-        anthropic_event(json!({"type": "message_stop"})),
-    ]);
-    events
-}
-
-/// One event of an Anthropic-like stream, named by its own `type`.
-pub fn anthropic_event(event: Value) -> Vec<u8> {
-    let name = event["type"].as_str().expect("an event's type");
-    format!("event: {name}\ndata: {event}\n\n").into_bytes()
-}
-
-/// One event a piece: each delta, then the terminal event with an empty text, the finish reason and the usage.
-pub fn gemini_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
-    let mut events = Vec::new();
-    for delta in deltas {
-        events.push(gemini_event(delta.as_ref(), false));
-    }
-    events.push(gemini_event("", true));
-    let lines = events.iter().map(|event| format!("data: {event}\r\n\r\n").into_bytes());
-    lines.collect()
-}
-
-fn gemini_event(text: &str, last: bool) -> Value {
-    let mut candidate = json!({"content": {"role": "model", "parts": [{"text": text}]}});
-    if last {
-        candidate["finishReason"] = json!("STOP");
-    }
-    let mut usage = json!({"promptTokenCount": INPUT_TOKENS});
-    if last {
-        usage["candidatesTokenCount"] = json!(OUTPUT_TOKENS);
-        usage["totalTokenCount"] = json!(INPUT_TOKENS + OUTPUT_TOKENS);
-    }
-    json!({"candidates": [candidate], "usageMetadata": usage})
 }

@@ -1,17 +1,16 @@
 //! Settings: the file, the environment above it, options above both; and what is said where one of them is wrong.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::dialects::talked;
-use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
-use crate::server::{Recorded, Reply, Server, openai_reply};
+use crate::fixtures::{OPENAI_MODEL, case, openai_reply, talked};
+use crate::sandbox::{API_KEY, Outcome, Sandbox};
+use crate::server::{Recorded, Reply, Server};
 
 /// What can be seen from outside of one run.
 struct Seen {
-    request: Option<Recorded>,
+    request: Recorded,
     requests: usize,
     files: Vec<String>,
     current: Value,
@@ -20,7 +19,7 @@ struct Seen {
 
 impl Seen {
     fn body(&self) -> Value {
-        self.request.as_ref().expect("a request").json()
+        self.request.json()
     }
 
     /// What is said apart from the system prompt.
@@ -57,13 +56,13 @@ const SETTINGS: &[Setting] = &[
         option: Some((&["-p", "xai"], "/xai/chat/completions")),
         default: "/v1/chat/completions",
         args: &["hi"],
-        seen: |seen| seen.request.as_ref().expect("a request").path.clone(),
+        seen: |seen| seen.request.path.clone(),
     },
     Setting {
         file: ("model = \"of-file\"", "of-file"),
         variable: ("Q_MODEL", "of-variable", "of-variable"),
         option: Some((&["-m", "of-option"], "of-option")),
-        default: "gpt-6-luna",
+        default: OPENAI_MODEL,
         args: &["hi"],
         seen: |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
     },
@@ -155,6 +154,7 @@ const SETTINGS: &[Setting] = &[
 impl Setting {
     #[track_caller]
     fn check(&self, file: &str, variable: Option<&str>, options: &[&str], expected: &str) {
+        let _case = case((self.variable.0, file, variable, options));
         let server = Server::start(|request, _| match request.text().contains("busy") {
             true => Reply::new(503).header("retry-after", "0"),
             false => openai_reply(request, "ok"),
@@ -174,7 +174,7 @@ impl Setting {
         }
         let outcome = q.run();
         let seen = Seen {
-            request: server.requests().pop(),
+            request: server.last_request(),
             requests: server.requests().len(),
             files: sandbox.session_files(),
             current: sandbox.current(),
@@ -204,7 +204,7 @@ fn options_win_over_variables_and_variables_over_the_file() {
 
 #[test]
 fn the_timeout_is_the_variables_else_the_files() {
-    let server = Server::start(|_, _| Reply::raw("").hang());
+    let server = Server::always(Reply::raw("").hang());
     let sandbox = Sandbox::new().server_env(&server);
     let ask = |file: &str, variable: &str| {
         sandbox.config(file);
@@ -229,22 +229,8 @@ fn the_file_is_below_home_where_no_other_folder_is_named() {
         sandbox.q(&["hi"]).env("XDG_CONFIG_HOME", "elsewhere"),
     ] {
         q.run().success();
-        assert_eq!(server.requests().pop().expect("a request").json()["model"], "of-home");
+        assert_eq!(server.last_request().json()["model"], "of-home");
     }
-}
-
-/// Runs q, whose settings are wrong, with a standard input that never ends: it is not to be waited for.
-#[track_caller]
-pub fn refused(q: Q, words: &[&str]) -> Outcome {
-    let outcome = q.stdin_open().guard(Duration::from_secs(10)).run();
-    outcome.exit(2).stdout_is_empty();
-    let text = outcome.stderr_text();
-    let right = text.lines().count() <= 2 && text.lines().all(|line| line.starts_with("q: "));
-    outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
-    for word in words {
-        outcome.stderr_contains(word);
-    }
-    outcome
 }
 
 #[test]
@@ -265,10 +251,10 @@ fn a_wrong_variable_is_named() {
         ("Q_SAVE", &["no", "0", "False"]),
     ] {
         for value in values {
-            refused(sandbox.q(&["hi"]).env(name, value), &[name, value]);
+            sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name, value]);
         }
     }
-    assert!(server.requests().is_empty());
+    server.expect_requests(0);
 }
 
 #[test]
@@ -298,7 +284,6 @@ fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
         ("providers = 1", 1, "providers"),
         ("[provider.work]\nmodel = \"m\"", 1, "provider"),
-        ("[providers.work]\nmodel = \"m\"", 1, "work"),
         ("[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"", 3, "modle"),
         ("[providers.work]\nbase_url = \"h:8080\"", 2, "base_url"),
         ("[providers.work]\nbase_url = \"http://h/v1?a=b\"", 2, "base_url"),
@@ -311,31 +296,33 @@ fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }", 3, "headers"),
         ("[providers.openai]\nkey = \"sk-in-the-file\"", 2, "key"),
     ] {
+        let _case = case(text);
         sandbox.config(text);
-        // The provider without an address is wrong where it is asked.
-        let args: &[&str] = if key == "work" { &["-p", "work", "hi"] } else { &["hi"] };
-        let outcome = refused(sandbox.q(args), &[key]);
         let place = format!("{}, line {line}", sandbox.config_file().display());
-        outcome.check(outcome.stderr_text().contains(&place), || format!("expected {place:?} for {text:?}"));
-        outcome.stderr_lacks("sk-in-the-file");
+        let outcome = sandbox.q(&["hi"]).stdin_open().run();
+        outcome.refused(&[key, &place]).stderr_lacks("sk-in-the-file");
     }
-    assert!(server.requests().is_empty());
+    // The provider without an address is wrong where it is asked.
+    sandbox.config("[providers.work]\nmodel = \"m\"");
+    let place = format!("{}, line 1", sandbox.config_file().display());
+    sandbox.q(&["-p", "work", "hi"]).stdin_open().run().refused(&["work", &place]);
+    server.expect_requests(0);
 }
 
 #[test]
 fn a_wrong_header_is_told_with_its_own_line() {
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"\n");
-    refused(sandbox.q(&["hi"]), &["line 3", "a b"]);
+    sandbox.q(&["hi"]).stdin_open().run().refused(&["line 3", "a b"]);
 }
 
 #[test]
 fn a_model_without_a_name_is_refused() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
-    refused(sandbox.q(&["-m", "", "hi"]), &["--model"]);
+    sandbox.q(&["-m", "", "hi"]).stdin_open().run().refused(&["--model"]);
     sandbox.config("model = \"\"");
-    refused(sandbox.q(&["hi"]), &["line 1", "model"]);
+    sandbox.q(&["hi"]).stdin_open().run().refused(&["line 1", "model"]);
 }
 
 #[test]
@@ -345,10 +332,10 @@ fn a_file_that_cannot_be_read_is_named() {
     sandbox.config("");
     let file = sandbox.config_file();
     fs::write(&file, b"model = \"\xff\"").unwrap();
-    refused(sandbox.q(&["hi"]), &[file.to_str().unwrap()]);
+    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    refused(sandbox.q(&["hi"]), &[file.to_str().unwrap()]);
+    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
 }
 
 #[test]
@@ -361,7 +348,7 @@ fn the_file_actions_work_though_the_file_is_broken() {
     sandbox.q(&["--undo"]).run().exit(0).stdout("question 2\n");
     sandbox.q(&["--clear"]).run().exit(0).stdout("Conversation cleared\n");
     sandbox.q(&["--clear", "--all"]).run().exit(0);
-    assert_eq!(sandbox.session_files(), [""; 0]);
+    sandbox.expect_no_files();
     for args in [["--help"], ["-h"], ["-V"]] {
         sandbox.q(&args).run().success();
     }
@@ -372,6 +359,6 @@ fn what_the_network_needs_is_checked_before_input_is_waited_for() {
     let base = ("OPENAI_BASE_URL", "https://llm.corp.example/v1");
     for (name, value) in [("HTTPS_PROXY", "no proxy"), ("SSL_CERT_FILE", "/nonexistent/ca.pem")] {
         let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env(base.0, base.1);
-        refused(sandbox.q(&["hi"]).env(name, value), &[name]);
+        sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name]);
     }
 }

@@ -1,55 +1,57 @@
 //! Signals: what was shown is saved, nothing else is touched, and q dies of the signal itself.
 
-use std::io::{PipeReader, PipeWriter, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
-use crate::sandbox::{Running, Sandbox};
-use crate::server::{Gate, Reply, Server, openai_event, openai_reply};
-use crate::state::{
-    HOUR, conversation, drain, hold_the_lock, in_two_parts, only_set_aside, prompt, set_aside, snapshot, texts,
+use crate::fixtures::{
+    HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event, openai_reply,
+    prompt, snapshot, texts, word,
 };
+use crate::sandbox::{Running, Sandbox};
+use crate::server::{Gate, Reply, Server};
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 #[test]
 fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
-    let server =
-        Server::start(|_, _| Reply::sse([openai_event(json!({"role": "assistant", "content": ""}), None)]).hang());
+    let role = openai_event(json!({"role": "assistant", "content": ""}), None);
+    let server = Server::always(Reply::sse([role]).hang());
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
-    let before = snapshot(&sandbox);
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    let before = snapshot(sandbox.root());
     let mut asked = 0;
     for signal in SIGNALS {
         for option in ["-n", "-f"] {
+            let _case = case((signal, option));
             let mut running = sandbox.q(&[option, "two"]).spawn();
             asked += 1;
             server.wait_for_requests(asked);
             running.signal(signal);
             running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
-            assert_eq!(snapshot(&sandbox), before, "signal {signal}, {option}");
+            before.expect_unchanged();
         }
     }
 }
 
 #[test]
 fn a_signal_after_the_first_word_saves_what_was_shown_and_ends_q() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     for signal in SIGNALS {
-        for (option, before) in [("-n", &[][..]), ("-f", &["one", "1"])] {
+        for (option, before, archived) in [("-n", &[][..], 1), ("-f", &["one", "1"], 0)] {
+            let _case = case((signal, option));
             let sandbox = Sandbox::new().server_env(&server);
-            sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+            sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
             let mut running = sandbox.q(&[option, "two"]).spawn();
             running.read_stdout_until("first ");
             running.signal(signal);
             running.wait().killed_by(signal).stderr_is_empty();
-            let kept = sandbox.current();
-            assert_eq!(texts(&kept), [before, &["two", "first "]].concat(), "signal {signal}, {option}");
-            assert_eq!(interrupted(&kept), [kept["messages"].as_array().unwrap().len() - 1]);
-            assert_eq!(set_aside(&sandbox).len(), usize::from(option == "-n"));
+            sandbox.expect_texts("current.json", &[before, &["two", "first "]].concat());
+            assert_eq!(interrupted(&sandbox.current()), [before.len() + 1]);
+            assert_eq!(sandbox.archived().len(), archived);
         }
     }
 }
@@ -68,17 +70,17 @@ fn an_interrupted_answer_can_be_followed_up() {
     sandbox.q(&["-f", "go on"]).run().success();
     let sent = prompt(&server.requests()[1]);
     assert_eq!(sent, "Previous conversation:\nHuman: one\n\nAssistant: first \n\nHuman: go on");
-    let kept = sandbox.current();
-    assert_eq!(texts(&kept), ["one", "first ", "go on", "whole"]);
-    assert_eq!(interrupted(&kept), [1], "what was interrupted once stays so");
+    sandbox.expect_texts("current.json", &["one", "first ", "go on", "whole"]);
+    assert_eq!(interrupted(&sandbox.current()), [1], "what was interrupted once stays so");
 }
 
 #[test]
 fn a_signal_ends_q_while_nobody_takes_its_answer() {
     let answer: String = (0..40_000).map(|number| format!("word {number} ")).collect();
-    let event = openai_event(json!({"content": answer}), None);
-    let server = Server::start(move |_, _| Reply::sse([&event]).hang());
+    let event = word(&answer);
+    let server = Server::always(Reply::sse([event]).hang());
     for signal in SIGNALS {
+        let _case = case(signal);
         let sandbox = Sandbox::new().server_env(&server);
         let (reader, writer) = std::io::pipe().unwrap();
         let mut running = sandbox.q(&["one"]).stdout_to(writer).spawn();
@@ -98,11 +100,8 @@ fn a_signal_ends_q_while_nobody_takes_its_answer() {
 #[test]
 fn nothing_more_is_shown_after_a_signal_than_is_saved() {
     let gate = Gate::new();
-    let held = gate.clone();
-    let words: Vec<_> = (0..200).map(|number| openai_event(json!({"content": format!("{number} ")}), None)).collect();
-    let server = Server::start(move |_, _| {
-        Reply::sse([openai_event(json!({"content": "first "}), None)]).wait_for(&held).pieces(&words).hang()
-    });
+    let words = (0..200).map(|number| word(&format!("{number} ")));
+    let server = Server::always(Reply::sse([word("first ")]).wait_for(&gate).pieces(words).hang());
     let sandbox = Sandbox::new().server_env(&server);
     // While q waits for the lock, more of the answer comes.
     let lock = hold_the_lock(&sandbox);
@@ -113,22 +112,23 @@ fn nothing_more_is_shown_after_a_signal_than_is_saved() {
     let outcome = running.wait();
     outcome.killed_by(SIGTERM);
     drop(lock);
-    let kept = texts(&sandbox.session(&only_set_aside(&sandbox)));
+    let kept = texts(&sandbox.session(&sandbox.only_archived()));
     outcome.check(kept[1].trim_end() == outcome.stdout_text().trim_end(), || format!("{:?} is what was kept", kept[1]));
 }
 
 #[test]
 fn a_signal_ends_q_while_it_waits_to_try_again() {
-    let server = Server::start(|_, _| Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
+    let server = Server::always(Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
-    let before = snapshot(&sandbox);
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    let before = snapshot(sandbox.root());
     for (number, signal) in SIGNALS.into_iter().enumerate() {
+        let _case = case(signal);
         let mut running = sandbox.q(&["-f", "two"]).spawn();
         server.wait_for_requests(number + 1);
         running.signal(signal);
         running.wait().killed_by(signal).stdout_is_empty();
-        assert_eq!(snapshot(&sandbox), before, "signal {signal}");
+        before.expect_unchanged();
     }
 }
 
@@ -136,24 +136,25 @@ fn a_signal_ends_q_while_it_waits_to_try_again() {
 fn a_signal_ends_q_while_it_reads_its_input() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
-    let before = snapshot(&sandbox);
+    let before = snapshot(sandbox.root());
     for signal in SIGNALS {
+        let _case = case(signal);
         let mut running = sandbox.q(&["one"]).stdin_open().spawn();
         // More than a pipe holds: once it is written, q has begun to read.
         running.write_stdin("x".repeat(500_000));
         running.signal(signal);
         running.wait().killed_by(signal).stdout_is_empty().stderr_is_empty();
     }
-    assert_eq!(snapshot(&sandbox), before);
-    assert!(server.requests().is_empty());
+    before.expect_unchanged();
+    server.expect_requests(0);
 }
 
 #[test]
 fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
     for signal in SIGNALS {
+        let _case = case(signal);
         let gate = Gate::new();
-        let held = gate.clone();
-        let server = Server::start(move |_, _| in_two_parts("first ", &held, "second"));
+        let server = Server::always(in_two_parts("first ", &gate, "second"));
         let sandbox = Sandbox::new().server_env(&server);
         let mut running = sandbox.q(&["one"]).ignoring(signal).spawn();
         server.wait_for_requests(1);
@@ -162,15 +163,14 @@ fn a_signal_that_was_ignored_when_q_started_stays_ignored() {
         running.signal(signal);
         gate.open();
         running.wait().success().stdout("first second\n");
-        let kept = sandbox.current();
-        assert_eq!(texts(&kept), ["one", "first second"]);
-        assert_eq!(interrupted(&kept), [0; 0]);
+        sandbox.expect_texts("current.json", &["one", "first second"]);
+        assert_eq!(interrupted(&sandbox.current()), [0; 0]);
     }
 }
 
 #[test]
 fn a_signal_that_is_ignored_does_not_shield_q_from_another() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     let mut running = sandbox.q(&["one"]).ignoring(SIGHUP).ignoring(SIGINT).spawn();
     running.read_stdout_until("first ");
@@ -181,9 +181,9 @@ fn a_signal_that_is_ignored_does_not_shield_q_from_another() {
 
 #[test]
 fn a_signal_waits_no_more_than_a_moment_for_the_lock() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     let before = sandbox.read_bytes("current.json");
     let lock = hold_the_lock(&sandbox);
     let mut running = sandbox.q(&["-f", "two"]).spawn();
@@ -195,9 +195,10 @@ fn a_signal_waits_no_more_than_a_moment_for_the_lock() {
     outcome.check(signalled.elapsed() < Duration::from_secs(3), || "expected a quick end".to_owned());
     outcome.killed_by(SIGTERM);
     drop(lock);
-    assert_eq!(sandbox.read_bytes("current.json"), before);
-    let own = sandbox.session(&only_set_aside(&sandbox));
-    assert_eq!((texts(&own), interrupted(&own)), (vec!["two".to_owned(), "first ".to_owned()], vec![1]));
+    sandbox.expect_bytes("current.json", before);
+    let own = sandbox.only_archived();
+    sandbox.expect_texts(&own, &["two", "first "]);
+    assert_eq!(interrupted(&sandbox.session(&own)), [1]);
 }
 
 #[test]
@@ -210,16 +211,16 @@ fn a_signal_while_the_answer_is_being_saved_does_not_lose_it() {
     running.signal(SIGINT);
     let outcome = running.wait();
     outcome.killed_by(SIGINT).stdout("answer\n");
-    outcome.check(outcome.elapsed() < Duration::from_secs(4), || "expected a quick end".to_owned());
+    outcome.ended_within(Duration::from_secs(4));
     drop(lock);
-    assert_eq!(texts(&sandbox.session(&only_set_aside(&sandbox))), ["one", "answer"]);
+    sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer"]);
 }
 
 #[test]
 fn a_second_signal_ends_q_at_once() {
     // On a busy machine q may be through with its 200 ms of waiting for the lock before the second signal counts.
     let ended_early = (0..5).any(|_| {
-        let server = first_word_then_silence();
+        let server = Server::always(first_word_then_silence());
         let sandbox = Sandbox::new().server_env(&server);
         let lock = hold_the_lock(&sandbox);
         let mut running = sandbox.q(&["one"]).spawn();
@@ -240,36 +241,35 @@ fn a_second_signal_ends_q_at_once() {
         // With one signal it waits for the lock, and then saves on its own.
         ended.contains(&format!("signal: {SIGTERM}")) && sandbox.session_files().is_empty()
     });
-    assert!(ended_early);
+    assert!(ended_early, "the second signal never ended it before it had saved");
 }
 
 #[test]
 fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_goes_on() {
-    let pieces = [openai_event(json!({"content": "all of it"}), None), openai_event(json!({}), Some("stop"))].concat();
-    let server = Server::start(move |_, _| Reply::sse([pieces.clone()]).hang());
+    let whole = [word("all of it"), finish("stop")].concat();
+    let server = Server::always(Reply::sse([whole]).hang());
     let sandbox = Sandbox::new().server_env(&server);
     let mut running = sandbox.q(&["one"]).spawn();
     running.read_stdout_until("all of it");
     running.signal(SIGINT);
     running.wait().killed_by(SIGINT);
-    let answer = &sandbox.current()["messages"][1];
-    assert_eq!((&answer["content"], answer.get("interrupted")), (&json!("all of it"), None));
+    sandbox.expect_answer("all of it", false);
 }
 
 #[test]
 fn signals_that_come_together_count_as_one() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     let mut running = sandbox.q(&["one"]).spawn();
     running.read_stdout_until("first ");
     running.signal(SIGTERM).signal(SIGTERM);
     running.wait().killed_by(SIGTERM);
-    assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
+    sandbox.expect_answer("first ", true);
 }
 
 #[test]
 fn a_signal_ends_q_though_nobody_reads_its_notes() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     let lock = hold_the_lock(&sandbox);
     let (reader, writer) = full_pipe();
@@ -282,15 +282,15 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 
 #[test]
 fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
-    let server = first_word_then_silence();
+    let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
     // This shell goes on with its loop unless what it waits for dies of the signal as well.
     let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
     running.read_stdout_until("first ");
     interrupt_group(&running);
     running.wait().killed_by(SIGINT).stdout_lacks("ended");
-    assert_eq!(server.requests().len(), 1);
-    assert_eq!(texts(&sandbox.current()), ["one", "first "]);
+    server.expect_requests(1);
+    sandbox.expect_texts("current.json", &["one", "first "]);
 }
 
 /// What a terminal does at Ctrl-C: everybody in the foreground gets the signal.
@@ -304,10 +304,6 @@ fn interrupt_group(running: &Running) {
 fn interrupted(conversation: &Value) -> Vec<usize> {
     let messages = conversation["messages"].as_array().unwrap();
     (0..messages.len()).filter(|index| messages[*index].get("interrupted") == Some(&json!(true))).collect()
-}
-
-fn first_word_then_silence() -> Server {
-    Server::start(|_, _| in_two_parts("first ", &Gate::new(), "never"))
 }
 
 /// A pipe that takes nothing more, so that who writes to it waits.
@@ -329,4 +325,11 @@ fn wait_until_written(reader: &PipeReader) {
     let mut readable = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure, which outlives the call.
     assert_eq!(unsafe { libc::poll(&raw mut readable, 1, 30_000) }, 1, "nothing was written");
+}
+
+/// Reads from a pipe whatever is in it, up to its end.
+fn drain(mut pipe: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes).expect("a pipe that can be read");
+    bytes
 }

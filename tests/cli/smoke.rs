@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::fixtures::{
+    HOUR, LISTED_MODEL, age, anthropic_stream, case, gemini_stream, openai_stream, snapshot, stored, word,
+};
 use crate::sandbox::{API_KEY, Sandbox};
-use crate::server::{Gate, MODEL, Reply, Server, anthropic_stream, gemini_stream, openai_event, openai_stream};
+use crate::server::{Gate, Reply, Server};
 
 #[test]
 fn the_real_program_runs_with_nothing_but_what_the_sandbox_gives() {
@@ -54,8 +57,7 @@ fn a_running_program_is_read_written_signalled_and_left() {
     let mut left = sandbox.shell("read line; echo $line").stdin_open().spawn();
     left.close_stdout().write_stdin("words\n");
     let left = left.wait();
-    left.stdout_is_empty();
-    assert!(!left.status.success());
+    left.stdout_is_empty().check(!left.status.success(), || "expected a failure".to_owned());
 
     let ignoring = sandbox.shell("kill -HUP $$; echo alive").ignoring(libc::SIGHUP);
     ignoring.run().success().stdout("alive\n");
@@ -65,7 +67,7 @@ fn a_running_program_is_read_written_signalled_and_left() {
 fn a_failure_shows_the_whole_run() {
     let sandbox = Sandbox::new().env("COLOUR", "blue");
     sandbox.write_current(&json!({"version": 1}));
-    assert_eq!(sandbox.session_files(), ["current.json"]);
+    sandbox.expect_files(&["current.json"]);
     assert_eq!(sandbox.current(), json!({"version": 1}));
     let outcome = sandbox.shell("echo out; echo err >&2; exit 4").run();
     let shown = panic_of(|| {
@@ -82,6 +84,45 @@ fn a_failure_shows_the_whole_run() {
     ] {
         assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
     }
+}
+
+#[test]
+fn a_failure_without_an_outcome_at_hand_shows_the_last_run_and_the_files() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two"]));
+    sandbox.shell("echo first").run().success();
+    sandbox.shell("echo second").run().success();
+    for (name, shown) in [
+        ("texts", panic_of(|| sandbox.expect_texts("current.json", &["one"]))),
+        ("files", panic_of(|| sandbox.expect_no_files())),
+        ("bytes", panic_of(|| sandbox.expect_bytes("current.json", "{}"))),
+        ("a missing file", panic_of(|| drop(sandbox.session("other.json")))),
+        // What a sandbox says when it is dropped by any other panic.
+        ("its story", sandbox.story()),
+    ] {
+        let _case = case(name);
+        for part in ["echo second", "stdout:\nsecond\n", " q/sessions/current.json"] {
+            assert!(shown.contains(part), "{part:?} is missing in:\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_tells_what_was_added_removed_and_changed() {
+    let sandbox = Sandbox::new();
+    for name in ["changed", "removed", "same"] {
+        sandbox.write_home(name, name);
+    }
+    let before = snapshot(sandbox.home());
+    before.expect_unchanged();
+    sandbox.shell("echo >changed; rm removed; mkdir folder; echo >folder/added").run().success();
+    assert_eq!(before.changes(), ["+ folder/", "+ folder/added", "- removed", "~ changed"]);
+    let before = snapshot(sandbox.home());
+    // The same bytes, written again.
+    age(&sandbox.home().join("same"), HOUR);
+    assert_eq!(before.changes(), ["~ same"]);
+    let shown = panic_of(|| before.expect_unchanged());
+    assert!(shown.contains("~ same"), "{shown}");
 }
 
 #[test]
@@ -109,16 +150,16 @@ fn openai_answers_in_a_stream_or_whole_and_lists_its_model() {
     let server = Server::openai_each(|number| format!("answer {number}"));
     let streamed = post(&server, "/v1/chat/completions", r#"{"stream":true}"#);
     let body = streamed.body();
-    assert!(streamed.head.contains("content-type: text/event-stream"));
+    assert!(streamed.head.contains("content-type: text/event-stream"), "{}", streamed.head);
     assert!(body.contains(r#""content":"answer ""#), "{body}");
     assert!(body.ends_with("data: [DONE]\n\n"), "{body}");
 
     let whole = post(&server, "/v1/chat/completions", "{}").json();
     assert_eq!(whole["choices"][0]["message"]["content"], "answer 1");
     let list = exchange(&server, "GET /v1/models HTTP/1.1\r\n\r\n");
-    assert_eq!(list.json()["data"][0]["id"], MODEL);
+    assert_eq!(list.json()["data"][0]["id"], LISTED_MODEL);
     let nothing = exchange(&server, "GET /v1/else HTTP/1.1\r\n\r\n");
-    assert!(nothing.head.starts_with("HTTP/1.1 404 "));
+    assert!(nothing.head.starts_with("HTTP/1.1 404 "), "{}", nothing.head);
 
     let requests = server.requests();
     assert_eq!(requests.len(), 4);
@@ -145,13 +186,18 @@ fn anthropic_and_gemini_answer_in_a_stream_or_whole() {
     let whole = post(&server, "/v1beta/models/m:generateContent", "{}").json();
     assert_eq!(whole["candidates"][0]["content"]["parts"][0]["text"], "Hello there");
     let list = exchange(&server, "GET /v1beta/models HTTP/1.1\r\n\r\n").json();
-    assert_eq!(list["models"][0]["name"], format!("models/{MODEL}"));
+    assert_eq!(list["models"][0]["name"], format!("models/{LISTED_MODEL}"));
 }
 
 #[test]
 fn streams_have_one_event_a_piece() {
     let deltas = ["one ", "two"];
-    for pieces in [openai_stream(&deltas), anthropic_stream(&deltas), gemini_stream(&deltas)] {
+    for (name, pieces) in [
+        ("openai", openai_stream(&deltas)),
+        ("anthropic", anthropic_stream(&deltas)),
+        ("gemini", gemini_stream(&deltas)),
+    ] {
+        let _case = case(name);
         for piece in &pieces {
             let text = String::from_utf8(piece.clone()).unwrap();
             assert_eq!(text.matches("data: ").count(), 1, "{text}");
@@ -170,7 +216,7 @@ fn a_gate_holds_a_reply_back_and_a_client_that_leaves_is_noticed() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |_, _| {
-        let first = openai_event(json!({"content": "one"}), None);
+        let first = word("one");
         Reply::sse([first]).wait_for(&held).piece("data: [DONE]\n\n")
     });
     let mut staying = BufReader::new(send(&server, &question("{}")));
@@ -200,12 +246,12 @@ fn replies_can_break_off_in_every_way() {
         _ => Reply::raw("HTTP/1.0 200 OK\r\n\r\nto the end"),
     });
     let chunked = post(&server, "/", "{}");
-    assert!(chunked.rest.ends_with("data: half\n\n\r\n"));
+    assert!(chunked.rest.ends_with("data: half\n\n\r\n"), "{}", chunked.rest);
     let mut stream = send(&server, &question("{}"));
     let error = stream.read_to_end(&mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     let announced = post(&server, "/", "{}");
-    assert!(announced.head.contains("content-length: 7"));
+    assert!(announced.head.contains("content-length: 7"), "{}", announced.head);
     assert_eq!(announced.rest, "\"half\"");
     assert_eq!(exchange(&server, &question("{}")).head, "");
     let mut stream = send(&server, &question("{}"));
@@ -226,7 +272,7 @@ fn a_kept_connection_serves_requests_in_order() {
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nsec\r\n3\r\nond\r\n0\r\n\r\n"
     );
     let both = exchange(&server, &both);
-    assert!(both.head.contains("connection: keep-alive"));
+    assert!(both.head.contains("connection: keep-alive"), "{}", both.head);
     assert!(both.rest.starts_with("0 first"), "{}", both.rest);
     assert!(both.rest.ends_with("1 second"), "{}", both.rest);
 }
@@ -258,11 +304,11 @@ fn a_handler_that_panics_fails_the_test() {
 fn what_is_not_a_request_is_refused_and_not_recorded() {
     let server = Server::openai("never");
     let refused = exchange(&server, "nonsense\r\n\r\n");
-    assert!(refused.head.starts_with("HTTP/1.1 400 "));
+    assert!(refused.head.starts_with("HTTP/1.1 400 "), "{}", refused.head);
     // A client that says nothing at all.
     let silent = TcpStream::connect(server.address()).unwrap();
     silent.shutdown(Shutdown::Both).unwrap();
-    assert!(server.requests().is_empty());
+    server.expect_requests(0);
 }
 
 /// What a raw client got.

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::fixtures::{DONE, HOUR, case, failure, idle_for, openai_event, openai_reply, openai_stream, snapshot, word};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
-use crate::server::{Recorded, Reply, Server, openai_event, openai_reply, openai_stream};
+use crate::server::{Recorded, Reply, Server};
 
 /// Secrets that must never be told, each long enough to be known again.
 const HEADER: &str = "header-secret-1";
@@ -18,28 +19,29 @@ type Environment = &'static [(&'static str, &'static str)];
 fn quiet_silences_notes_and_leaves_errors() {
     let server = Server::start(|request, _| match request.text() {
         text if text.contains("cut") => {
-            Reply::sse([openai_event(json!({"content": "x"}), Some("length")), b"data: [DONE]\n\n".to_vec()])
+            Reply::sse([openai_event(json!({"content": "x"}), Some("length")), DONE.to_vec()])
         }
-        text if text.contains("wrong") => Reply::json(400, json!({"error": {"message": "wrong"}})),
+        text if text.contains("wrong") => failure(400, "wrong"),
         _ => Reply::sse(openai_stream(&["x"])),
     });
     let sandbox = Sandbox::new().server_env(&server);
-    for args in [&["-f", "hi"][..], &["cut"], &["--history", "-s", "none"], &["--clear"], &["--history"]] {
-        let [noted, quiet] = [&[][..], &["-q"]].map(|quiet| {
+    let both = |args: &[&str]| {
+        [&[][..], &["-q"]].map(|quiet| {
             let _ = std::fs::remove_file(sandbox.sessions().join("current.json"));
             sandbox.q(quiet).args(args).run()
-        });
-        // An unknown name is an error.
-        if args.contains(&"none") {
-            quiet.exit(1).stderr_contains("q: there is no conversation none\n");
-            continue;
-        }
+        })
+    };
+    for args in [&["-f", "hi"][..], &["cut"], &["--history"]] {
+        let [noted, quiet] = both(args);
         quiet.success().stdout(&noted.stdout);
-        // Clearing has something to note only where others are kept.
-        if args != ["--clear"] {
-            noted.exit(0).check(noted.stderr.starts_with(b"q: "), || format!("{args:?}: expected a note"));
-        }
+        noted.exit(0).check(noted.stderr.starts_with(b"q: "), || "expected a note".to_owned());
     }
+    // Clearing has something to note only where others are kept.
+    let [noted, quiet] = both(&["--clear"]);
+    quiet.success().stdout(&noted.stdout);
+    // An unknown name is an error.
+    let [_, quiet] = both(&["--history", "-s", "none"]);
+    quiet.exit(1).stderr_contains("q: there is no conversation none\n");
     sandbox.q(&["-q", "wrong"]).run().exit(1).stderr_contains("q: openai: 400 Bad Request: wrong");
     sandbox.q(&["-q", "-v", "hi"]).run().success();
 }
@@ -52,7 +54,9 @@ fn verbose_tells_what_is_sent_and_how_it_went() {
     });
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["-m", "m", "first"]).run().success();
-    for history in ["prompt", "messages"] {
+    // The first of them is tried again.
+    for (history, retried) in [("prompt", &["503 Service Unavailable", "; retrying in 0.0 s\n"][..]), ("messages", &[])]
+    {
         let outcome = sandbox.q(&["-v", "-f", "--no-save", "sécond"]).env("Q_HISTORY", history).run();
         outcome.exit(0).stdout("answer\n").stderr_lacks(API_KEY);
         let told = outcome.stderr_text();
@@ -67,9 +71,7 @@ fn verbose_tells_what_is_sent_and_how_it_went() {
         let timing = lines[4].strip_prefix("q: first word after ").and_then(|rest| rest.split_once(" s, all after "));
         outcome.check(timing.is_some_and(|(first, _)| first.parse::<f64>().is_ok()), || "expected times".to_owned());
         outcome.check(lines[5..] == ["q: usage: 11 tokens in, 7 tokens out"], || "expected the usage".to_owned());
-        if history == "prompt" {
-            outcome.stderr_contains("503 Service Unavailable").stderr_contains("; retrying in 0.0 s\n");
-        }
+        outcome.stderr_contains_all(retried);
     }
 }
 
@@ -85,7 +87,7 @@ fn secrets_are_in_nothing_that_q_tells() {
             (_, text) if text.contains("text") => Reply::new(400).piece(message),
             (_, text) if text.contains("stream") => Reply::sse([format!("data: {}\n\n", json!({"error": message}))]),
             (_, text) if text.contains("blocked") => {
-                Reply::sse([openai_event(json!({"content": "x"}), None), format!("data: {message}\n\n").into_bytes()])
+                Reply::sse([word("x"), format!("data: {message}\n\n").into_bytes()])
             }
             (_, text) if text.contains("again") => {
                 Reply::json(503, json!({"error": message})).header("retry-after", "0")
@@ -111,7 +113,8 @@ fn secrets_are_in_nothing_that_q_tells() {
     ] {
         assert_no_secret(&sandbox.q(args).run());
     }
-    assert!(server.requests().iter().any(|request| request.header("x-team") == Some(HEADER)));
+    let sent: Vec<Recorded> = server.requests();
+    assert!(sent.iter().any(|request| request.header("x-team") == Some(HEADER)), "{sent:#?}");
     // The same where the file is wrong behind the secrets.
     let broken = secretive(&server, "model = 7");
     for args in [&["hi"][..], &["--status"], &["--status", "-j"]] {
@@ -137,10 +140,10 @@ fn a_password_in_an_address_is_sent_as_it_is_meant_and_told_in_no_form() {
 #[test]
 fn an_error_that_is_cut_short_does_not_cut_a_key_out_of_recognition() {
     for length in [180, 190, 198] {
-        let server =
-            Server::start(move |_, _| Reply::new(400).piece(format!("{}{API_KEY} is wrong", " .".repeat(length / 2))));
-        let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
-        outcome.exit(1).stderr_lacks("sk-");
+        let _case = case(length);
+        let error = format!("{}{API_KEY} is wrong", " .".repeat(length / 2));
+        let server = Server::always(Reply::new(400).piece(error));
+        Sandbox::new().server_env(&server).q(&["hi"]).run().exit(1).stderr_lacks("sk-");
     }
 }
 
@@ -156,7 +159,7 @@ fn a_list_of_models_that_cannot_be_read_gives_no_key_away() {
 
 #[test]
 fn a_key_inside_the_key_command_is_not_told() {
-    let server = Server::start(|_, _| Reply::json(401, json!({"error": {"message": "wrong key"}})));
+    let server = Server::always(failure(401, "wrong key"));
     let sandbox = secretive(&server, &format!("key_cmd = [\"echo\", \"{API_KEY}\"]"));
     for args in [&["hi"][..], &["-v", "-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
         assert_no_secret(&sandbox.q(args).run());
@@ -174,12 +177,10 @@ fn the_password_of_a_proxy_is_not_told() {
         .env("OPENAI_API_KEY", API_KEY)
         .env("OPENAI_BASE_URL", "http://llm.test/v1")
         .env("HTTP_PROXY", proxy);
-    for args in [&["-v", "hi"][..], &["-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
-        let outcome = sandbox.q(args).run();
-        assert_no_secret(&outcome);
-        if args[0] == "-v" {
-            outcome.exit(1).stderr_contains("HTTP_PROXY");
-        }
+    let asked = sandbox.q(&["-v", "hi"]).run();
+    assert_no_secret(asked.exit(1).stderr_contains("HTTP_PROXY"));
+    for args in [&["-j", "hi"][..], &["--models"], &["--status"], &["--dry-run", "hi"]] {
+        assert_no_secret(&sandbox.q(args).run());
     }
     let unusable = Sandbox::new()
         .env("OPENAI_API_KEY", API_KEY)
@@ -202,14 +203,11 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
         (&["-p", "openai", "-f", "--messages", "0", "hi"], &[], "log of today"),
     ];
     for (args, environment, has) in table {
-        let server = Server::start(|_, _| Reply::json(500, json!({})));
-        let sandbox = Sandbox::new().server_env(&server).anthropic_env(&server).gemini_env(&server);
-        let current = json!({"version": 1, "provider": "openai", "model": "m",
-            "created": "2099-01-01T00:00:00.000Z", "updated": "2099-01-01T00:00:00.000Z", "messages": [
-                {"role": "user", "content": "question", "timestamp": "2099-01-01T00:00:00.000Z"},
-                {"role": "assistant", "content": "answer", "timestamp": "2099-01-01T00:00:00.000Z"}]});
-        sandbox.write_current(&current);
-        let files = sandbox.session_files();
+        let _case = case((args, environment));
+        let server = Server::always(Reply::json(500, json!({})));
+        let sandbox = Sandbox::new().every_env(&server);
+        sandbox.write_current(&idle_for(HOUR, &["question", "answer"]));
+        let before = snapshot(sandbox.state());
         let environment = [("Q_SYSTEM", "be brief"), ("Q_RETRIES", "0")].iter().chain(environment);
         let [dry, sent] = [&["--dry-run"][..], &["--no-save"]].map(|first| {
             let q = sandbox.q(first).args(args).stdin("log of today\n");
@@ -217,7 +215,7 @@ fn a_dry_run_prints_exactly_the_body_that_would_be_sent() {
         });
         sent.exit(1);
         dry.success().stdout(server.request().text() + "\n").stdout_contains(has);
-        assert_eq!((sandbox.session_files(), sandbox.current()), (files, current));
+        before.expect_unchanged();
     }
 }
 
@@ -232,8 +230,8 @@ fn a_dry_run_needs_no_server_runs_no_key_command_and_saves_nothing() {
         let outcome = sandbox.q(args).run();
         assert_eq!(outcome.success().stdout_json()["model"], "m");
     }
-    assert!(!sandbox.home().join("ran").exists());
-    assert_eq!(std::fs::read_dir(sandbox.state()).expect("the state folder").count(), 0);
+    sandbox.check(!sandbox.home().join("ran").exists(), || "expected that the key's command does not run".to_owned());
+    sandbox.expect_no_state();
     // Which model is the first only a server tells, and none is asked.
     let outcome = sandbox.q(&["--dry-run", "-p", "ollama", "hi"]).run();
     outcome.exit(2).stdout_is_empty().stderr_contains("-m");
@@ -279,12 +277,9 @@ fn the_status_tells_every_setting_and_where_it_comes_from() {
         let name = format!("Q_{}", key.to_uppercase());
         assert_setting(&sandbox, &[], &[(&name, value)], key, value, &name);
         // An empty variable counts as unset.
-        let origin = sandbox.config_file().display().to_string();
-        assert!(
-            setting(&sandbox, &[], &[(&name, "")], key)["origin"]
-                .as_str()
-                .is_some_and(|text| text.starts_with(&origin))
-        );
+        let file = sandbox.config_file().display().to_string();
+        let origin = setting(&sandbox, &[], &[(&name, "")], key)["origin"].clone();
+        assert!(origin.as_str().is_some_and(|text| text.starts_with(&file)), "{key}: {origin}");
     }
     for (key, args, value, origin) in options {
         let name = format!("Q_{}", key.to_uppercase());
@@ -320,26 +315,22 @@ fn the_status_tells_paths_providers_and_the_conversation() {
     assert_eq!(told["providers"].as_array().map(Vec::len), Some(16));
 
     sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
-    for (args, path) in [(&["--status"][..], "current.json"), (&["--status", "-s", "none"], "none.json")] {
-        let told = sandbox.q(args).arg("-j").run().success().stdout_json();
-        let text = sandbox.q(args).run();
-        if path == "none.json" {
-            assert_eq!(told["conversation"], Value::Null);
-            text.success().stdout_contains("there is no conversation");
-            continue;
-        }
-        assert_eq!(told["conversation"]["path"], json!(sandbox.sessions().join(path)));
-        assert_eq!(told["conversation"]["messages"], 2);
-        assert_eq!(told["conversation"]["model"], "m");
-        for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", "current.json", "config.toml"] {
-            text.success().stdout_contains(part);
-        }
+    let told = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!(told["conversation"]["path"], json!(sandbox.sessions().join("current.json")));
+    assert_eq!(told["conversation"]["messages"], 2);
+    assert_eq!(told["conversation"]["model"], "m");
+    let text = sandbox.q(&["--status"]).run();
+    for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", "current.json", "config.toml"] {
+        text.success().stdout_contains(part);
     }
-    assert_eq!(server.requests().len(), 1);
+    let told = sandbox.q(&["--status", "-s", "none", "-j"]).run().success().stdout_json();
+    assert_eq!(told["conversation"], Value::Null);
+    sandbox.q(&["--status", "-s", "none"]).run().success().stdout_contains("there is no conversation");
+    server.expect_requests(1);
     sandbox.write_bytes("current.json", "{");
     let broken = sandbox.q(&["--status"]).run();
     broken.success().stdout_contains("cannot be parsed");
-    assert_eq!(sandbox.read_bytes("current.json"), b"{");
+    sandbox.expect_bytes("current.json", b"{");
 }
 
 #[test]
@@ -352,6 +343,7 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         ("provider = \"nobody\"\n", &[], "there is no provider “nobody”"),
     ];
     for (text, environment, has) in table {
+        let _case = case((text, environment));
         let sandbox = Sandbox::new();
         sandbox.config(text);
         let status =
@@ -377,23 +369,18 @@ fn models_are_listed_one_a_line_in_every_dialect() {
         ("ollama", "/v1/models", "data", "id", "", ""),
     ];
     for (provider, path, list, field, prefix, header) in table {
-        let server = Server::start(move |_, _| {
-            let models: Vec<Value> = ids.iter().map(|id| json!({field: format!("{prefix}{id}"), "other": 1})).collect();
-            Reply::json(200, json!({list: models}))
-        });
-        let sandbox = Sandbox::new()
-            .server_env(&server)
-            .anthropic_env(&server)
-            .gemini_env(&server)
-            .env("OLLAMA_HOST", server.address().to_string());
+        let _case = case(provider);
+        let models = ids.map(|id| json!({field: format!("{prefix}{id}"), "other": 1}));
+        let server = Server::always(Reply::json(200, json!({list: models})));
+        let sandbox = Sandbox::new().every_env(&server).env("OLLAMA_HOST", server.address().to_string());
         let outcome = sandbox.q(&["--models", "-p", provider]).stdin_open().run();
         outcome.success().stdout("b/two\na:one\nc three\n");
         let request = server.request();
         assert_eq!((request.method.as_str(), request.path.split('?').next()), ("GET", Some(path)));
         assert_eq!(request.header(header).is_some_and(|value| value.ends_with(API_KEY)), !header.is_empty());
-        assert!(sandbox.session_files().is_empty());
+        sandbox.expect_no_files();
     }
-    let empty = Server::start(|_, _| Reply::json(200, json!({"data": []})));
+    let empty = Server::always(Reply::json(200, json!({"data": []})));
     Sandbox::new().server_env(&empty).q(&["--models"]).run().exit(1).stdout_is_empty().stderr_contains("no models");
     let none = Sandbox::new().q(&["--models", "-p", "openai"]).run();
     none.exit(2).stdout_is_empty().stderr_contains("OPENAI_API_KEY");

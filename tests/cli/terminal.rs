@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::fixtures::{
+    HOUR, case, data, idle_for, in_two_parts, make_pipe, openai_reply, openai_stream, prompt, with, word,
+};
 use crate::pty::{Terminal, WIDE, screen};
 use crate::sandbox::{API_KEY, Q, Sandbox};
-use crate::server::{Gate, Reply, Server, openai_event, openai_reply, openai_stream};
+use crate::server::{Gate, Reply, Server};
 
 /// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
 const ORDINARY: &str = "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
@@ -17,16 +19,15 @@ const ORDINARY: &str = "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü �
 #[test]
 fn controls_in_an_answer_are_shown_on_a_terminal_wherever_the_stream_is_split() {
     let answer = format!("{}{ORDINARY}", all_controls());
-    let event = openai_event(json!({"content": answer}), None);
+    let event = word(&answer);
     let bytes: Vec<(Vec<u8>, Vec<u8>)> =
         (0..=event.len()).map(|at| (event[..at].to_vec(), event[at..].to_vec())).collect();
     let characters: Vec<(Vec<u8>, Vec<u8>)> = (answer.char_indices().map(|(at, _)| at))
         .map(|at| answer.split_at(at))
-        .map(|(one, other)| {
-            (openai_event(json!({"content": one}), None), openai_event(json!({"content": other}), None))
-        })
+        .map(|(one, other)| (word(one), word(other)))
         .collect();
-    for halves in [bytes, characters] {
+    for (what, halves) in [("bytes", bytes), ("characters", characters)] {
+        let _case = case(what);
         let sandbox = Sandbox::new();
         let count = halves.len();
         let whole = |answer: &str| (0..count).map(|part| format!("ready {part}\n{answer}")).collect::<String>();
@@ -62,19 +63,19 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
     let spaced = said.split_whitespace().collect::<Vec<_>>().join(" ");
     let quoted = json!(said).to_string();
     let error = json!({"error": {"message": said}});
-    let stream = |events: Vec<Vec<u8>>| Reply::sse(events);
+
     let blocked = json!({"promptFeedback": {"blockReason": said}});
     let block = format!("```\n{said}\n```\n");
     // What q is called with, what the server says to that, and what must arrive in a pipe.
     let table: Vec<(&[&str], Reply, &str)> = vec![
         (&["hi"], Reply::json(400, error.clone()), &spaced),
         (&["hi"], Reply::new(400).piece(&said), &spaced[..spaced.find('\u{1c}').expect("a later control")]),
-        (&["hi"], stream(vec![openai_event(json!({"content": "x"}), None), data(&error)]), &spaced),
-        (&["-p", "gemini", "hi"], stream(vec![data(&blocked)]), &said),
-        (&["-x", "hi"], stream(openai_stream(&[&block])), &said),
-        (&["-j", "hi"], stream(openai_stream(&[&said])), &quoted),
+        (&["hi"], Reply::sse(vec![word("x"), data(&error)]), &spaced),
+        (&["-p", "gemini", "hi"], Reply::sse(vec![data(&blocked)]), &said),
+        (&["-x", "hi"], Reply::sse(openai_stream(&[&block])), &said),
+        (&["-j", "hi"], Reply::sse(openai_stream(&[&said])), &quoted),
         (&["--models"], Reply::json(200, json!({"data": [{"id": said}]})), &said),
-        (&["-f", "-m", "other", "hi"], stream(openai_stream(&["x"])), &said),
+        (&["-f", "-m", "other", "hi"], Reply::sse(openai_stream(&["x"])), &said),
         (&["--dry-run", "-f", "hi"], Reply::new(500), &quoted[1..quoted.len() - 1]),
         (&["--history"], Reply::new(500), &said),
         (&["--history", "-j"], Reply::new(500), &quoted),
@@ -84,28 +85,26 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         (&["--status"], Reply::new(500), &said),
     ];
     for (args, reply, expected) in table {
-        let server = Server::start(move |_, _| reply.clone());
-        for to_terminal in [true, false] {
-            let sandbox = Sandbox::new().gemini_env(&server).server_env(&server).env("TERM", "dumb");
-            sandbox.write_current(&conversation(&said));
+        let _case = case((args, expected));
+        let server = Server::always(reply);
+        let used = || {
+            let sandbox = Sandbox::new().gemini_env(&server).server_env(&server);
+            sandbox.write_current(&all_of(&said));
             // A file that the list cannot show, and quotes in a note.
-            let stranger = json!({"version": 1, "messages": [{"role": said, "content": ""}]});
-            sandbox.write_bytes("stranger.json", stranger.to_string());
-            // As many columns as fit all of a line.
-            let terminal = Terminal::new(WIDE);
-            let q = sandbox.q(args).env("Q_RETRIES", "0");
-            if !to_terminal {
-                let outcome = q.run();
-                let both = outcome.stdout_text() + &outcome.stderr_text();
-                outcome.check(both.contains(expected), || format!("expected unchanged: {expected:?}"));
-                continue;
-            }
-            both(q, &terminal).run();
-            let bytes = terminal.bytes();
-            assert_harmless(&bytes);
-            let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-            assert!(text.contains(&shown(expected)), "{args:?}\n{text:?}\nexpected {:?}", shown(expected));
-        }
+            sandbox.write_session("stranger.json", &json!({"version": 1, "messages": [{"role": said, "content": ""}]}));
+            sandbox.env("TERM", "dumb").env("Q_RETRIES", "0")
+        };
+        let outcome = used().q(args).run();
+        let both_outputs = outcome.stdout_text() + &outcome.stderr_text();
+        outcome.check(both_outputs.contains(expected), || format!("expected unchanged: {expected:?}"));
+
+        // As many columns as fit all of a line.
+        let terminal = Terminal::new(WIDE);
+        both(used().q(args), &terminal).run();
+        let bytes = terminal.bytes();
+        assert_harmless(&bytes);
+        let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+        assert!(text.contains(&shown(expected)), "{text:?}\nexpected {:?}", shown(expected));
     }
 }
 
@@ -113,7 +112,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 fn a_list_has_no_line_longer_than_the_terminal() {
     let sandbox = Sandbox::new();
     for (number, question) in ["word ".repeat(50), "\u{1b}".repeat(60)].iter().enumerate() {
-        sandbox.write_bytes(&format!("name{number}.json"), conversation(question).to_string());
+        sandbox.write_bytes(&format!("name{number}.json"), all_of(question).to_string());
     }
     let terminal = Terminal::new(80);
     both(sandbox.q(&["--list"]), &terminal).run().exit(0);
@@ -129,8 +128,10 @@ fn a_list_has_no_line_longer_than_the_terminal() {
 #[test]
 fn a_list_marks_the_current_conversation_on_a_terminal() {
     let sandbox = Sandbox::new();
-    sandbox.write_current(&conversation("m"));
-    sandbox.write_bytes("work.json", conversation("m").to_string());
+    // Of the same age, so that their names order them.
+    let conversation = all_of("m");
+    sandbox.write_current(&conversation);
+    sandbox.write_session("work.json", &conversation);
     let terminal = Terminal::new(WIDE);
     both(sandbox.q(&["--list"]), &terminal).run().exit(0);
     let screen = terminal.screen();
@@ -141,7 +142,7 @@ fn a_list_marks_the_current_conversation_on_a_terminal() {
 #[test]
 fn the_first_word_leaves_before_the_second_arrives() {
     let gate = Gate::new();
-    let server = holding(&gate);
+    let server = Server::always(in_two_parts("first ", &gate, "second"));
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(WIDE);
     let on_terminal = both(sandbox.q(&["hi"]), &terminal).env("TERM", "dumb").spawn();
@@ -156,7 +157,15 @@ fn the_first_word_leaves_before_the_second_arrives() {
 
 #[test]
 fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
-    for args in [&["hi"][..], &["-x", "hi"], &["-j", "hi"], &["--no-stream", "hi"], &["--models"]] {
+    // What q is called with, how the screen begins in the end, and how many lines it has.
+    for (args, first, lines) in [
+        (&["hi"][..], "```\nHello\n```\n", 3),
+        (&["-x", "hi"], "Hello\n", 1),
+        (&["-j", "hi"], "{\"answer\":", 1),
+        (&["--no-stream", "hi"], "Hello\n", 1),
+        (&["--models"], "test-model\n", 1),
+    ] {
+        let _case = case(args);
         let gate = Gate::new();
         let held = gate.clone();
         let server = Server::start(move |request, _| {
@@ -182,23 +191,14 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
         gate.open();
         running.wait().exit(0);
         let screen = terminal.screen().join("\n");
-        let (first, lines) = match args[0] {
-            "-j" => ("{\"answer\":", 1),
-            "hi" => ("```\nHello\n```\n", 3),
-            "--models" => ("test-model\n", 1),
-            _ => ("Hello\n", 1),
-        };
-        assert!(screen.starts_with(first) && screen.matches('\n').count() == lines, "{args:?}: {screen:?}");
+        assert!(screen.starts_with(first) && screen.matches('\n').count() == lines, "{screen:?}");
     }
 }
 
 #[test]
 fn the_waiting_sign_is_only_for_those_who_see_it() {
     let gate = Gate::new();
-    let server = {
-        let gate = gate.clone();
-        Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])))
-    };
+    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
     let sandbox = Sandbox::new().server_env(&server);
     let start = |variant: &str| {
         let terminal = Terminal::new(80);
@@ -222,6 +222,7 @@ fn the_waiting_sign_is_only_for_those_who_see_it() {
     gate.open();
     running.wait().exit(0);
     for (variant, (terminal, running)) in unseen {
+        let _case = case(variant);
         running.wait().exit(0);
         let expected = if variant == "stderr" { "" } else { "Hello\r\n" };
         assert_eq!(String::from_utf8_lossy(&terminal.bytes()), expected, "{variant}");
@@ -232,35 +233,33 @@ fn the_waiting_sign_is_only_for_those_who_see_it() {
 fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
     let server = Server::start(|request, _| match request.text().as_str() {
         text if text.contains("retried") => Reply::new(429).header("retry-after", "50").piece("{}"),
-        text if text.contains("begun") => Reply::sse([openai_event(json!({"content": "half"}), None)]).hang(),
+        text if text.contains("begun") => Reply::sse([word("half")]).hang(),
         _ => Reply::new(200).hang(),
     });
-    let table: [(&[&str], &str, &str); 5] = [
-        (&["-n", "hi"], "waiting for openai", "the first word"),
-        (&["-n", "-x", "begun"], "waiting for openai", "the end of the code"),
-        (&["-n", "retried"], "retrying in", "another try"),
-        (&["hi"], "waiting for standard input", "standard input"),
-        (&["--models"], "waiting for openai", "the models"),
-    ];
-    for (args, sign, what) in table {
-        let others = if args == ["-n", "hi"] { &[libc::SIGTERM, libc::SIGHUP][..] } else { &[] };
-        for &signal in others.iter().chain([&libc::SIGINT]) {
-            let sandbox = Sandbox::new().server_env(&server);
-            let terminal = Terminal::new(80);
-            let mut running = both(sandbox.q(args), &terminal).stdin_open().spawn();
-            terminal.wait_for(sign, 0);
-            running.signal(signal);
-            running.wait().killed_by(signal);
-            assert_eq!(terminal.screen(), [""], "waiting for {what}, signal {signal}");
-        }
+    for (what, args, sign, signal) in [
+        ("the first word", &["-n", "hi"][..], "waiting for openai", libc::SIGINT),
+        ("the first word", &["-n", "hi"], "waiting for openai", libc::SIGTERM),
+        ("the first word", &["-n", "hi"], "waiting for openai", libc::SIGHUP),
+        ("the end of the code", &["-n", "-x", "begun"], "waiting for openai", libc::SIGINT),
+        ("another try", &["-n", "retried"], "retrying in", libc::SIGINT),
+        ("standard input", &["hi"], "waiting for standard input", libc::SIGINT),
+        ("the models", &["--models"], "waiting for openai", libc::SIGINT),
+    ] {
+        let _case = case((what, signal));
+        let sandbox = Sandbox::new().server_env(&server);
+        let terminal = Terminal::new(80);
+        let mut running = both(sandbox.q(args), &terminal).stdin_open().spawn();
+        terminal.wait_for(sign, 0);
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        assert_eq!(terminal.screen(), [""]);
     }
 }
 
 #[test]
 fn the_waiting_sign_is_wiped_before_an_error() {
     let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&held).piece(data(&json!({"error": "no"}))));
+    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).piece(data(&json!({"error": "no"}))));
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
     let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
@@ -292,11 +291,11 @@ fn the_waiting_sign_tells_that_standard_input_is_waited_for() {
     let terminal = Terminal::new(80);
     let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).stdin_open().spawn();
     terminal.wait_for("waiting for standard input, 1 s", 0);
-    assert!(server.requests().is_empty());
+    server.expect_requests(0);
     running.write_stdin("log\n").close_stdin();
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["Hello", ""]);
-    assert!(server.request().text().contains("log"));
+    assert_eq!(prompt(&server.request()), "<context>\nlog\n</context>\n\nhi");
 }
 
 #[test]
@@ -326,9 +325,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let pipe = sandbox.root().join("key");
-    let name = std::ffi::CString::new(pipe.as_os_str().as_bytes()).expect("a path without NUL");
-    // SAFETY: the name ends in NUL and outlives the call.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0, "{}", std::io::Error::last_os_error());
+    make_pipe(&pipe);
     sandbox.config(&format!(
         "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat {}\"]\n",
         server.url(),
@@ -350,8 +347,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
 #[test]
 fn the_waiting_sign_is_wiped_whole_on_a_narrow_terminal() {
     let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |_, _| Reply::sse([":\n\n"]).wait_for(&held).pieces(openai_stream(&["Hello"])));
+    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(16);
     let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
@@ -363,7 +359,7 @@ fn the_waiting_sign_is_wiped_whole_on_a_narrow_terminal() {
 
 #[test]
 fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
-    let broken = Reply::sse([openai_event(json!({"content": "Hello"}), None)]).cut();
+    let broken = Reply::sse([word("Hello")]).cut();
     let whole = Reply::sse(openai_stream(&["Hello"]));
     let long = Reply::json(400, json!({"error": {"message": "long", "code": "context_length_exceeded"}}));
     // What q is called with, the replies to its requests, and a word of what it says in the end.
@@ -373,15 +369,16 @@ fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
         (&["-f", "hi"], vec![long, whole], "q: "),
     ];
     for (args, replies, said) in table {
+        let _case = case(args);
         let server = Server::start(move |_, number| replies[number].clone());
         let sandbox = Sandbox::new().server_env(&server).env("TERM", "dumb").env("Q_MODEL", "m");
-        sandbox.write_current(&conversation("m"));
+        sandbox.write_current(&all_of("m"));
         let terminal = Terminal::new(WIDE);
         both(sandbox.q(args), &terminal).run();
         let screen = terminal.screen();
-        assert!(screen.iter().any(|line| line == "Hello"), "{args:?}: {screen:#?}");
+        assert!(screen.iter().any(|line| line == "Hello"), "{screen:#?}");
         let after = screen.iter().skip_while(|line| *line != "Hello").skip(1);
-        assert!(after.clone().any(|line| line.starts_with(said)), "{args:?}: {screen:#?}");
+        assert!(after.clone().any(|line| line.starts_with(said)), "{screen:#?}");
     }
 }
 
@@ -390,46 +387,25 @@ fn both(q: Q, terminal: &Terminal) -> Q {
     q.stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
-/// A server that holds an answer back behind its first word.
-fn holding(gate: &Gate) -> Server {
-    let gate = gate.clone();
-    Server::start(move |_, _| {
-        let mut events = openai_stream(&["first ", "second"]);
-        let rest = events.split_off(2);
-        Reply::sse(events).wait_for(&gate).pieces(rest)
-    })
-}
-
 /// A server that sends pairs of halves, each one after a line `ready N`, and stops between the halves until the N-th gate
 /// opens. Who has read the line has been sent the first half, and cannot have the second.
 fn halting(halves: Vec<(Vec<u8>, Vec<u8>)>) -> (Server, Vec<Gate>) {
     let gates: Vec<Gate> = halves.iter().map(|_| Gate::new()).collect();
-    let held = gates.clone();
-    let server = Server::start(move |_, _| {
-        let mut reply = Reply::new(200).header("content-type", "text/event-stream").chunked();
-        let mut rest = Vec::new();
-        for (part, ((first, second), gate)) in halves.iter().zip(&held).enumerate() {
-            rest.extend(openai_event(json!({"content": format!("ready {part}\n")}), None));
-            rest.extend(first);
-            reply = reply.piece(&rest).wait_for(gate);
-            rest.clone_from(second);
-        }
-        let end = openai_stream::<&str>(&[]);
-        reply.piece(rest).pieces(&end[1..])
-    });
-    (server, gates)
-}
-
-fn data(event: &Value) -> Vec<u8> {
-    format!("data: {event}\n\n").into_bytes()
+    let mut reply = Reply::sse([""; 0]);
+    let mut rest = Vec::new();
+    for (part, ((first, second), gate)) in halves.into_iter().zip(&gates).enumerate() {
+        rest.extend(word(&format!("ready {part}\n")));
+        rest.extend(first);
+        reply = reply.piece(&rest).wait_for(gate);
+        rest = second;
+    }
+    let end = openai_stream::<&str>(&[]);
+    (Server::always(reply.piece(rest).pieces(&end[1..])), gates)
 }
 
 /// A conversation in which everything that a stranger can have written is this text.
-fn conversation(text: &str) -> Value {
-    let now = "2099-01-01T00:00:00.000Z";
-    let message = |role: &str| json!({"role": role, "content": text, "timestamp": now});
-    json!({"version": 1, "provider": "openai", "model": text, "created": now, "updated": now,
-        "messages": [message("user"), message("assistant")]})
+fn all_of(text: &str) -> Value {
+    with(idle_for(HOUR, &[text, text]), "model", text)
 }
 
 /// Every character that could drive a terminal, with its visible form.

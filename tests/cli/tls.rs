@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConnection, StreamOwned};
-use serde_json::json;
 
 use crate::authority::Authority;
-use crate::dialects::talked;
+use crate::fixtures::{UNKNOWN_HOST, case, openai_stream, prompt, snapshot, talked, word};
 use crate::sandbox::{API_KEY, Q, Sandbox};
-use crate::server::{MODEL, Reply, Server, openai_event, openai_stream};
+use crate::server::{Reply, Server};
 
 /// The years in which a certificate is valid that is neither too old nor too new.
 const ALWAYS: RangeInclusive<i32> = 2000..=2999;
@@ -214,8 +213,8 @@ fn an_authority_that_is_named_is_taken() {
             q(&sandbox, tls.url(host), &["hi"]).env(name, path).run().success().stdout("sealed\n");
         }
     }
-    assert_eq!(server.requests().len(), 4);
-    assert!(server.requests()[0].header("authorization").is_some_and(|value| value.contains(API_KEY)));
+    server.expect_requests(4);
+    assert_eq!(server.last_request().header("authorization"), Some(&*format!("Bearer {API_KEY}")));
 }
 
 #[test]
@@ -228,24 +227,19 @@ fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
         ("too old", &authority, "localhost", 2000..=2001, &["xpired", "clock"]),
         ("too new", &authority, "localhost", 2998..=2999, &["valid", "clock"]),
     ] {
+        let _case = case(what);
         let server = Server::openai("never");
         let tls = Tls::start(signer, &[name], years, &server, End::Farewell);
         let sandbox = talked("openai", 1);
-        let before = (sandbox.session_files(), sandbox.read_bytes("current.json"));
+        let before = snapshot(sandbox.state());
         let file = certificate(&sandbox, &authority);
         let url = tls.url("localhost");
         let outcome = q(&sandbox, url.clone(), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
-        outcome.check(outcome.status.code() == Some(1), || format!("expected exit code 1: {what}"));
-        outcome.stdout_is_empty().stderr_contains("TLS").stderr_contains(&url).stderr_lacks(API_KEY);
-        for word in words {
-            outcome.stderr_contains(word);
-        }
-        let lines = outcome.stderr_text();
-        let right = lines.lines().count() <= 2 && lines.lines().all(|line| line.starts_with("q: "));
-        outcome.check(right, || "expected one line, and perhaps a second with what to do".to_owned());
-        assert_eq!(*tls.connections.lock().unwrap(), 1, "{what}: it was tried again");
-        assert!(server.requests().is_empty(), "{what}");
-        assert_eq!((sandbox.session_files(), sandbox.read_bytes("current.json")), before, "{what}");
+        outcome.exit(1).stdout_is_empty().explains().stderr_contains_all(words);
+        outcome.stderr_contains("TLS").stderr_contains(&url).stderr_lacks(API_KEY);
+        assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
+        server.expect_requests(0);
+        before.expect_unchanged();
     }
 }
 
@@ -264,17 +258,17 @@ fn certificates_that_are_named_and_are_none_fail_before_input_is_waited_for() {
 fn a_server_that_leaves_without_a_farewell_costs_nothing_but_what_it_did_not_say() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = Reply::raw(head).pieces(openai_stream(&["all"]));
-    let half = Reply::raw(head).piece(openai_event(json!({"content": "half"}), None));
+    let half = Reply::raw(head).piece(word("half"));
     let authority = Authority::new("known");
-    for (reply, code, text) in [(whole, 0, "all"), (half, 1, "half")] {
-        let server = Server::start(move |_, _| reply.clone());
+    for (reply, code, text, interrupted) in [(whole, 0, "all", false), (half, 1, "half", true)] {
+        let server = Server::always(reply);
         let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Close);
-        let sandbox = talked("openai", 1).env("OPENAI_MODEL", MODEL);
+        let _case = case(text);
+        let sandbox = talked("openai", 1);
         let file = certificate(&sandbox, &authority);
         let outcome = q(&sandbox, tls.url("localhost"), &["-f", "next"]).env("SSL_CERT_FILE", file).run();
         outcome.exit(code).stdout(format!("{text}\n"));
-        let answer = &sandbox.current()["messages"][3];
-        assert_eq!((answer["content"].as_str(), answer["interrupted"] == true), (Some(text), code == 1));
+        sandbox.expect_answer(text, interrupted);
         assert_eq!(*tls.connections.lock().unwrap(), 1, "it was tried again");
     }
 }
@@ -291,6 +285,7 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
         ("ALL_PROXY", "socks5", socks5, FAR_ADDRESS),
         ("HTTPS_PROXY", "socks5", socks5, FAR_ADDRESS),
     ] {
+        let _case = case((name, scheme));
         let server = Server::openai("sealed");
         let tls = Tls::start(&authority, &[host], ALWAYS, &server, End::Farewell);
         let proxy = Proxy::start(greet, tls.address);
@@ -298,11 +293,11 @@ fn a_proxy_sees_the_host_but_neither_key_nor_question() {
         let q = q(&sandbox, format!("https://{host}/v1"), &["a secret question"]);
         let q = q.env("SSL_CERT_FILE", certificate(&sandbox, &authority));
         q.env(name, format!("{scheme}://{}", proxy.address)).run().success().stdout("sealed\n");
-        assert_eq!(proxy.targets(), [format!("{host}:443")], "{name} {scheme}");
-        assert!(server.request().text().contains("a secret question"));
-        assert!(server.request().header("authorization").is_some_and(|value| value.contains(API_KEY)));
+        assert_eq!(proxy.targets(), [format!("{host}:443")]);
+        assert_eq!(prompt(&server.request()), "a secret question");
+        assert_eq!(server.request().header("authorization"), Some(&*format!("Bearer {API_KEY}")));
         for text in [API_KEY, "a secret question"] {
-            assert!(!proxy.saw(text), "{name} {scheme}: {text}");
+            assert!(!proxy.saw(text), "the proxy saw {text}");
         }
     }
 }
@@ -312,31 +307,30 @@ fn socks5_leads_to_a_server_without_tls_too() {
     let server = Server::openai("in the open");
     let proxy = Proxy::start(socks5, server.address());
     for (scheme, host) in [("socks5h", FAR), ("socks5", FAR_ADDRESS)] {
+        let _case = case((scheme, host));
         let sandbox = Sandbox::new();
         let q = q(&sandbox, format!("http://{host}:8080/v1"), &["-q", "hi"]);
         q.env("ALL_PROXY", format!("{scheme}://{}", proxy.address)).run().success().stdout("in the open\n");
     }
     assert_eq!(proxy.targets(), [format!("{FAR}:8080"), format!("{FAR_ADDRESS}:8080")]);
     // So a key in the clear is seen here, and one that is not seen elsewhere was not in the clear.
-    assert!(proxy.saw(API_KEY));
+    assert!(proxy.saw(API_KEY), "the proxy did not see the key");
 }
 
 #[test]
 fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_told() {
-    // No resolver has to be asked: a label of it is longer than labels can be.
-    let host = format!("{}.invalid", "a".repeat(72));
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();
-    let q = q(&sandbox, format!("https://{host}/v1"), &["hi"]);
+    let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);
     let outcome = q.env("ALL_PROXY", format!("socks5://{}", proxy.address)).env("Q_RETRIES", "0").run();
-    outcome.exit(1).stderr_contains(&format!("the name {host} cannot be resolved"));
-    assert!(proxy.targets().is_empty());
+    outcome.exit(1).stderr_contains(&format!("the name {UNKNOWN_HOST} cannot be resolved"));
+    assert_eq!(proxy.targets(), [""; 0]);
 }
 
 #[test]
 fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
     let authority = Authority::new("known");
-    let server = Server::start(|_, _| Reply::new(407));
+    let server = Server::always(Reply::new(407));
     let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
     let sandbox = Sandbox::new();
     let proxy = format!("https://localhost:{}", tls.address.port());
@@ -350,5 +344,5 @@ fn a_proxy_that_speaks_tls_is_held_to_the_same_certificates() {
     asked(sandbox.home().join("none.pem")).exit(2).stderr_contains("SSL_CERT_FILE");
     let outcome = asked(certificate(&sandbox, &Authority::new("unknown")));
     outcome.exit(1).stderr_contains("TLS").stderr_contains("localhost").stderr_contains("HTTP_PROXY");
-    assert_eq!(server.requests().len(), 1);
+    server.expect_requests(1);
 }

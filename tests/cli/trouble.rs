@@ -1,46 +1,45 @@
 //! Trouble with the disk, the reader or the connection: the answer is never lost, and what was kept before stays.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
-use serde_json::json;
-
+use crate::fixtures::{
+    DAY, HOUR, age, case, finish, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot, texts, word,
+};
 use crate::sandbox::Sandbox;
-use crate::server::{Gate, Reply, Server, openai_event, openai_stream};
-use crate::state::{DAY, HOUR, conversation, snapshot, texts};
+use crate::server::{Gate, Reply, Server};
 
 #[test]
 fn state_that_cannot_be_used_never_costs_the_answer() {
     let server = Server::openai("answer");
     let file = |path: &Path| fs::write(path, "in the way").unwrap();
     let folder = |path: &Path| fs::create_dir_all(path.join("in the way")).unwrap();
-    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     let circle = |path: &Path| symlink(path, path).unwrap();
     type Obstacle<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Obstacle); 7] = [
-        ("state", &file),
-        ("state/q", &file),
-        ("state/q", &circle),
-        ("state/q/sessions", &file),
-        ("state/q/sessions/current.json", &folder),
-        ("state/q/sessions/current.json", &pipe),
-        ("state/q/sessions/current.json", &circle),
+    let cases: [(&str, &str, Obstacle); 7] = [
+        ("a file", "state", &file),
+        ("a file", "state/q", &file),
+        ("a link to itself", "state/q", &circle),
+        ("a file", "state/q/sessions", &file),
+        ("a folder", "state/q/sessions/current.json", &folder),
+        ("a pipe", "state/q/sessions/current.json", &make_pipe),
+        ("a link to itself", "state/q/sessions/current.json", &circle),
     ];
-    for (path, obstruct) in cases {
+    for (what, path, obstruct) in cases {
+        let _case = case((what, path));
         let sandbox = Sandbox::new().server_env(&server);
         fs::remove_dir(sandbox.state()).unwrap();
         let path = sandbox.root().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         obstruct(&path);
-        let obstacle =
-            || -> Vec<_> { snapshot(&sandbox).into_iter().filter(|(found, _)| found.starts_with(&path)).collect() };
-        let before = obstacle();
+        let before = snapshot(sandbox.root());
+        let obstacle = path.strip_prefix(sandbox.root()).unwrap().display().to_string();
         for args in [&["one"][..], &["-f", "one"]] {
             let outcome = sandbox.q(args).run();
             outcome.exit(0).stdout("answer\n").stderr_contains("q: this exchange was not saved: ");
-            outcome.check(obstacle() == before, || format!("{} was changed", path.display()));
+            let changes = before.changes();
+            outcome.check(changes.iter().all(|change| !change[2..].starts_with(&obstacle)), || format!("{changes:#?}"));
             // Nothing half done beside it either.
             let left = sandbox.session_files();
             outcome.check(left.iter().all(|name| name == "current.json"), || format!("left behind: {left:?}"));
@@ -63,35 +62,32 @@ fn an_exchange_goes_into_a_file_of_its_own_where_the_lock_cannot_be_opened() {
 #[test]
 fn a_link_in_place_of_the_conversation_is_replaced_and_its_target_left_alone() {
     let server = Server::openai("answer");
-    let sound = conversation(HOUR, &["one", "1"]).to_string();
-    for (bytes, args, kept) in [
-        (None, &["two"][..], &["two", "answer"][..]),
-        (None, &["-f", "two"], &["two", "answer"]),
-        (Some(sound.as_str()), &["two"], &["two", "answer"]),
-        (Some(&sound), &["-f", "two"], &["one", "1", "two", "answer"]),
-        (Some("not JSON"), &["two"], &["two", "answer"]),
+    let valid = idle_for(HOUR, &["one", "1"]).to_string();
+    for (what, bytes, args, kept) in [
+        ("no target", None, &["two"][..], &["two", "answer"][..]),
+        ("no target", None, &["-f", "two"], &["two", "answer"]),
+        ("a conversation", Some(valid.as_str()), &["two"], &["two", "answer"]),
+        ("a conversation", Some(&valid), &["-f", "two"], &["one", "1", "two", "answer"]),
+        ("not JSON", Some("not JSON"), &["two"], &["two", "answer"]),
     ] {
+        let _case = case((what, args));
         let sandbox = Sandbox::new().server_env(&server);
         fs::create_dir_all(sandbox.sessions()).unwrap();
         let target = sandbox.home().join("target.json");
         if let Some(bytes) = bytes {
             fs::write(&target, bytes).unwrap();
-            fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).unwrap();
-            let file = fs::File::options().write(true).open(&target).unwrap();
-            file.set_modified(std::time::SystemTime::now() - DAY).unwrap();
+            set_mode(&target, 0o644);
+            age(&target, DAY);
         }
-        let state_of =
-            || fs::metadata(&target).ok().map(|found| (found.permissions().mode(), found.modified().unwrap()));
-        let before = state_of();
+        let before = snapshot(sandbox.home());
         let current = sandbox.sessions().join("current.json");
         symlink(&target, &current).unwrap();
         sandbox.q(args).run().exit(0).stdout("answer\n");
-        assert_eq!(texts(&sandbox.current()), kept);
-        let metadata = current.symlink_metadata().unwrap();
-        assert!(metadata.is_file());
-        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_to_string(&target).ok().as_deref(), bytes, "the target was changed");
-        assert_eq!(state_of(), before, "the target's mode or time was changed");
+        sandbox.expect_texts("current.json", kept);
+        let kind = current.symlink_metadata().unwrap().file_type();
+        assert!(kind.is_file(), "{kind:?}");
+        assert_eq!(mode(&current), 0o600);
+        before.expect_unchanged();
     }
 }
 
@@ -99,22 +95,24 @@ fn a_link_in_place_of_the_conversation_is_replaced_and_its_target_left_alone() {
 fn a_disk_that_is_full_costs_neither_the_answer_nor_what_was_kept() {
     let server = Server::openai("answer");
     let long = "x".repeat(200_000);
-    for (blocks, command) in [(0, "q -f two"), (0, "q two"), (100, "q -f two")] {
-        for kept in [Some(conversation(HOUR, &["one", &long])), None] {
-            let sandbox = Sandbox::new().server_env(&server);
-            if let Some(kept) = &kept {
-                sandbox.write_current(kept);
-            } else if blocks > 0 {
-                continue;
-            }
-            let before = sandbox.session_files();
-            let bytes = kept.as_ref().map(|_| sandbox.read_bytes("current.json"));
-            // Writing more than the limit fails as it does on a full disk: with an error, or after a part of it.
-            let outcome = sandbox.shell(&format!("ulimit -f {blocks}; exec {command} </dev/null")).run();
-            outcome.exit(0).stdout("answer\n").stderr_contains("q: this exchange was not saved: ");
-            assert_eq!(sandbox.session_files(), before, "{command}: something was left behind");
-            assert_eq!(kept.map(|_| sandbox.read_bytes("current.json")), bytes, "{command}");
+    let kept = || Some(idle_for(HOUR, &["one", &long]));
+    for (what, kept, script) in [
+        ("nothing kept", None, "ulimit -f 0; exec q -f two </dev/null"),
+        ("nothing kept", None, "ulimit -f 0; exec q two </dev/null"),
+        ("a conversation", kept(), "ulimit -f 0; exec q -f two </dev/null"),
+        ("a conversation", kept(), "ulimit -f 0; exec q two </dev/null"),
+        // Writing more than the limit fails as it does on a full disk: with an error, or after a part of it.
+        ("a conversation", kept(), "ulimit -f 100; exec q -f two </dev/null"),
+    ] {
+        let _case = case((what, script));
+        let sandbox = Sandbox::new().server_env(&server);
+        if let Some(kept) = kept {
+            sandbox.write_current(&kept);
         }
+        let before = snapshot(sandbox.sessions());
+        let outcome = sandbox.shell(script).run();
+        outcome.exit(0).stdout("answer\n").stderr_contains("q: this exchange was not saved: ");
+        before.expect_unchanged();
     }
 }
 
@@ -125,35 +123,36 @@ fn a_full_disk_does_not_remove_what_is_set_aside() {
     for question in ["one", "two"] {
         sandbox.q(&[question]).run().success();
     }
-    let before = snapshot(&sandbox);
+    let before = snapshot(sandbox.root());
     let outcome = sandbox.shell("ulimit -f 0; exec q three </dev/null").run();
     outcome.exit(0).stderr_contains("not saved");
-    let after = snapshot(&sandbox);
-    for (path, was) in before.iter().filter(|(path, _)| path.is_file()) {
-        assert_eq!(after.get(path), Some(was), "{}", path.display());
-    }
+    let mut changes = before.changes();
+    // New files and the times of folders make no difference.
+    changes.retain(|change| !change.starts_with('+') && !change.ends_with('/'));
+    assert_eq!(changes, [""; 0]);
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_q_quietly_and_what_it_was_given_is_kept() {
+    let nothing = || Reply::sse([""; 0]);
     // Before the first piece, of an answer that comes at once, and of one whose rest never comes.
-    let (kept, interrupted) =
-        left_by_its_reader(false, |gate| Reply::sse([""; 0]).wait_for(gate).piece(openai_stream(&["first"]).concat()));
-    assert_eq!((kept.as_str(), interrupted), ("first", false));
-    let (kept, interrupted) = left_by_its_reader(false, |gate| {
-        Reply::sse([""; 0]).wait_for(gate).piece(piece("first ")).wait_for(&Gate::new()).piece(piece("never"))
-    });
-    assert_eq!((kept.as_str(), interrupted), ("first ", true));
+    let gate = Gate::new();
+    let at_once = nothing().wait_for(&gate).piece(openai_stream(&["first"]).concat());
+    left_by_its_reader(at_once, &gate, None).expect_answer("first", false);
+
+    let gate = Gate::new();
+    let halting = nothing().wait_for(&gate).piece(word("first ")).wait_for(&Gate::new()).piece(word("never"));
+    left_by_its_reader(halting, &gate, None).expect_answer("first ", true);
+
     // After it: what comes next is not delivered.
-    let (kept, interrupted) = left_by_its_reader(true, |gate| {
-        Reply::sse([piece("first ")]).wait_for(gate).piece(piece("second ")).wait_for(&Gate::new())
-    });
-    assert_eq!((kept.as_str(), interrupted), ("first ", true));
+    let gate = Gate::new();
+    let halting = Reply::sse([word("first ")]).wait_for(&gate).piece(word("second ")).wait_for(&Gate::new());
+    left_by_its_reader(halting, &gate, Some("first ")).expect_answer("first ", true);
+
     // All of it has come before the reader was missed.
-    let (kept, interrupted) = left_by_its_reader(true, |gate| {
-        Reply::sse([piece("first ")]).wait_for(gate).piece(openai_stream(&["second"]).concat())
-    });
-    assert_eq!((kept.as_str(), interrupted), ("first second", false));
+    let gate = Gate::new();
+    let at_once = Reply::sse([word("first ")]).wait_for(&gate).piece(openai_stream(&["second"]).concat());
+    left_by_its_reader(at_once, &gate, Some("first ")).expect_answer("first second", false);
 }
 
 #[test]
@@ -165,39 +164,38 @@ fn an_answer_that_breaks_off_is_kept_as_far_as_it_came() {
         ("an end without an end", |reply| reply),
         ("an error", |reply| reply.piece("data: {\"error\":{\"message\":\"overloaded\"}}\n\n")),
         ("nonsense", |reply| reply.piece("data: {\"choices\":\n\n")),
-        ("the end of the provider's patience", |reply| reply.piece(openai_event(json!({}), Some("content_filter")))),
+        ("the end of the provider's patience", |reply| reply.piece(finish("content_filter"))),
     ];
     for (what, end) in failing {
         for (args, before) in [(&["two"][..], &[][..]), (&["-f", "two"], &["one", "1"])] {
+            let _case = case((what, args));
             let gate = Gate::new();
-            let held = gate.clone();
-            let server = Server::start(move |_, _| end(Reply::sse([piece("first ")]).wait_for(&held)));
+            let server = Server::always(end(Reply::sse([word("first ")]).wait_for(&gate)));
             let sandbox = Sandbox::new().server_env(&server);
-            sandbox.write_current(&conversation(HOUR, &["one", "1"]));
+            sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
             let mut running = sandbox.q(args).spawn();
             running.read_stdout_until("first ");
             gate.open();
             let outcome = running.wait();
             outcome.exit(1).stdout("first \n").stderr_contains("q: openai: ");
-            let kept = sandbox.current();
-            assert_eq!(texts(&kept), [before, &["two", "first "]].concat(), "{what}");
-            assert_eq!(kept["messages"][before.len() + 1]["interrupted"], true, "{what}");
-            assert_eq!(server.requests().len(), 1, "{what}: asked again after the first word");
+            sandbox.expect_texts("current.json", &[before, &["two", "first "]].concat());
+            sandbox.expect_answer("first ", true);
+            server.expect_requests(1);
         }
     }
 }
 
 #[test]
 fn an_output_that_cannot_be_written_is_an_error_and_the_answer_is_kept() {
-    if !Path::new("/dev/full").exists() {
+    if lacks("/dev/full", "test -e /dev/full") {
         return;
     }
-    let server = Server::start(|_, _| Reply::sse([openai_stream(&["answer"]).concat()]));
+    let server = Server::always(Reply::sse([openai_stream(&["answer"]).concat()]));
     let sandbox = Sandbox::new().server_env(&server);
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let outcome = sandbox.q(&["one"]).stdout_to(full).run();
     outcome.exit(1).stderr_contains("q: cannot write to standard output");
-    assert_eq!(texts(&sandbox.current()), ["one", "answer"]);
+    sandbox.expect_texts("current.json", &["one", "answer"]);
 }
 
 #[test]
@@ -208,51 +206,42 @@ fn notes_that_nobody_takes_change_nothing() {
     running.close_stderr().close_stdin();
     running.wait().exit(0).stdout("answer\n");
     sandbox.shell("q --clear >/dev/null; q -f one 2>&- </dev/null").run().exit(0).stdout("answer\n");
-    assert_eq!(texts(&sandbox.current()), ["one", "answer"]);
+    sandbox.expect_texts("current.json", &["one", "answer"]);
 }
 
 #[test]
 fn only_the_folders_that_are_its_own_are_made_private() {
     let server = Server::openai("answer");
-    for mode in [0o755, 0o777, 0o500] {
+    for given in [0o755, 0o777, 0o500] {
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.write_bytes("named.json", "{}");
-        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         let own = [sandbox.state().join("q"), sandbox.sessions()];
         let others = [sandbox.state(), sandbox.home(), sandbox.sessions().join("named.json")];
-        others.iter().for_each(|path| set(path, 0o755));
-        own.iter().rev().for_each(|path| set(path, mode));
+        others.iter().for_each(|path| set_mode(path, 0o755));
+        own.iter().rev().for_each(|path| set_mode(path, given));
         sandbox.q(&["one"]).run().success();
         for (paths, expected) in [(&own[..], 0o700), (&others, 0o755)] {
             for path in paths {
-                let found = fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-                assert_eq!(found, expected, "{} with {mode:o}", path.display());
+                assert_eq!(format!("{:o}", mode(path)), format!("{expected:o}"), "{} with {given:o}", path.display());
             }
         }
     }
 }
 
-/// What is kept of an answer whose reader goes away before the gate is opened, and whether it is marked as interrupted.
+/// A sandbox in which the reader of an answer has gone away, perhaps after some words, before the gate was opened.
 #[track_caller]
-fn left_by_its_reader(after_first: bool, reply: impl Fn(&Gate) -> Reply + Send + Sync + 'static) -> (String, bool) {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |_, _| reply(&held));
+fn left_by_its_reader(reply: Reply, gate: &Gate, after: Option<&str>) -> Sandbox {
+    let server = Server::always(reply);
     let sandbox = Sandbox::new().server_env(&server);
     let mut running = sandbox.q(&["one"]).spawn();
     server.wait_for_requests(1);
-    if after_first {
-        running.read_stdout_until("first ");
+    if let Some(words) = after {
+        running.read_stdout_until(words);
     }
     running.close_stdout();
     gate.open();
     running.wait().success();
-    let kept = sandbox.current();
-    let mut said = texts(&kept);
-    assert_eq!(said.remove(0), "one");
-    (said.concat(), kept["messages"][1].get("interrupted").is_some())
-}
-
-fn piece(text: &str) -> Vec<u8> {
-    openai_event(json!({"content": text}), None)
+    assert_eq!(texts(&sandbox.current())[0], "one");
+    assert_eq!(texts(&sandbox.current()).len(), 2);
+    sandbox
 }

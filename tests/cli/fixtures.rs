@@ -1,0 +1,721 @@
+//! What the test files share: names of rows, defaults, conversations, files, replies, servers and sandboxes.
+//!
+//! Test files import from here and from the harness (`sandbox`, `server`, `pty`), and never from each other.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fmt::{self, Debug};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::sandbox::{Outcome, Q, Sandbox};
+use crate::server::{Gate, Recorded, Reply, Server};
+
+// ---- Rows of tables
+
+/// Names a row of a table: shown if the test fails before this is dropped.
+///
+///     for (name, input) in TABLE {
+///         let _case = case(name);
+#[must_use = "a row is named for as long as this lives"]
+pub struct Case<T: Debug>(T);
+
+pub fn case<T: Debug>(name: T) -> Case<T> {
+    Case(name)
+}
+
+impl<T: Debug> Drop for Case<T> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("failed in the case: {:?}", self.0);
+        }
+    }
+}
+
+// ---- What q has built in
+
+/// The models that are asked where none is named.
+pub const OPENAI_MODEL: &str = "gpt-5.4-mini";
+pub const ANTHROPIC_MODEL: &str = "claude-haiku-4-5";
+pub const GROQ_MODEL: &str = "openai/gpt-oss-20b";
+pub const XAI_MODEL: &str = "grok-4-1-fast-non-reasoning";
+
+/// The most bytes that the file of a conversation may have.
+pub const LARGEST: usize = 10_000_000;
+
+// ---- Addresses that lead nowhere
+
+/// An address where nothing listens: a port that only root could open, and nobody does.
+pub const CLOSED: &str = "http://127.0.0.1:1";
+
+/// A name that no resolver has to be asked for: a label of it is longer than labels can be.
+pub const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid";
+
+// ---- Times
+
+pub const MINUTE: Duration = Duration::from_secs(60);
+pub const HOUR: Duration = Duration::from_secs(60 * 60);
+pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A moment in the past, as a session file has it.
+pub fn ago(duration: Duration) -> String {
+    let moment = OffsetDateTime::now_utc() - duration;
+    let moment = moment.replace_millisecond(moment.millisecond()).expect("a millisecond");
+    moment.format(&Rfc3339).expect("a time")
+}
+
+/// Sets when a file was changed last, as seen from now.
+#[track_caller]
+pub fn age(path: &Path, age: Duration) {
+    change_at(path, SystemTime::now() - age);
+}
+
+/// Sets when a file was changed last, to the moment of `CREATED`.
+#[track_caller]
+pub fn change_when_created(path: &Path) {
+    change_at(path, OffsetDateTime::parse(CREATED, &Rfc3339).expect("a time").into());
+}
+
+#[track_caller]
+fn change_at(path: &Path, moment: SystemTime) {
+    let file = File::open(path).expect("a file to age");
+    file.set_modified(moment).expect("another time of change");
+}
+
+// ---- Conversations as files
+
+/// When the conversations of `stored` were started and last changed: long enough ago to have expired.
+pub const CREATED: &str = "2026-01-02T03:04:05.678Z";
+pub const UPDATED: &str = "2026-01-02T03:09:00.000Z";
+/// The file in which such a conversation is archived.
+pub const ARCHIVED: &str = "session_20260102030405.json";
+/// The model of the conversations of `stored`.
+pub const STORED_MODEL: &str = "stored-model";
+
+/// A conversation with OpenAI of these texts, questions and answers in turn.
+pub fn stored<S: AsRef<str>>(texts: &[S]) -> Value {
+    let roles = ["user", "assistant"].into_iter().cycle();
+    let messages: Vec<Value> = texts
+        .iter()
+        .zip(roles)
+        .map(|(text, role)| json!({"role": role, "content": text.as_ref(), "timestamp": CREATED}))
+        .collect();
+    json!({
+        "version": 1, "provider": "openai", "model": STORED_MODEL, "created": CREATED, "updated": UPDATED,
+        "messages": messages,
+    })
+}
+
+/// The same, but everything in it happened so long ago.
+pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
+    let moment = json!(ago(idle));
+    let mut conversation = stored(texts);
+    for message in conversation["messages"].as_array_mut().expect("messages") {
+        message["timestamp"] = moment.clone();
+    }
+    with(with(conversation, "created", moment.clone()), "updated", moment)
+}
+
+/// The same conversation with another value in one of its fields.
+pub fn with(mut conversation: Value, field: &str, value: impl Into<Value>) -> Value {
+    conversation[field] = value.into();
+    conversation
+}
+
+/// What was said in a conversation, questions and answers in turn.
+#[track_caller]
+pub fn texts(conversation: &Value) -> Vec<String> {
+    let messages = conversation["messages"].as_array().expect("messages");
+    messages.iter().map(|message| message["content"].as_str().expect("text").to_owned()).collect()
+}
+
+impl Sandbox {
+    /// The conversation in this file has exactly these texts, questions and answers in turn.
+    #[track_caller]
+    pub fn expect_texts<S: AsRef<str>>(&self, name: &str, expected: &[S]) {
+        let conversation = self.session(name);
+        let expected: Vec<&str> = expected.iter().map(AsRef::as_ref).collect();
+        let right = texts(&conversation) == expected;
+        self.check(right, || format!("expected in {name}: {expected:?}, not:\n{conversation:#}"));
+    }
+
+    /// The last message of the current conversation is this answer, and is marked as interrupted or not.
+    #[track_caller]
+    pub fn expect_answer(&self, text: &str, interrupted: bool) {
+        let conversation = self.current();
+        let answer = conversation["messages"].as_array().and_then(|messages| messages.last());
+        let mark = interrupted.then_some(true);
+        let right = answer.is_some_and(|answer| {
+            answer["role"] == "assistant"
+                && answer["content"] == text
+                && answer.get("interrupted").map(|found| *found == true) == mark
+        });
+        let marked = if interrupted { "interrupted" } else { "whole" };
+        self.check(right, || format!("expected the {marked} answer {text:?} in:\n{conversation:#}"));
+    }
+
+    /// The files of archived conversations, in order.
+    pub fn archived(&self) -> Vec<String> {
+        self.session_files().into_iter().filter(|name| name.starts_with("session_")).collect()
+    }
+
+    /// The only file of an archived conversation.
+    #[track_caller]
+    pub fn only_archived(&self) -> String {
+        let mut names = self.archived();
+        self.check(names.len() == 1, || format!("expected exactly one archived conversation, not {names:?}"));
+        names.remove(0)
+    }
+
+    /// The conversation in a file below `home/`.
+    #[track_caller]
+    pub fn home_session(&self, name: &str) -> Value {
+        let bytes = fs::read(self.home().join(name)).expect("a file in the home folder");
+        serde_json::from_slice(&bytes).expect("a conversation")
+    }
+}
+
+/// Takes the lock that every q takes to save, until it is dropped.
+pub fn hold_the_lock(sandbox: &Sandbox) -> File {
+    fs::create_dir_all(sandbox.sessions()).expect("the sessions folder");
+    let lock = File::create(sandbox.state().join("q/lock")).expect("the lock's file");
+    lock.lock().expect("the lock");
+    lock
+}
+
+// ---- Files
+
+/// The mode of a file or folder, without its kind.
+#[track_caller]
+pub fn mode(path: &Path) -> u32 {
+    path.metadata().expect("a file").permissions().mode() & 0o7777
+}
+
+#[track_caller]
+pub fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("another mode");
+}
+
+/// A named pipe.
+#[track_caller]
+pub fn make_pipe(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).expect("a path without NUL");
+    // SAFETY: the name ends in NUL and outlives the call.
+    let made = unsafe { libc::mkfifo(name.as_ptr(), 0o600) };
+    assert_eq!(made, 0, "{}: {}", path.display(), io::Error::last_os_error());
+}
+
+/// Everything below a folder. Where nothing has changed since, nothing was written.
+pub struct Snapshot {
+    folder: PathBuf,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+/// All of an entry that a write could change.
+#[derive(PartialEq, Eq)]
+struct Entry {
+    mode: u32,
+    inode: u64,
+    modified: (i64, i64),
+    /// Of a link its target; pipes, devices and folders have none.
+    bytes: Vec<u8>,
+}
+
+/// What is below a folder now; nothing where it does not exist.
+pub fn snapshot(folder: impl AsRef<Path>) -> Snapshot {
+    let folder = folder.as_ref().to_owned();
+    let mut entries = BTreeMap::new();
+    let mut folders = vec![folder.clone()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let metadata = path.symlink_metadata().expect("what an entry is");
+            let bytes = match metadata.file_type() {
+                kind if kind.is_file() => fs::read(&path).unwrap_or_default(),
+                kind if kind.is_symlink() => {
+                    fs::read_link(&path).expect("a link's target").as_os_str().as_bytes().to_vec()
+                }
+                _ => Vec::new(),
+            };
+            let modified = (metadata.mtime(), metadata.mtime_nsec());
+            let entry = Entry { mode: metadata.mode(), inode: metadata.ino(), modified, bytes };
+            let name = path.strip_prefix(&folder).expect("a path below the folder");
+            if metadata.is_dir() {
+                entries.insert(name.join(""), entry);
+                folders.push(path);
+            } else {
+                entries.insert(name.to_owned(), entry);
+            }
+        }
+    }
+    Snapshot { folder, entries }
+}
+
+impl Snapshot {
+    /// What has changed below the folder: `+ new`, `- gone` and `~ changed`, in this order; folders end in a slash.
+    pub fn changes(&self) -> Vec<String> {
+        let now = snapshot(&self.folder).entries;
+        let new = now.keys().filter(|path| !self.entries.contains_key(*path)).map(|path| ("+", path));
+        let gone = self.entries.keys().filter(|path| !now.contains_key(*path)).map(|path| ("-", path));
+        let differs = |path: &&PathBuf| now.get(*path).is_some_and(|entry| *entry != self.entries[*path]);
+        let changed = self.entries.keys().filter(differs).map(|path| ("~", path));
+        new.chain(gone).chain(changed).map(|(sign, path)| format!("{sign} {}", path.display())).collect()
+    }
+
+    #[track_caller]
+    pub fn expect_unchanged(&self) {
+        let changes = self.changes();
+        assert!(changes.is_empty(), "expected no change below {}, but:\n{changes:#?}", self.folder.display());
+    }
+
+    #[track_caller]
+    pub fn expect_empty(&self) {
+        assert!(self.entries.is_empty(), "expected nothing below {}, but:\n{self:?}", self.folder.display());
+    }
+
+    /// Path, mode and bytes of every entry: what a backup brings back.
+    pub fn contents(self) -> Vec<(PathBuf, u32, Vec<u8>)> {
+        self.entries.into_iter().map(|(path, entry)| (path, entry.mode, entry.bytes)).collect()
+    }
+}
+
+impl Debug for Snapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |entry: &Entry| format!("{:o} {} bytes", entry.mode, entry.bytes.len());
+        formatter.debug_map().entries(self.entries.iter().map(|(path, entry)| (path, shown(entry)))).finish()
+    }
+}
+
+/// A file of the repository.
+#[track_caller]
+pub fn repository_file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+// ---- Replies
+
+/// What the ready-made answers report as the size of the question.
+pub const INPUT_TOKENS: u64 = 11;
+/// What the ready-made answers report as the size of the answer.
+pub const OUTPUT_TOKENS: u64 = 7;
+/// The only model that the ready-made servers list.
+pub const LISTED_MODEL: &str = "test-model";
+
+/// What ends an OpenAI-like stream.
+pub const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// One event of an OpenAI-like stream: more of the answer.
+pub fn word(text: &str) -> Vec<u8> {
+    openai_event(json!({"content": text}), None)
+}
+
+/// One event of an OpenAI-like stream: why the answer ends.
+pub fn finish(reason: &str) -> Vec<u8> {
+    openai_event(json!({}), Some(reason))
+}
+
+/// One event of a stream that has any other JSON.
+pub fn data(event: &Value) -> Vec<u8> {
+    format!("data: {event}\n\n").into_bytes()
+}
+
+/// An error as OpenAI-like servers report it.
+pub fn failure(status: u16, message: &str) -> Reply {
+    Reply::json(status, json!({"error": {"message": message}}))
+}
+
+/// The first part of an answer at once, the rest when the gate opens.
+pub fn in_two_parts(first: &str, gate: &Gate, rest: &str) -> Reply {
+    Reply::sse([word(first)]).wait_for(gate).pieces(openai_stream(&[rest]))
+}
+
+/// An answer of which nothing comes until the gate opens.
+pub fn held_back(gate: &Gate, answer: &str) -> Reply {
+    Reply::sse([""; 0]).wait_for(gate).pieces(openai_stream(&[answer]))
+}
+
+/// The first part of an answer, and nothing more.
+pub fn first_word_then_silence() -> Reply {
+    Reply::sse([word("first ")]).hang()
+}
+
+/// The reply of an OpenAI-like server: a stream or whole, as the request asks.
+pub fn openai_reply(request: &Recorded, answer: &str) -> Reply {
+    if wants_stream(request) {
+        return Reply::sse(openai_stream(&deltas(answer)));
+    }
+    let message = json!({"role": "assistant", "content": answer});
+    Reply::json(
+        200,
+        json!({
+            "id": "chatcmpl-1", "object": "chat.completion", "model": LISTED_MODEL,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": openai_usage(),
+        }),
+    )
+}
+
+/// The reply of an Anthropic-like server: a stream or whole, as the request asks.
+pub fn anthropic_reply(request: &Recorded, answer: &str) -> Reply {
+    if wants_stream(request) {
+        return Reply::sse(anthropic_stream(&deltas(answer)));
+    }
+    Reply::json(
+        200,
+        json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": LISTED_MODEL,
+            "content": [{"type": "text", "text": answer}],
+            "stop_reason": "end_turn", "stop_sequence": null,
+            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
+        }),
+    )
+}
+
+/// The reply of a Gemini-like server: a stream or whole, as the path asks.
+pub fn gemini_reply(request: &Recorded, answer: &str) -> Reply {
+    if request.path.contains(":streamGenerateContent") {
+        return Reply::sse(gemini_stream(&deltas(answer)));
+    }
+    let mut whole = gemini_event(answer, true);
+    whole["modelVersion"] = json!(LISTED_MODEL);
+    Reply::json(200, whole)
+}
+
+/// The list where a list of models was asked for, else 404.
+fn models_reply(request: &Recorded, list: Value) -> Reply {
+    let path = request.path.split('?').next().unwrap_or_default();
+    if request.method == "GET" && path.ends_with("/models") {
+        return Reply::json(200, list);
+    }
+    let message = format!("nothing at {} {}", request.method, request.path);
+    Reply::json(404, json!({"error": {"message": message}}))
+}
+
+fn wants_stream(request: &Recorded) -> bool {
+    serde_json::from_slice::<Value>(&request.body).is_ok_and(|body| body["stream"] == true)
+}
+
+/// An answer in pieces the size of words, as models send it.
+fn deltas(answer: &str) -> Vec<&str> {
+    answer.split_inclusive(' ').collect()
+}
+
+/// One event a piece: the role, each delta, the finish reason, the usage, `[DONE]`.
+pub fn openai_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
+    let mut events = vec![openai_event(json!({"role": "assistant", "content": ""}), None)];
+    for delta in deltas {
+        events.push(openai_event(json!({"content": delta.as_ref()}), None));
+    }
+    events.push(openai_event(json!({}), Some("stop")));
+    let usage = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": LISTED_MODEL,
+        "choices": [], "usage": openai_usage(),
+    });
+    events.push(format!("data: {usage}\n\n").into_bytes());
+    events.push(DONE.to_vec());
+    events
+}
+
+/// One event of an OpenAI-like stream, for streams that are put together by hand.
+pub fn openai_event(delta: Value, finish_reason: Option<&str>) -> Vec<u8> {
+    let event = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": LISTED_MODEL,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+    });
+    format!("data: {event}\n\n").into_bytes()
+}
+
+fn openai_usage() -> Value {
+    json!({
+        "prompt_tokens": INPUT_TOKENS,
+        "completion_tokens": OUTPUT_TOKENS,
+        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+    })
+}
+
+/// One event a piece: `message_start`, `content_block_start`, `ping`, each delta, `content_block_stop`,
+/// `message_delta`, `message_stop`.
+pub fn anthropic_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
+    let mut events = vec![
+        anthropic_event(json!({"type": "message_start", "message": {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": LISTED_MODEL,
+            "content": [], "stop_reason": null, "stop_sequence": null,
+            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
+        }})),
+        anthropic_event(json!({
+            "type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        })),
+        anthropic_event(json!({"type": "ping"})),
+    ];
+    for delta in deltas {
+        events.push(anthropic_event(json!({
+            "type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": delta.as_ref()},
+        })));
+    }
+    events.extend([
+        anthropic_event(json!({"type": "content_block_stop", "index": 0})),
+        anthropic_event(json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+            "usage": {"output_tokens": OUTPUT_TOKENS},
+        })),
+        anthropic_event(json!({"type": "message_stop"})),
+    ]);
+    events
+}
+
+/// One event of an Anthropic-like stream, named by its own `type`.
+pub fn anthropic_event(event: Value) -> Vec<u8> {
+    let name = event["type"].as_str().expect("an event's type");
+    format!("event: {name}\ndata: {event}\n\n").into_bytes()
+}
+
+/// One event a piece: each delta, then the terminal event with an empty text, the finish reason and the usage.
+pub fn gemini_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
+    let mut events = Vec::new();
+    for delta in deltas {
+        events.push(gemini_event(delta.as_ref(), false));
+    }
+    events.push(gemini_event("", true));
+    let lines = events.iter().map(|event| format!("data: {event}\r\n\r\n").into_bytes());
+    lines.collect()
+}
+
+fn gemini_event(text: &str, last: bool) -> Value {
+    let mut candidate = json!({"content": {"role": "model", "parts": [{"text": text}]}});
+    if last {
+        candidate["finishReason"] = json!("STOP");
+    }
+    let mut usage = json!({"promptTokenCount": INPUT_TOKENS});
+    if last {
+        usage["candidatesTokenCount"] = json!(OUTPUT_TOKENS);
+        usage["totalTokenCount"] = json!(INPUT_TOKENS + OUTPUT_TOKENS);
+    }
+    json!({"candidates": [candidate], "usageMetadata": usage})
+}
+
+// ---- Servers
+
+impl Server {
+    pub fn openai(answer: &str) -> Server {
+        let answer = answer.to_owned();
+        Server::openai_each(move |_| answer.clone())
+    }
+
+    /// Answers each question with what `answer` makes of its number; questions are counted from 0, model lists not.
+    pub fn openai_each(answer: impl Fn(usize) -> String + Send + Sync + 'static) -> Server {
+        let questions = AtomicUsize::new(0);
+        Server::start(move |request, _| {
+            if request.method == "POST" {
+                let answer = answer(questions.fetch_add(1, Ordering::SeqCst));
+                openai_reply(request, &answer)
+            } else {
+                models_reply(request, json!({"data": [{"id": LISTED_MODEL, "object": "model"}]}))
+            }
+        })
+    }
+
+    pub fn anthropic(answer: &str) -> Server {
+        let answer = answer.to_owned();
+        Server::start(move |request, _| {
+            if request.method == "POST" {
+                anthropic_reply(request, &answer)
+            } else {
+                models_reply(request, json!({"data": [{"id": LISTED_MODEL, "type": "model"}]}))
+            }
+        })
+    }
+
+    pub fn gemini(answer: &str) -> Server {
+        let answer = answer.to_owned();
+        Server::start(move |request, _| {
+            if request.method == "POST" {
+                gemini_reply(request, &answer)
+            } else {
+                let name = format!("models/{LISTED_MODEL}");
+                models_reply(request, json!({"models": [{"name": name}]}))
+            }
+        })
+    }
+}
+
+/// A server that is every provider at once, each below a path of its name, and lists the models `first` and `second`.
+pub fn everybody(answer: &'static str) -> Server {
+    Server::start(move |request, _| match request.method.as_str() {
+        "GET" => Reply::json(200, json!({"data": [{"id": "first"}, {"id": "second"}]})),
+        _ if request.path.contains("/v1/messages") => anthropic_reply(request, answer),
+        _ if request.path.contains("/v1beta/") => gemini_reply(request, answer),
+        _ => openai_reply(request, answer),
+    })
+}
+
+/// A server whose answers tell their number, and a sandbox that asks it.
+pub fn numbered() -> (Server, Sandbox) {
+    let server = Server::openai_each(|number| format!("answer {number}"));
+    let sandbox = Sandbox::new().server_env(&server);
+    (server, sandbox)
+}
+
+// ---- Dialects
+
+/// A built-in provider for each dialect, and the test server that speaks it.
+pub struct Dialect {
+    pub provider: &'static str,
+    pub env: fn(Q, &Server) -> Q,
+    /// A whole answer, or a stream where the request asks for one.
+    pub reply: fn(&Recorded, &str) -> Reply,
+    /// The events of an answer; the last one is the terminal event.
+    pub stream: fn(&[&'static str]) -> Vec<Vec<u8>>,
+    /// What ends an answer but for its terminal event: the number of events at the end of `stream`.
+    pub after_finish: usize,
+}
+
+pub const DIALECTS: [Dialect; 3] = [
+    Dialect {
+        provider: "openai",
+        env: Q::server_env,
+        reply: openai_reply,
+        stream: openai_stream::<&str>,
+        after_finish: 2,
+    },
+    Dialect {
+        provider: "anthropic",
+        env: Q::anthropic_env,
+        reply: anthropic_reply,
+        stream: anthropic_stream::<&str>,
+        after_finish: 1,
+    },
+    Dialect {
+        provider: "gemini",
+        env: Q::gemini_env,
+        reply: gemini_reply,
+        stream: gemini_stream::<&str>,
+        after_finish: 0,
+    },
+];
+
+impl Dialect {
+    /// q with this dialect's key, its API at `server`, and no second try.
+    pub fn q(&self, sandbox: &Sandbox, server: &Server, args: &[&str]) -> Q {
+        (self.env)(sandbox.q(args), server).env("Q_RETRIES", "0")
+    }
+
+    /// The events of an answer that breaks off: neither the terminal event nor the finish reason before it.
+    pub fn unfinished(&self, words: &[&'static str]) -> Vec<Vec<u8>> {
+        let mut events = (self.stream)(words);
+        events.truncate(events.len() - 1 - self.after_finish);
+        events
+    }
+
+    /// An error as this dialect's servers report it: in a body, and as the data of an event.
+    pub fn error(&self, status: u16, message: &str) -> Value {
+        match self.provider {
+            "openai" => json!({"error": {"message": message, "type": "some_error", "code": null}}),
+            "anthropic" => json!({"type": "error", "error": {"type": "some_error", "message": message}}),
+            _ => json!({"error": {"code": status, "message": message, "status": "SOME_ERROR"}}),
+        }
+    }
+
+    pub fn error_event(&self, message: &str) -> Vec<u8> {
+        let error = self.error(500, message);
+        if self.provider == "anthropic" { anthropic_event(error) } else { data(&error) }
+    }
+
+    /// The system prompt of a request, and its messages as role and text.
+    pub fn sent(&self, request: &Recorded) -> (Option<String>, Vec<(String, String)>) {
+        let body = request.json();
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let said = |value: &Value| {
+            let content = if self.provider == "gemini" { &value["parts"][0]["text"] } else { &value["content"] };
+            (text(&value["role"]), text(content))
+        };
+        let list = if self.provider == "gemini" { &body["contents"] } else { &body["messages"] };
+        let mut messages: Vec<_> = list.as_array().expect("messages").iter().map(said).collect();
+        let system = match self.provider {
+            "openai" if messages[0].0 == "system" => Some(messages.remove(0).1),
+            "openai" => None,
+            "anthropic" => body.get("system").map(text),
+            _ => body.get("systemInstruction").map(|system| text(&system["parts"][0]["text"])),
+        };
+        (system, messages)
+    }
+
+    /// The role of the model's messages.
+    pub fn assistant(&self) -> &'static str {
+        if self.provider == "gemini" { "model" } else { "assistant" }
+    }
+}
+
+/// A server of the dialect that answers every question with `answer`.
+pub fn answering(dialect: &Dialect, answer: &'static str) -> Server {
+    let reply = dialect.reply;
+    Server::start(move |request, _| reply(request, answer))
+}
+
+/// A sandbox whose current conversation has so many pairs, `question 1`, `answer 1`, …, and does not expire.
+pub fn talked(provider: &str, pairs: usize) -> Sandbox {
+    let texts: Vec<String> =
+        (1..=pairs).flat_map(|number| [format!("question {number}"), format!("answer {number}")]).collect();
+    let sandbox = Sandbox::new().env("Q_EXPIRE", "never");
+    sandbox.write_current(&with(stored(&texts), "provider", provider));
+    sandbox
+}
+
+// ---- Asking and being refused
+
+/// What the last message of an OpenAI-like request says: the question, and what goes before it in the same prompt.
+#[track_caller]
+pub fn prompt(request: &Recorded) -> String {
+    let body = request.json();
+    let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+    assert_eq!(last["role"], "user", "the last message is the user's: {body:#}");
+    last["content"].as_str().expect("text").to_owned()
+}
+
+/// A run that must be answered, and what was asked by it.
+#[track_caller]
+pub fn asked_by(run: impl FnOnce(&Sandbox) -> Q) -> String {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    run(&sandbox).run().success().stdout("fine\n");
+    prompt(&server.request())
+}
+
+/// A run with a server and a conversation within reach that must be refused and touch neither.
+#[track_caller]
+pub fn refused(run: impl FnOnce(&Sandbox) -> Q) -> Outcome {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_bytes("current.json", "as it was");
+    let before = snapshot(sandbox.state());
+    let outcome = run(&sandbox).run();
+    outcome.exit(2).stdout_is_empty().stderr_is_of_q();
+    server.expect_requests(0);
+    before.expect_unchanged();
+    outcome
+}
+
+// ---- What this machine has
+
+/// Whether a program cannot be used here, which is then said. The trial must succeed where it can.
+pub fn lacks(program: &str, trial: &str) -> bool {
+    let tried = Sandbox::new().shell(trial).run();
+    let lacks = !tried.status.success();
+    if lacks {
+        eprintln!("skipped: {program} cannot be used here: {}", tried.stderr_text());
+    }
+    lacks
+}
