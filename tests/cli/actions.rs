@@ -33,7 +33,7 @@ fn with_current() -> Sandbox {
 }
 
 #[test]
-fn no_action_needs_a_provider_a_sound_configuration_input_or_a_request() {
+fn no_action_needs_a_provider_a_valid_configuration_input_or_a_request() {
     let server = Server::openai("never");
     let host = server.address().to_string();
     for action in ACTIONS {
@@ -211,7 +211,7 @@ fn the_code_of_the_last_answer_is_printed_alone() {
 }
 
 #[test]
-fn undo_drops_the_last_exchange_and_sets_the_conversation_as_it_was_aside() {
+fn undo_drops_the_last_exchange_and_archives_the_conversation_as_it_was() {
     let mut conversation = stored(&["one", "two", "three\n", "four"]);
     conversation["x-title"] = json!({"a": [1.50, null]});
     conversation["messages"][0]["x-stars"] = json!(5);
@@ -285,7 +285,7 @@ fn undo_finds_the_last_exchange_of_odd_conversations() {
 }
 
 #[test]
-fn undo_sets_nothing_aside_where_nothing_is_to_be_kept() {
+fn undo_archives_nothing_where_nothing_is_to_be_kept() {
     let sandbox = with_current().env("Q_KEEP", "0");
     sandbox.q(&["--undo"]).run().success().stdout("three\n");
     sandbox.expect_files(&["current.json"]);
@@ -294,7 +294,7 @@ fn undo_sets_nothing_aside_where_nothing_is_to_be_kept() {
 }
 
 #[test]
-fn undo_and_follow_ask_the_last_question_anew() {
+fn undo_and_follow_ask_the_last_question_again() {
     let (server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     for (name, script) in

@@ -161,7 +161,7 @@ fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
 }
 
 #[test]
-fn what_is_set_aside_is_named_by_its_beginning_and_never_overwrites() {
+fn what_is_archived_is_named_by_its_beginning_and_never_overwrites() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "never");
     let mut kept = Vec::new();
@@ -245,7 +245,7 @@ fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
 }
 
 #[test]
-fn what_is_set_aside_now_is_there_afterwards_however_long_it_was_idle() {
+fn what_is_archived_now_is_there_afterwards_however_long_it_was_idle() {
     let server = Server::openai("answer");
     for bytes in [idle_for(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
         for args in [&["two"][..], &["-f", "two"]] {
@@ -260,7 +260,7 @@ fn what_is_set_aside_now_is_there_afterwards_however_long_it_was_idle() {
 }
 
 #[test]
-fn keep_says_whether_what_is_displaced_is_set_aside_and_for_how_long() {
+fn keep_says_whether_what_is_displaced_is_archived_and_for_how_long() {
     let server = Server::openai("answer");
     for (keep, archived) in [("0", &[][..]), ("never", &["session_20250102030405.json", ARCHIVED])] {
         let _case = case(keep);
@@ -280,7 +280,7 @@ fn keep_says_whether_what_is_displaced_is_set_aside_and_for_how_long() {
 }
 
 #[test]
-fn a_conversation_that_would_grow_too_large_is_set_aside_whole_and_goes_on() {
+fn a_conversation_that_would_grow_too_large_is_archived_whole_and_continues() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let long = "x".repeat(990_000);
@@ -337,7 +337,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_save() {
 }
 
 #[test]
-fn what_a_killed_run_had_set_aside_already_is_not_kept_twice() {
+fn what_a_killed_run_had_archived_already_is_not_kept_twice() {
     let server = Server::openai("answer");
     for (questions, kept) in
         [(&[&["three"][..]][..], &["one", "1"][..]), (&[&["-f", "two"], &["three"]], &["one", "1", "two", "answer"])]
@@ -446,7 +446,7 @@ fn echo(gate: Option<Gate>) -> Server {
     })
 }
 
-/// The name under which a conversation that began then is set aside, without its end.
+/// The name under which a conversation that was started then is archived, without its end.
 fn stamped(created: &str) -> String {
     let digits: String = created.chars().filter(char::is_ascii_digit).take(14).collect();
     format!("session_{digits}")

@@ -65,7 +65,7 @@ fn files_that_others_may_read_are_private_again_once_saved() {
 }
 
 #[test]
-fn a_plain_question_starts_anew_and_a_follow_up_goes_on() {
+fn a_plain_question_starts_a_new_conversation_and_a_follow_up_continues_it() {
     let (server, sandbox) = numbered();
     for args in [&["one"][..], &["two"], &["-f", "three"], &["--follow", "four\n"]] {
         sandbox.q(args).run().success();
@@ -82,7 +82,7 @@ fn a_plain_question_starts_anew_and_a_follow_up_goes_on() {
 }
 
 #[test]
-fn follow_ups_in_a_pipeline_go_on_with_one_conversation_in_order() {
+fn follow_ups_in_a_pipeline_continue_one_conversation_in_order() {
     let server = Server::start(|request, _| {
         let asked = prompt(request);
         let last = asked.rsplit("Human: ").next().unwrap_or_default();
@@ -192,7 +192,7 @@ fn with_current(conversation: &Value, file: &str) -> (Server, Sandbox) {
 }
 
 #[test]
-fn what_cannot_be_followed_is_set_aside_once_the_new_answer_is_there() {
+fn what_cannot_be_followed_is_archived_once_the_new_answer_is_there() {
     let valid = idle_for(HOUR, &["one", "1"]);
     let mut unknown_role = valid.clone();
     unknown_role["messages"][0]["role"] = json!("system");
@@ -250,7 +250,7 @@ fn a_note_promises_no_old_conversation_where_it_is_not_kept() {
     let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "0");
     sandbox.write_current(&idle_for(25 * HOUR, &["one", "1"]));
     let outcome = sandbox.q(&["-f", "two"]).run();
-    outcome.exit(0).stderr_contains("idle").stderr_lacks("set aside").stderr_lacks("--list");
+    outcome.exit(0).stderr_contains("idle").stderr_lacks("set aside").stderr_lacks("archived").stderr_lacks("--list");
     sandbox.expect_files(&["current.json"]);
 }
 

@@ -100,7 +100,7 @@ fn what_jq_has_written_is_continued_with_all_that_was_added() {
 }
 
 #[test]
-fn a_conversation_is_branched_by_a_copy_and_both_go_on() {
+fn a_conversation_is_branched_by_a_copy_and_both_continue() {
     let (server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     library(&sandbox);
@@ -113,8 +113,8 @@ fn a_conversation_is_branched_by_a_copy_and_both_go_on() {
         assert!(!sent.contains("one way\n"), "{sent}");
     }
     assert_eq!(texts(&sandbox.session("rebase.json"))[4..], ["one way", "answer 0"]);
-    let aside = ARCHIVED.replace(".json", "-2.json");
-    assert_eq!(texts(&sandbox.session(&aside))[4..], ["other way", "answer 1"]);
+    let archived = ARCHIVED.replace(".json", "-2.json");
+    assert_eq!(texts(&sandbox.session(&archived))[4..], ["other way", "answer 1"]);
 
     let elsewhere =
         "cp \"$sessions\"/rebase.json idea.json; q -s idea.json more; q --last -s idea.json; q --last -s rebase";

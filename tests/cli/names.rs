@@ -213,7 +213,7 @@ fn every_kind_of_name_stays_in_the_folder() {
 }
 
 #[test]
-fn one_that_was_set_aside_is_continued_by_its_name_but_none_is_started_so() {
+fn one_that_was_archived_is_continued_by_its_name_but_none_is_started_so() {
     let (server, sandbox) = numbered();
     let name = ARCHIVED.strip_suffix(".json").unwrap();
     sandbox.q(&["-s", name, "one"]).run().exit(2).stdout_is_empty().stderr_contains(name);
@@ -478,7 +478,7 @@ fn each_slot_has_a_current_conversation_of_its_own() {
 }
 
 #[test]
-fn a_new_question_in_a_slot_sets_aside_that_one_alone() {
+fn a_new_question_in_a_slot_archives_that_one_alone() {
     let (_server, sandbox) = numbered();
     for file in ["current.json", "current-tty2.json", "work.json"] {
         sandbox.write_session(file, &stored(&["other", "terminal"]));
@@ -562,7 +562,7 @@ fn idle_slots_are_swept_and_what_has_a_name_is_not() {
 }
 
 #[test]
-fn what_is_set_aside_today_is_kept_however_old_it_is() {
+fn what_is_archived_today_is_kept_however_old_it_is() {
     for (file, slot, command) in [
         ("current.json", "", &["-f", "more"][..]),
         ("current.json", "", &["new"]),

@@ -232,7 +232,7 @@ fn clear_forgets_the_conversation_whatever_the_settings() {
     sandbox.q(&["-f", "two"]).run().exit(0).stderr_contains("new");
     assert_eq!(prompt(&server.requests()[1]), "two");
 
-    // A plain question sets the one before it aside, and that one stays.
+    // A plain question archives the conversation before it, and that one stays.
     sandbox.q(&["three"]).run().success();
     let cleared = sandbox.q(&["--clear"]).stdin_open().run();
     cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("kept");

@@ -117,7 +117,7 @@ fn a_disk_that_is_full_costs_neither_the_answer_nor_what_was_kept() {
 }
 
 #[test]
-fn a_full_disk_does_not_remove_what_is_set_aside() {
+fn a_full_disk_does_not_remove_what_is_archived() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     for question in ["one", "two"] {
