@@ -719,3 +719,8 @@ pub fn lacks(program: &str, trial: &str) -> bool {
     }
     lacks
 }
+
+/// A device that takes nothing: every write to it fails for want of room. Only Linux has it.
+pub fn full_device() -> File {
+    File::options().write(true).open("/dev/full").expect("/dev/full")
+}

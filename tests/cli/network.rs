@@ -263,7 +263,7 @@ fn a_server_that_does_not_speak_tls_is_told_apart() {
 
 #[test]
 fn certificates_that_are_named_and_are_none_are_a_wrong_setting() {
-    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "https://127.0.0.1:1/v1");
+    let sandbox = Sandbox::new().openai_at("https://127.0.0.1:1/v1");
     let empty = sandbox.home().join("empty.pem");
     fs::write(&empty, "").unwrap();
     for (name, path) in [
@@ -414,7 +414,7 @@ fn a_proxy_is_chosen_by_scheme_and_no_proxy_exempts_from_it() {
         (&[("ALL_PROXY", "P"), ("NO_PROXY", "")], http, true),
     ] {
         let proxy = proxy();
-        let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base);
+        let sandbox = Sandbox::new().openai_at(base);
         let at = proxy.url();
         let meant = |value: &'static str| match value {
             "P" => at.clone(),
@@ -439,7 +439,7 @@ fn what_no_proxy_names_is_asked_directly() {
     for list in [UNKNOWN_HOST, parent, &format!("a.example , .{parent}"), "*", &UNKNOWN_HOST.to_uppercase()] {
         for name in ["NO_PROXY", "no_proxy"] {
             let proxy = proxy();
-            let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", &base);
+            let sandbox = Sandbox::new().openai_at(&base);
             let outcome = sandbox.q(&["hi"]).env("ALL_PROXY", proxy.url()).env(name, list).env("Q_RETRIES", "0").run();
             outcome.exit(1).stderr_contains("resolve").stderr_lacks("proxy");
             proxy.expect_requests(0);
@@ -457,14 +457,14 @@ fn a_proxy_that_fails_is_named_without_its_password() {
         (at(&format!("{UNKNOWN_HOST}:3128")), &["resolve", UNKNOWN_HOST, "HTTP_PROXY"]),
         ("socks5://127.0.0.1:1".to_owned(), &["refused", "127.0.0.1:1", "HTTP_PROXY"]),
     ] {
-        let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "http://192.0.2.1/v1");
+        let sandbox = Sandbox::new().openai_at("http://192.0.2.1/v1");
         let outcome = sandbox.q(&["hi"]).env("HTTP_PROXY", proxy).env("Q_RETRIES", "0").run();
         outcome.exit(1).stdout_is_empty().stderr_lacks("secret");
         outcome.stderr_contains_all(words);
         // It is the proxy's name that cannot be resolved; the server's is none at all.
         outcome.stderr_lacks("name 192.0.2.1");
     }
-    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", "http://192.0.2.1/v1");
+    let sandbox = Sandbox::new().openai_at("http://192.0.2.1/v1");
     let wrong = sandbox.q(&["hi"]).env("HTTP_PROXY", "http://user:proxy-secret-3@:x").run();
     wrong.exit(2).stderr_contains("HTTP_PROXY").stderr_lacks("secret");
 }
@@ -510,7 +510,7 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
         let _ = second.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut second, &mut std::io::sink());
     });
-    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", format!("http://{address}/v1"));
+    let sandbox = Sandbox::new().openai_at(format!("http://{address}/v1"));
     sandbox.q(&["hi"]).stdin(vec![b'x'; 2_000_000]).run().success().stdout("hi\n");
     serving.join().unwrap();
 }

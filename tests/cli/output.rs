@@ -1,6 +1,5 @@
 //! What comes out: the answer on standard output, all else on standard error, and the exit code.
 
-use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -8,8 +7,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DONE, anthropic_event, anthropic_stream, case, everybody, failure, finish, gemini_stream, openai_event,
-    openai_stream, snapshot, word,
+    DONE, anthropic_event, anthropic_stream, case, everybody, failure, finish, full_device, gemini_stream,
+    openai_event, openai_stream, snapshot, word,
 };
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -47,12 +46,6 @@ fn anthropic(delta: Value, stop_reason: &str) -> Vec<Vec<u8>> {
 
 fn openai(delta: Value, finish_reason: &str) -> Vec<Vec<u8>> {
     vec![openai_event(delta, None), finish(finish_reason), DONE.to_vec()]
-}
-
-/// A device that takes nothing: every write to it fails for want of room.
-#[cfg(target_os = "linux")]
-fn full_device() -> File {
-    File::options().write(true).open("/dev/full").unwrap()
 }
 
 /// A pipe that nobody reads.

@@ -2,24 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::ptr;
 
 use crate::fixtures::{asked_by, case, numbered, prompt, refused};
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::Server;
-
-/// Both ends of a terminal: the one that a person sits at, and the one that a program sees.
-fn terminal() -> (File, File) {
-    let (mut person, mut program) = (-1, -1);
-    // SAFETY: both numbers outlive the call, and it may do without the rest. The descriptors are new and nobody else's.
-    unsafe {
-        let opened = libc::openpty(&mut person, &mut program, ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-        assert_eq!(opened, 0, "a terminal");
-        (File::from_raw_fd(person), File::from_raw_fd(program))
-    }
-}
 
 #[test]
 fn words_are_joined_by_one_space_and_otherwise_unchanged() {
@@ -121,10 +109,9 @@ fn without_a_question_the_usage_comes_before_any_other_trouble() {
 
 #[test]
 fn on_a_terminal_q_never_waits_for_typing() {
-    let (_person, program) = terminal();
-    let same = program.try_clone().unwrap();
-    refused(|sandbox| sandbox.q(&[]).stdin_from(program)).stderr_contains("q -h");
-    assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin_from(same)), "why");
+    let terminal = Terminal::new(WIDE);
+    refused(|sandbox| sandbox.q(&[]).stdin_from(terminal.end())).stderr_contains("q -h");
+    assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin_from(terminal.end())), "why");
 }
 
 #[test]

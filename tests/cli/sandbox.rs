@@ -70,6 +70,11 @@ impl Sandbox {
         self
     }
 
+    /// Every later run has an OpenAI key, for an API at this address.
+    pub fn openai_at(self, base_url: impl AsRef<OsStr>) -> Sandbox {
+        self.env("OPENAI_API_KEY", API_KEY).env("OPENAI_BASE_URL", base_url)
+    }
+
     /// Every later run has an OpenAI key and finds its API at `server`.
     pub fn server_env(mut self, server: &Server) -> Sandbox {
         self.env.extend(openai_env(server));

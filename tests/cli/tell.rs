@@ -173,19 +173,14 @@ fn the_password_of_a_proxy_is_not_told() {
         Reply::json(403, json!({"error": {"message": message}}))
     });
     let proxy = format!("http://me:{PROXY_PASSWORD}@{}", server.address());
-    let sandbox = Sandbox::new()
-        .env("OPENAI_API_KEY", API_KEY)
-        .env("OPENAI_BASE_URL", "http://llm.test/v1")
-        .env("HTTP_PROXY", proxy);
+    let sandbox = Sandbox::new().openai_at("http://llm.test/v1").env("HTTP_PROXY", proxy);
     let asked = sandbox.q(&["-v", "hi"]).run();
     assert_no_secret(asked.exit(1).stderr_contains("HTTP_PROXY"));
     for args in [&["-j", "hi"][..], &["--models"], &["--status"], &["--dry-run", "hi"]] {
         assert_no_secret(&sandbox.q(args).run());
     }
-    let unusable = Sandbox::new()
-        .env("OPENAI_API_KEY", API_KEY)
-        .env("OPENAI_BASE_URL", "http://llm.test/v1")
-        .env("HTTP_PROXY", format!("ftp://me:{PROXY_PASSWORD}@llm.test"));
+    let unusable =
+        Sandbox::new().openai_at("http://llm.test/v1").env("HTTP_PROXY", format!("ftp://me:{PROXY_PASSWORD}@llm.test"));
     let outcome = unusable.q(&["hi"]).run();
     assert_no_secret(outcome.exit(2).stderr_contains("HTTP_PROXY"));
 }

@@ -1,11 +1,12 @@
 //! Trouble with the disk, the reader or the connection: the answer is never lost, and what was kept before stays.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::fixtures::{
-    DAY, HOUR, age, case, finish, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot, texts, word,
+    DAY, HOUR, age, case, finish, full_device, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot,
+    texts, word,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -192,8 +193,7 @@ fn an_output_that_cannot_be_written_is_an_error_and_the_answer_is_kept() {
     }
     let server = Server::always(Reply::sse([openai_stream(&["answer"]).concat()]));
     let sandbox = Sandbox::new().server_env(&server);
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let outcome = sandbox.q(&["one"]).stdout_to(full).run();
+    let outcome = sandbox.q(&["one"]).stdout_to(full_device()).run();
     outcome.exit(1).stderr_contains("q: cannot write to standard output");
     sandbox.expect_texts("current.json", &["one", "answer"]);
 }
