@@ -416,10 +416,11 @@ fn clear_deletes_the_conversation_whatever_it_holds() {
 }
 
 #[test]
-fn clear_with_nothing_there_says_the_same_and_makes_nothing() {
+fn clear_with_nothing_there_says_so_and_makes_nothing() {
     let sandbox = Sandbox::new();
     let before = snapshot(sandbox.root());
-    sandbox.q(&["--clear"]).run().success().stdout("Conversation cleared\n");
+    let cleared = sandbox.q(&["--clear"]).run();
+    cleared.exit(0).stdout("Conversation cleared\n").stderr("q: there was no conversation\n");
     before.expect_unchanged();
 }
 

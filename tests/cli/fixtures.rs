@@ -45,10 +45,10 @@ impl<T: Debug> Drop for Case<T> {
 // ---- What q has built in
 
 /// The models that are asked where none is named.
-pub const OPENAI_MODEL: &str = "gpt-5.4-mini";
-pub const ANTHROPIC_MODEL: &str = "claude-haiku-4-5";
-pub const GROQ_MODEL: &str = "openai/gpt-oss-20b";
-pub const XAI_MODEL: &str = "grok-4-1-fast-non-reasoning";
+pub const OPENAI_MODEL: &str = "gpt-6-luna";
+pub const ANTHROPIC_MODEL: &str = "claude-haiku-5-5";
+pub const GROQ_MODEL: &str = "openai/gpt-oss-120b";
+pub const XAI_MODEL: &str = "grok-latest";
 
 /// The most bytes that the file of a conversation may have.
 pub const LARGEST: usize = 10_000_000;

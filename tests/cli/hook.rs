@@ -3,14 +3,15 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::fixtures::{CLOSED, case, failure, lacks, repository_file, word};
 use crate::sandbox::{Outcome, Sandbox};
-use crate::server::{Reply, Server, openai_event};
+use crate::server::{Reply, Server};
 
 const MESSAGE: &str = "Add a file that says hello";
 
 /// The script that the README shows for `.git/hooks/prepare-commit-msg`.
 fn hook() -> String {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("the README");
+    let readme = repository_file("README.md");
     let (_, rest) = readme.split_once("prepare-commit-msg").expect("the recipe");
     let lines = rest.lines().skip_while(|line| !line.starts_with("    #!"));
     lines.take_while(|line| line.starts_with("    ")).map(|line| format!("{}\n", &line[4..])).collect()
@@ -28,11 +29,9 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
         .env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; true");
     let sandbox = match server {
         Some(server) => sandbox.server_env(server),
-        // Nothing listens on the port for discarding.
-        None => sandbox.env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").env("OPENAI_API_KEY", "sk-test"),
+        None => sandbox.env("OPENAI_BASE_URL", CLOSED).env("OPENAI_API_KEY", "sk-test"),
     };
-    if sandbox.shell("git --version").run().status.code() != Some(0) {
-        eprintln!("skipped: there is no git");
+    if lacks("git", "git --version") {
         return None;
     }
     git(&sandbox, "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file");
@@ -62,8 +61,8 @@ fn a_proposed_message_stands_above_gits_comments() {
         committed.check(seen.contains("\n# "), || format!("{command}: git's comments are gone:\n{seen}"));
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{MESSAGE}\n\n"));
         git(&sandbox, "ls .git/*.q 2>&1; true").stdout_contains("No such file");
-        let asked = server.requests().pop().expect("a request").text();
-        assert!(asked.contains("+hello") && asked.contains("imperative"), "{command}: {asked}");
+        let asked = server.last_request().text();
+        assert!(asked.contains("+hello") && asked.contains("imperative"), "{asked}");
     }
 }
 
@@ -79,24 +78,25 @@ fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
             "merged",
         ),
     ] {
+        let _case = case(command);
         let Some(sandbox) = repository(Some(&server)) else { return };
         git(&sandbox, command);
         git(&sandbox, "git log -1 --format=%B").stdout(format!("{message}\n\n"));
     }
-    assert_eq!(server.requests().len(), 0, "q was asked");
+    server.expect_requests(0);
 }
 
 #[test]
 fn without_an_answer_git_goes_on_as_it_would_without_the_hook() {
-    let cut =
-        Server::start(|_, _| Reply::sse([openai_event(serde_json::json!({"content": "half a mess"}), None)]).cut());
-    let failing = Server::start(|_, _| Reply::json(500, serde_json::json!({"error": "down"})));
+    let cut = Server::always(Reply::sse([word("half a mess")]).cut());
+    let failing = Server::always(failure(500, "down"));
     for (what, server) in [("refused", None), ("cut", Some(&cut)), ("failing", Some(&failing))] {
+        let _case = case(what);
         let Some(sandbox) = repository(server) else { return };
         let sandbox = sandbox.env("GIT_EDITOR", "cp \"$1\" \"$HOME/seen\"; echo typed >");
         git(&sandbox, "git commit");
         let seen = fs::read_to_string(sandbox.home().join("seen")).expect("what the editor was given");
-        assert!(seen.starts_with("\n# ") && !seen.contains("half"), "{what}: the editor was given:\n{seen}");
+        assert!(seen.starts_with("\n# ") && !seen.contains("half"), "the editor was given:\n{seen}");
         git(&sandbox, "git log -1 --format=%B").stdout("typed\n\n");
     }
 }

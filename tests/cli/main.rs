@@ -10,6 +10,7 @@ mod documents;
 mod extract;
 mod files;
 mod fixtures;
+mod hook;
 mod json;
 mod names;
 mod network;

@@ -86,8 +86,11 @@ fn each_provider_has_its_default_model() {
         ("groq", "GROQ_API_KEY", GROQ_MODEL),
         ("mistral", "MISTRAL_API_KEY", "mistral-small-latest"),
         ("openrouter", "OPENROUTER_API_KEY", "openrouter/auto"),
-        ("deepseek", "DEEPSEEK_API_KEY", "deepseek-chat"),
+        ("deepseek", "DEEPSEEK_API_KEY", "deepseek-flash"),
         ("xai", "XAI_API_KEY", XAI_MODEL),
+        ("cerebras", "CEREBRAS_API_KEY", "gpt-oss-120b"),
+        ("zai", "ZAI_API_KEY", "glm-5.3-flash"),
+        ("moonshot", "MOONSHOT_API_KEY", "kimi-k2.6"),
     ] {
         let _case = case(name);
         sandbox.q(&["-p", name, "hi"]).env(variable, API_KEY).run().success();
@@ -397,7 +400,7 @@ fn nobody_to_ask_is_told_in_one_message_with_every_way_out() {
         sandbox.config("[providers.work]\nbase_url = \"http://h\"\nkey_env = \"WORK_KEY\"\n");
         let limit = Duration::from_millis(1500);
         let outcome = in_time(|| sandbox.q(&["hi"]).stdin_open().run(), |outcome| outcome.elapsed() < limit);
-        outcome.refused(&["WORK_KEY", "ollama", "llamacpp", "lmstudio"]).ended_within(limit);
+        outcome.refused(&["WORK_KEY", "ollama", "llamacpp", "lmstudio", "vllm"]).ended_within(limit);
         outcome.stderr_contains_all(&WITH_KEY.map(|(_, variable)| variable));
         sandbox.expect_no_state();
     }
