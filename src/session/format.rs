@@ -185,15 +185,20 @@ fn lossy_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str
         }
 
         fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-            Ok(String::from_utf8_lossy(bytes))
+            Ok(lossy(bytes))
         }
 
         fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
+            Ok(Cow::Owned(lossy(bytes).into_owned()))
         }
     }
 
     deserializer.deserialize_bytes(LossyVisitor)
+}
+
+/// Most text is valid, and for that the plain check is much faster than the lossy one.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[derive(Deserialize)]
