@@ -30,11 +30,12 @@ impl Context {
     /// Where the conversation is that is meant.
     ///
     /// # Errors
-    /// `File`: there is no home.
+    /// `File`: there is no home, or a conversation cannot be looked for by its id.
     pub(crate) fn place(&self) -> Result<Place<'_>, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
         })?;
-        Ok(Place { folder, which: &self.which, path: folder.path(&self.which) })
+        let path = folder.path(&self.which).map_err(|error| Error::file(error.to_string()))?;
+        Ok(Place { folder, which: &self.which, path })
     }
 }

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
             .any(|argument| argument == "-j" || argument == "--json");
         return failure(&error, arguments.json || json, &Notes::default());
     }
+    interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
     let sign = match arguments.mode {
         Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment.get("TERM")),
@@ -90,7 +91,8 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
 
 /// The configuration file: below `$XDG_CONFIG_HOME`, else below `~/.config`, on every platform.
 fn configuration() -> PathBuf {
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(directories::BaseDirs::new()?.home_dir().join(".config")));
+    let home = || Some(directories::BaseDirs::new()?.home_dir().join(".config")).filter(|folder| folder.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(home);
     // Without a home there is none; one in whatever folder one stands in must not count.
     folder.map(|folder| folder.join("q").join("config.toml")).unwrap_or_default()
 }

@@ -1,4 +1,8 @@
-//! What the standard library does not tell of this process and its terminal.
+//! What the standard library does not say about this process, its terminal and its files.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
 /// Whether a signal is ignored, as `nohup` and a shell's `&` leave it to the programs that they start.
 pub(crate) fn is_ignored(signal: i32) -> bool {
@@ -23,4 +27,41 @@ pub(crate) fn terminal_columns() -> Option<usize> {
         (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
     };
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A new file in a folder that has no name until it gets one. Without one it goes when it is closed.
+///
+/// # Errors
+/// The system or the file system has no such files, or there is no room.
+#[cfg(target_os = "linux")]
+pub(crate) fn unnamed_file(folder: &Path, mode: u32) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gives a name to a file that has none.
+///
+/// # Errors
+/// `AlreadyExists`: the name is taken. Else the file system has no links.
+#[cfg(target_os = "linux")]
+pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
+    use std::ffi::CString;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both are strings that end in NUL and outlive the call.
+    let named =
+        unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
+    if named == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -5,11 +5,13 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
-use crate::output::{code, print, visible};
-use crate::session::folder::{self, LOCK_PATIENCE, Lock, NoLock};
+use crate::output::{OutputError, Stdout, code, print, visible};
+use crate::session::folder;
+use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
@@ -40,16 +42,17 @@ impl Place<'_> {
         let what = match self.which {
             Which::File(path) => path.display().to_string(),
             Which::Named(name) => name.clone(),
+            Which::Id(created) => created.id(),
             Which::Current { .. } => "current".to_owned(),
         };
         Error::nothing(format!("there is no conversation {what}")).advise("q --list lists those that are there")
     }
 
-    /// `None`: this file system has no locks. There is something to lock only where there is a folder.
-    fn lock(&self) -> Result<Option<Lock>, Error> {
-        match self.folder.lock(&|waited| waited >= LOCK_PATIENCE) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(NoLock::Unsupported) => Ok(None),
+    /// There is something to lock only where there is a folder.
+    fn lock(&self) -> Result<Lock, Error> {
+        match self.folder.lock(&self.path, &|waited| waited >= LOCK_PATIENCE) {
+            Ok(lock) => Ok(lock),
+            Err(NoLock::Unsupported) => Ok(Lock::nowhere()),
             Err(NoLock::Busy) => Err(Error::file("another q holds the lock of the conversations").advise("try again")),
             Err(NoLock::Failed(error)) => Err(state(error)),
         }
@@ -105,34 +108,60 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
     print(&code)
 }
 
-/// Drops the last exchange, prints its question, and sets the conversation aside as it was.
+/// Prints the question of the last exchange and drops the exchange; the conversation as it was is archived. Nothing is
+/// dropped if the question cannot be printed.
 pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
     if place.which.is_current() && !place.folder.exists().map_err(state)? {
         return Err(nothing());
     }
+    let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
+    let (created, undone) = undone.ok_or_else(nothing)?;
+    let question = undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned());
+    print_to_reader(&question)?;
+    let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
     if matches!(place.which, Which::File(_)) {
-        place.folder.prepare().map_err(state)?;
+        place.folder.prepare().map_err(failed)?;
     }
-    // What is not there is told before a lock is wanted that may not be there either.
-    place.read()?.ok_or_else(nothing)?;
-    let lock = place.lock()?;
-    let mut conversation = place.read()?.ok_or_else(nothing)?;
-    let stamp = conversation.created.stamp();
-    let undone = conversation.undo().ok_or_else(nothing)?;
+    let mut lock = place.lock()?;
+    // It may have been displaced while its question was read.
+    let now = match place.read()?.filter(|conversation| conversation.created == created) {
+        Some(conversation) => Some((place.path.clone(), conversation)),
+        None => place.folder.find_archived(created).map_err(failed)?,
+    };
+    let unchanged = now.filter(|(_, conversation)| conversation.exchanges.last() == Some(&undone));
+    let (path, mut conversation) = unchanged.ok_or_else(|| {
+        Error::file("nothing was undone: the conversation has changed meanwhile")
+            .advise("q --last shows what it says now")
+    })?;
+    conversation.undo();
     let keep = Settings::keep(&context.environment, &context.configuration);
     let keeps = keep.is_none_or(|keep| !keep.is_zero());
+    let stamp = created.stamp();
+    conversation.created = lock.unique_after(Timestamp::new(OffsetDateTime::now_utc()), created);
     let done = match (conversation.message_count(), keeps) {
-        (0, true) => place.folder.retire(&place.path, &stamp).map(|_| ()),
-        (0, false) => folder::remove(&place.path).map(|_| ()),
-        (_, true) => place.folder.displace(&place.path, &conversation, &stamp, folder::ENDING).map(|_| ()),
-        (_, false) => place.folder.replace(&place.path, &conversation),
+        (0, true) => place.folder.retire(&mut lock, &path, &stamp).map(|_| ()),
+        (0, false) => folder::remove(&path).map(|_| ()),
+        (_, true) => place.folder.displace(&mut lock, &path, &conversation, &stamp, folder::ENDING).map(|_| ()),
+        (_, false) => place.folder.replace(&path, &conversation),
     };
-    done.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
-    // Whoever reads the question may take his time.
-    drop(lock);
-    print(&undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned()))
+    done.map_err(failed)
+}
+
+/// Prints a text; a reader that has gone away is an error here.
+fn print_to_reader(text: &str) -> Result<(), Error> {
+    let printed = Stdout::open().and_then(|mut stdout| {
+        stdout.write(text, |_| {})?;
+        stdout.end_line()
+    });
+    printed.map_err(|error| {
+        let reason = match error {
+            OutputError::ReaderGone => "nobody reads standard output any more".to_owned(),
+            OutputError::Failed(error) => format!("cannot write to standard output: {error}"),
+        };
+        Error::new(Kind::Output, format!("nothing was undone: {reason}"))
+    })
 }
 
 /// How much of a first question a list shows.
@@ -263,7 +292,7 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
         place.read()?;
     }
     if there {
-        let _lock = if place.folder.exists().map_err(state)? { place.lock()? } else { None };
+        let _lock = place.lock()?;
         folder::remove(&place.path).map_err(state)?;
     }
     print("Conversation cleared")?;

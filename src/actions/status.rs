@@ -1,6 +1,7 @@
 //! `q --status`: what q would do and why: version, paths, settings with their origins, providers, the conversation.
 
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -79,7 +80,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
             })
             .collect(),
         providers: providers(&settings),
-        conversation: folder.and_then(|folder| conversation(&folder.path(&context.which))),
+        conversation: folder.and_then(|folder| conversation(folder.path(&context.which))),
     };
     if arguments.json {
         let json = serde_json::to_string(&status).map_err(|error| Error::file(error.to_string()))?;
@@ -113,16 +114,16 @@ fn key(provider: &Provider) -> String {
     }
 }
 
-fn conversation(path: &Path) -> Option<ConversationStatus> {
+fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
     let mut status = ConversationStatus {
-        path: path.display().to_string(),
+        path: path.as_ref().map_or_else(|_| String::new(), |path| path.display().to_string()),
         error: None,
         provider: None,
         model: None,
         updated: None,
         messages: 0,
     };
-    match folder::read(path) {
+    match path.and_then(|path| folder::read(&path)) {
         Ok(Found::Nothing) => return None,
         Ok(Found::Conversation(conversation)) => {
             status.messages = conversation.message_count();

@@ -12,6 +12,7 @@ use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::reply::{Finish, Reply, Usage};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
+use crate::session::name::Which;
 
 /// How the answer is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +51,8 @@ pub(super) struct Delivery<'a> {
     stdout: Stdout,
     form: Form,
     record: Arc<Record>,
-    /// The option that names the conversation, with a blank before it; nothing for a current one.
-    option: String,
+    /// Which conversation the exchange belongs to.
+    which: &'a Which,
     interrupts: Arc<Interrupts>,
     notes: &'a Notes,
 }
@@ -63,6 +64,7 @@ struct Answer<'a> {
     model: &'a str,
     finish: &'a str,
     usage: Option<Usage>,
+    id: Option<String>,
     session: Option<String>,
     messages_sent: usize,
 }
@@ -73,7 +75,7 @@ impl<'a> Delivery<'a> {
     pub(super) fn new(
         form: Form,
         record: Record,
-        option: String,
+        which: &'a Which,
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
@@ -83,7 +85,7 @@ impl<'a> Delivery<'a> {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
         });
-        Ok(Delivery { stdout, form, record, option, interrupts, notes })
+        Ok(Delivery { stdout, form, record, which, interrupts, notes })
     }
 
     /// A piece of the answer has come; `complete` says whether it was the last.
@@ -162,6 +164,7 @@ impl<'a> Delivery<'a> {
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::word),
                     usage: reply.usage(),
+                    id: committed.created.map(|created| self.which.id(created)),
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),
                     messages_sent: facts.messages_sent,
                 });
@@ -187,9 +190,8 @@ impl<'a> Delivery<'a> {
     /// Tells how to see the answer all the same, where it was saved.
     fn advise_last(&self, error: Error, extract: &str, what: &str, committed: &Committed) -> Error {
         match committed.path {
-            Some(_) => {
-                error.advise(format!("{} prints {what}", format!("q --last{} {extract}", self.option).trim_end()))
-            }
+            Some(_) => error
+                .advise(format!("{} prints {what}", format!("q --last{} {extract}", self.which.option()).trim_end())),
             None => error,
         }
     }

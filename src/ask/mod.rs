@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
-use crate::interrupt::{self, Interrupts};
+use crate::interrupt::Interrupts;
 use crate::manual;
 use crate::message::Role;
 use crate::output::{Notes, print};
@@ -38,7 +38,6 @@ use window::Window;
 /// Why there is no answer, or not all of it.
 pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
-    interrupt::survive_size_limit();
     let words = question::joined(&arguments.words, notes);
     let input = (!arguments.no_stdin && !io::stdin().is_terminal()).then(io::stdin);
     if input.is_none() && words.trim().is_empty() {
@@ -75,7 +74,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         return print(&String::from_utf8_lossy(&asking.request()?.body.unwrap_or_default()));
     }
     let record = Record::new(asking.question.clone(), committer, notes.clone());
-    let delivery = Delivery::new(Form::of(arguments), record, context.which.option(), interrupts, notes)?;
+    let delivery = Delivery::new(Form::of(arguments), record, &context.which, interrupts, notes)?;
     asking.run(delivery, notes)
 }
 

@@ -11,7 +11,7 @@ use super::answer::Answer;
 use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
-use crate::session::folder::LOCK_PATIENCE;
+use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
 

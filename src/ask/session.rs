@@ -84,7 +84,10 @@ pub(super) fn open<'a>(
         None => discover::find(settings, keeps, search, &context.notes)?,
     };
     let (intent, conversation) = match (current, &place) {
-        (false, _) => (Intent::Named, held),
+        (false, _) => match (&context.which, held) {
+            (Which::Id(created), Some(conversation)) => (Intent::Follow { created: *created }, Some(conversation)),
+            (_, held) => (Intent::Named, held),
+        },
         (true, Some(place)) if arguments.follow => follow(place, &target, &settings.values, now, context),
         (true, _) => (Intent::New, None),
     };
@@ -134,15 +137,26 @@ fn follow(
 /// A conversation by name or path, if it has begun.
 fn open_named(place: &Place) -> Result<Option<Conversation>, Error> {
     let path = place.path.display();
+    if place.folder.locks_owner_out(&place.path) {
+        return Err(Error::file(format!(
+            "{path} belongs to another user, who could not use it any more once q has written it"
+        ))
+        .advise("ask as that user, or continue a copy of the file"));
+    }
     match folder::read(&place.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
         Found::Unusable(unusable) => Err(Error::new(Kind::Session, format!("{path}: {unusable}"))
             .advise("it was left as it is; -s with another name starts another conversation")),
         Found::Nothing
-            if matches!(place.which, Which::Named(_)) && place.path.file_name().is_some_and(folder::is_aside) =>
+            if matches!(place.which, Which::Named(_)) && place.path.file_name().is_some_and(folder::is_archived) =>
         {
             Err(Error::new(Kind::Session, format!("there is no conversation {path}"))
                 .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
+        }
+        Found::Nothing if matches!(place.which, Which::Id(_)) => {
+            let name = place.path.file_stem().unwrap_or_default().display();
+            Err(Error::new(Kind::Session, format!("there is no conversation {name}"))
+                .advise("q --list lists those that are there"))
         }
         Found::Nothing => Ok(None),
     }

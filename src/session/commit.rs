@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
-use super::folder::{self, Folder, NoLock};
+use super::folder::{self, Folder};
 use super::format::{self, LARGEST};
+use super::lock::{Lock, NoLock};
 use super::rules::{self, Found, Wanted};
 use super::timestamp::Timestamp;
 
@@ -50,21 +51,19 @@ pub(crate) struct Committer {
 pub(crate) struct Committed {
     /// The file that has it; `None` if it was not saved.
     pub(crate) path: Option<PathBuf>,
+    /// When its conversation was created.
+    pub(crate) created: Option<Timestamp>,
     /// What was not as asked.
     pub(crate) note: Option<String>,
 }
 
 impl Committed {
-    fn to(path: PathBuf) -> Committed {
-        Committed { path: Some(path), note: None }
-    }
-
-    fn with_note(path: PathBuf, note: String) -> Committed {
-        Committed { path: Some(path), note: Some(note) }
+    fn to(path: PathBuf, created: Timestamp) -> Committed {
+        Committed { path: Some(path), created: Some(created), note: None }
     }
 
     fn not_saved(reason: impl std::fmt::Display) -> Committed {
-        Committed { path: None, note: Some(format!("this exchange was not saved: {reason}")) }
+        Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
     }
 }
 
@@ -74,72 +73,76 @@ impl Committer {
         if format::size(&self.alone(exchange, self.asked)) > LARGEST {
             return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
         }
-        if let Err(error) = self.folder.prepare() {
-            return Committed::not_saved(error);
-        }
-        let saved = match self.folder.lock(give_up) {
-            Ok(_lock) => {
-                let saved = self.commit_locked(exchange);
+        let prepared = self.folder.prepare();
+        let saved = match (self.folder.lock(&self.path, give_up), prepared) {
+            (Ok(mut lock), _) => {
+                let saved = self.commit_locked(exchange, &mut lock);
                 self.folder.sweep(self.keep, SystemTime::now());
                 saved
             }
-            Err(NoLock::Failed(error)) => self.commit_aside(exchange, &error.to_string()),
-            Err(NoLock::Busy) => self.commit_aside(exchange, "another q holds the lock"),
-            Err(NoLock::Unsupported) => self.commit_aside(exchange, "files cannot be locked there"),
+            (Err(_), Err(error)) => Err(error),
+            (Err(NoLock::Failed(error)), _) => self.commit_alone(exchange, None, &error.to_string()),
+            (Err(NoLock::Busy), _) => self.commit_alone(exchange, None, "another q holds the lock"),
+            (Err(NoLock::Unsupported), _) => self.commit_alone(exchange, None, "files cannot be locked there"),
         };
         saved.unwrap_or_else(Committed::not_saved)
     }
 
-    fn commit_locked(&self, exchange: &Exchange) -> io::Result<Committed> {
-        self.folder.undo_unfinished(&self.path);
+    fn commit_locked(&self, exchange: &Exchange, lock: &mut Lock) -> io::Result<Committed> {
         let found = folder::read(&self.path)?;
         match &self.intent {
-            Intent::New => self.begin(found, exchange),
+            Intent::New => self.begin(found, exchange, lock),
             Intent::FollowAnew => {
                 let wanted = Wanted { provider: &self.provider, model: Some(&self.model), expire: self.expire };
                 match (rules::obstacle(&found, &wanted, self.asked), found) {
                     (None, Found::Conversation(conversation)) => {
-                        self.extend(&self.path, conversation, exchange, self.pairs)
+                        self.extend(&self.path, conversation, exchange, self.pairs, lock)
                     }
-                    (_, found) => self.begin(found, exchange),
+                    (_, found) => self.begin(found, exchange, lock),
                 }
             }
             Intent::Named => match found {
-                Found::Nothing => self.begin(found, exchange),
-                Found::Conversation(conversation) => self.extend(&self.path, conversation, exchange, usize::MAX),
+                Found::Nothing => self.begin(found, exchange, lock),
+                Found::Conversation(conversation) => self.extend(&self.path, conversation, exchange, usize::MAX, lock),
                 Found::Unusable(unusable) => Ok(Committed::not_saved(format!("{}: {unusable}", self.path.display()))),
             },
             Intent::Follow { created } => match found {
                 Found::Conversation(conversation) if conversation.created == *created => {
-                    self.extend(&self.path, conversation, exchange, self.pairs)
+                    // What is archived is kept as it is, so nothing is cut off at its beginning.
+                    let archived = self.path.file_name().is_some_and(folder::is_archived);
+                    let pairs = if archived { usize::MAX } else { self.pairs };
+                    self.extend(&self.path, conversation, exchange, pairs, lock)
                 }
-                _ => match self.folder.find_aside(*created)? {
-                    // What is set aside is kept as it is, so nothing is cut off at its beginning.
-                    Some((path, conversation)) => self.extend(&path, conversation, exchange, usize::MAX),
-                    None => self.commit_aside(exchange, "the conversation was cleared or displaced meanwhile"),
+                _ => match self.folder.find_archived(*created)? {
+                    Some((path, conversation)) => self.extend(&path, conversation, exchange, usize::MAX, lock),
+                    None => {
+                        let reason = "the conversation was cleared or displaced meanwhile";
+                        self.commit_alone(exchange, Some(lock), reason)
+                    }
                 },
             },
         }
     }
 
     /// A new conversation, in place of what was found.
-    fn begin(&self, found: Found, exchange: &Exchange) -> io::Result<Committed> {
+    fn begin(&self, found: Found, exchange: &Exchange, lock: &mut Lock) -> io::Result<Committed> {
+        let displaced = match &found {
+            Found::Conversation(displaced) => Some(displaced.created),
+            Found::Nothing | Found::Unusable(_) => None,
+        };
+        let created = lock.unique(self.asked, displaced);
+        let begun = self.alone(exchange, created);
         match found {
-            Found::Nothing => self.folder.replace(&self.path, &self.alone(exchange, self.asked))?,
-            Found::Conversation(displaced) => {
-                let begun = self.alone(exchange, self.asked.max(displaced.created.next()));
-                if self.keep.is_some_and(|keep| keep.is_zero()) {
-                    self.folder.replace(&self.path, &begun)?;
-                } else {
-                    self.folder.displace(&self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
-                }
+            Found::Conversation(displaced) if self.keep.is_none_or(|keep| !keep.is_zero()) => {
+                self.folder.displace(lock, &self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
             }
             Found::Unusable(_) => {
                 let (stamp, ending) = folder::unreadable_name(&self.path);
-                self.folder.displace(&self.path, &self.alone(exchange, self.asked), &stamp, ending)?;
+                self.folder.displace(lock, &self.path, &begun, &stamp, ending)?;
             }
+            Found::Nothing | Found::Conversation(_) => self.folder.replace(&self.path, &begun)?,
         }
-        Ok(Committed::to(self.path.clone()))
+        Ok(Committed::to(self.path.clone(), created))
     }
 
     fn extend(
@@ -148,31 +151,41 @@ impl Committer {
         mut conversation: Conversation,
         exchange: &Exchange,
         pairs: usize,
+        lock: &mut Lock,
     ) -> io::Result<Committed> {
         let created = conversation.created;
         conversation.add(exchange.clone(), &self.provider, &self.model);
         conversation.keep_last(pairs);
         if format::size(&conversation) <= LARGEST {
             self.folder.replace(path, &conversation)?;
-            return Ok(Committed::to(path.to_owned()));
+            return Ok(Committed::to(path.to_owned(), created));
         }
-        conversation.created = created.next();
+        conversation.created = lock.unique_after(self.asked, created);
         format::shrink(&mut conversation, SHRUNK);
-        let aside = self.folder.displace(path, &conversation, &created.stamp(), folder::ENDING)?;
+        let archived = self.folder.displace(lock, path, &conversation, &created.stamp(), folder::ENDING)?;
         let note = format!(
             "the conversation would have more than {LARGEST} bytes: it goes on with its newest {} messages; all of it is in {}",
             conversation.message_count(),
-            aside.display()
+            archived.display()
         );
-        Ok(Committed::with_note(path.to_owned(), note))
+        Ok(Committed { note: Some(note), ..Committed::to(path.to_owned(), conversation.created) })
     }
 
-    /// A conversation of its own, set aside at once.
-    fn commit_aside(&self, exchange: &Exchange, reason: &str) -> io::Result<Committed> {
-        let begun = self.alone(exchange, self.asked);
-        let path = self.folder.write_aside(&self.asked.stamp(), &begun)?;
+    /// An archived conversation of its own, without the lock where it cannot be had.
+    fn commit_alone(&self, exchange: &Exchange, lock: Option<&mut Lock>, reason: &str) -> io::Result<Committed> {
+        let created = match lock {
+            Some(lock) => lock.unique(self.asked, None),
+            None => {
+                let mut created = self.asked;
+                while self.folder.find_archived(created)?.is_some() {
+                    created = created.next();
+                }
+                created
+            }
+        };
+        let path = self.folder.write_archived(&created.stamp(), &self.alone(exchange, created))?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
-        Ok(Committed::with_note(path, note))
+        Ok(Committed { note: Some(note), ..Committed::to(path, created) })
     }
 
     /// A conversation of one exchange.

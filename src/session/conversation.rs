@@ -21,7 +21,7 @@ pub(crate) struct Conversation {
 
 /// A question and what was answered. In a file of other hands the first one may lack its question, and a question may have
 /// several answers or none.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Exchange {
     /// Never empty.
     pub(crate) entries: Vec<Entry>,
@@ -37,6 +37,14 @@ pub(crate) struct Entry {
     pub(crate) interrupted: bool,
     /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
     pub(super) json: Option<Box<RawValue>>,
+}
+
+/// The same message, whatever else its file says about it.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        let said = |entry: &Entry| (entry.timestamp, entry.interrupted);
+        self.message == other.message && said(self) == said(other)
+    }
 }
 
 impl Entry {
@@ -115,11 +123,9 @@ impl Conversation {
         self.exchanges.push(exchange);
     }
 
-    /// Takes the last exchange away; the rest is another conversation from now on. `None` where nothing was asked.
+    /// Takes the last exchange away. `None` where nothing was asked.
     pub(crate) fn undo(&mut self) -> Option<Exchange> {
-        let undone = self.exchanges.pop_if(|exchange| exchange.question().is_some())?;
-        self.created = self.created.next();
-        Some(undone)
+        self.exchanges.pop_if(|exchange| exchange.question().is_some())
     }
 
     /// Keeps the last exchanges.
@@ -201,10 +207,10 @@ pub(super) mod tests {
         let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
         let mut undone = || {
             let question = conversation.undo()?.question()?.message.to_text().into_owned();
-            Some((question, conversation.message_count(), conversation.created))
+            Some((question, conversation.message_count()))
         };
-        assert_eq!(undone(), Some(("two".to_owned(), 2, moment(0).next())));
-        assert_eq!(undone(), Some(("one".to_owned(), 0, moment(0).next().next())));
+        assert_eq!(undone(), Some(("two".to_owned(), 2)));
+        assert_eq!(undone(), Some(("one".to_owned(), 0)));
         assert_eq!(undone(), None);
         let mut answers = Conversation::new("openai", "m", moment(0));
         answers.exchanges = Exchange::group(vec![entry(Role::Assistant, "1")]);

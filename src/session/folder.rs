@@ -1,14 +1,15 @@
 //! The state folder: the only code that reads and writes files of conversations.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::conversation::Conversation;
 use super::format::{self, LARGEST, Unusable};
+use super::lock::{Lock, NoLock};
 use super::name::Which;
 use super::rules::Found;
 use super::timestamp::Timestamp;
@@ -22,20 +23,23 @@ const PRIVATE_FOLDER: u32 = 0o700;
 /// lock writes, so one name is enough, and what a killed run left behind is in nobody's way.
 const TEMPORARY: &str = ".tmp";
 
+/// After a longer time without a look the clock is not believed, and nothing is removed until the next one.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// How often conversations are looked for that are to be removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How long to wait for the lock, where nothing makes it urgent.
-pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long to wait between two looks at a lock that another process holds.
-const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// How much of a file is written at once.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 
-/// How the names of conversations set aside begin.
-const ASIDE: &str = "session_";
+/// The copy of a file that is being archived, where there are no links.
+const COPY: &str = ".tmp-copy";
+
+/// The most bytes that the name of a file may have.
+const LONGEST_NAME: usize = 255;
+
+/// How the names of archived conversations begin.
+const ARCHIVED: &str = "session_";
 
 /// What follows the name of a conversation.
 pub(crate) const ENDING: &str = ".json";
@@ -53,21 +57,6 @@ pub(crate) struct Folder {
     sessions: PathBuf,
 }
 
-/// Held while a conversation is read, changed and written; closing the file gives it back.
-#[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held for its drop")] File);
-
-/// Why there is no lock.
-#[derive(Debug)]
-pub(crate) enum NoLock {
-    /// Another process has it, and whoever waited gave up.
-    Busy,
-    /// This file system has no locks.
-    Unsupported,
-    /// The lock's file cannot be opened.
-    Failed(io::Error),
-}
-
 impl Folder {
     /// The folder below `$XDG_STATE_HOME`, where that is set, else below the platform's folder for state, or for local data
     /// where it has none. `None` without a home.
@@ -75,19 +64,31 @@ impl Folder {
         let home = state_home.or_else(|| {
             let folders = directories::BaseDirs::new()?;
             Some(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_owned())
-        })?;
+        });
+        // A relative one would be another folder in each folder that q is started in.
+        let home = home.filter(|home| home.is_absolute())?;
         let root = home.join("q");
         Some(Folder { sessions: root.join("sessions"), root })
     }
 
-    /// The file of a conversation.
-    pub(crate) fn path(&self, which: &Which) -> PathBuf {
-        match which {
+    /// The file of a conversation. For an id, the one that holds it now; where none does, one that does not exist.
+    ///
+    /// # Errors
+    /// The conversation with an id cannot be looked for.
+    pub(crate) fn path(&self, which: &Which) -> io::Result<PathBuf> {
+        Ok(match which {
             Which::Current { slot: None } => self.sessions.join("current.json"),
             Which::Current { slot: Some(slot) } => self.sessions.join(format!("current-{slot}.json")),
             Which::Named(name) => self.sessions.join(format!("{name}.json")),
+            Which::Id(created) => match self.find_created(*created, "current")? {
+                Some((path, _)) => path,
+                None => match self.find_created(*created, ARCHIVED)? {
+                    Some((path, _)) => path,
+                    None => self.sessions.join(format!("{}.json", created.id())),
+                },
+            },
             Which::File(path) => path.clone(),
-        }
+        })
     }
 
     /// Where the conversations are.
@@ -124,28 +125,53 @@ impl Folder {
         is_there(&self.sessions)
     }
 
-    /// Takes the lock. While another process has it, `give_up` is asked from time to time, with the time waited.
-    pub(crate) fn lock(&self, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
-        let path = self.root.join("lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(PRIVATE_FILE)
-            // Opening a pipe that somebody has put there would wait for a reader.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(&path)
-            .map_err(|error| NoLock::Failed(named(error, "open", &path)))?;
-        let began = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock(file)),
-                Err(TryLockError::WouldBlock) if give_up(began.elapsed()) => return Err(NoLock::Busy),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_POLL),
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(TryLockError::Error(_)) => return Err(NoLock::Unsupported),
+    /// Takes the lock that allows to write a file, and undoes what a killed run left of it. While another process has the
+    /// lock, `give_up` is asked from time to time, with the time waited.
+    pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
+        let file = self.root.join("lock");
+        let mut lock = match self.is_elsewhere(path) {
+            Some(folder) => Lock::of_file(&file, folder, give_up)?,
+            None => Lock::of_state(&file, &self.sessions, give_up)?,
+        };
+        lock.recover();
+        if lock.may_change_state() {
+            self.undo_second_name(path);
+        }
+        let elsewhere = self.is_elsewhere(path).map(|_| self.temporary_for(path));
+        let own =
+            [TEMPORARY, COPY].map(|name| self.sessions.join(name)).into_iter().filter(|_| lock.may_change_state());
+        for leftover in own.chain(elsewhere) {
+            let _ = fs::remove_file(leftover);
+        }
+        Ok(lock)
+    }
+
+    /// Takes away the archived name of a file that a killed run gave to it before it had put another file in its place; no
+    /// other name, which may be the user's own.
+    fn undo_second_name(&self, path: &Path) {
+        let Ok(metadata) = fs::symlink_metadata(path) else { return };
+        if !metadata.is_file() || metadata.nlink() < 2 {
+            return;
+        }
+        let Ok(Found::Conversation(conversation)) = read(path) else { return };
+        for archived in self.archived_names(&conversation.created.stamp(), ENDING) {
+            let Ok(other) = fs::symlink_metadata(&archived) else { return };
+            if archived != path && (other.dev(), other.ino()) == (metadata.dev(), metadata.ino()) {
+                let _ = fs::remove_file(archived);
+                return;
             }
         }
+    }
+
+    /// The names under which a conversation may be archived, in order.
+    fn archived_names(&self, stamp: &str, ending: &str) -> impl Iterator<Item = PathBuf> {
+        let suffix = |number: u32| if number == 1 { String::new() } else { format!("-{number}") };
+        (1..).map(move |number| self.sessions.join(format!("{ARCHIVED}{stamp}{}{ending}", suffix(number))))
+    }
+
+    /// The folder of a file that is not among the conversations of this state folder.
+    fn is_elsewhere<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        path.parent().filter(|folder| *folder != self.sessions)
     }
 
     /// Writes a file in place of another, so that a reader finds either the old one or the new one, whole. The caller has
@@ -154,22 +180,25 @@ impl Folder {
         self.replace_after(path, conversation, || Ok(None))
     }
 
-    /// As [`Folder::replace`], for a file that holds another conversation: what is there gets a second name first, so
-    /// that it is never missing. `aside` says by which stamp and ending.
+    /// As [`Folder::replace`], for a file that holds another conversation: what is there is archived first, so that it is
+    /// never missing. `stamp` and `ending` say under which name.
     pub(crate) fn displace(
         &self,
+        lock: &mut Lock,
         path: &Path,
         conversation: &Conversation,
         stamp: &str,
         ending: &str,
     ) -> io::Result<PathBuf> {
-        let mut aside = PathBuf::new();
-        self.replace_after(path, conversation, || {
-            aside = self.link_aside(path, stamp, ending)?;
-            Ok(Some(aside.clone()))
-        })?;
-        make_private(&aside);
-        Ok(aside)
+        let mut archived = PathBuf::new();
+        let done = self.replace_after(path, conversation, || {
+            archived = self.archive(lock, path, stamp, ending)?;
+            Ok(Some(archived.clone()))
+        });
+        lock.archived();
+        done?;
+        make_private(&archived);
+        Ok(archived)
     }
 
     fn replace_after(
@@ -179,13 +208,13 @@ impl Folder {
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
-        // Only a file of the user's own choice has a mode of the user's choice.
-        let mode = if path.parent() == Some(&self.sessions) { PRIVATE_FILE } else { mode_of(path) };
-        let written = write_new(&temporary, conversation, mode).and_then(|()| {
-            let aside = before_rename()?;
+        // Only a file of the user's own choice has a mode and an owner of the user's choice.
+        let like = self.is_elsewhere(path).and_then(|_| fs::symlink_metadata(path).ok()).filter(Metadata::is_file);
+        let written = write_new(&temporary, conversation, like.as_ref()).and_then(|()| {
+            let archived = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
-                if let Some(aside) = aside {
-                    let _ = fs::remove_file(aside);
+                if let Some(archived) = archived {
+                    let _ = fs::remove_file(archived);
                 }
             })
         });
@@ -195,56 +224,59 @@ impl Folder {
         written
     }
 
-    /// Among other people's files it has a name that tells whose it is.
+    /// The file that is written before it takes the place of another. Only the holder of the lock writes it, so one name is
+    /// enough; among other people's files it says whose it is.
     fn temporary_for(&self, path: &Path) -> PathBuf {
-        match path.file_name() {
-            Some(name) if path.parent() != Some(&self.sessions) => {
-                path.with_file_name(format!(".{}{TEMPORARY}", name.to_string_lossy()))
-            }
-            _ => path.with_file_name(TEMPORARY),
-        }
+        let Some(name) = path.file_name().filter(|_| self.is_elsewhere(path).is_some()) else {
+            return self.sessions.join(TEMPORARY);
+        };
+        let name = name.to_string_lossy();
+        let longest = LONGEST_NAME - TEMPORARY.len() - 1;
+        let end = (0..=longest.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        path.with_file_name(format!(".{}{TEMPORARY}", &name[..end]))
     }
 
-    /// Takes away the second name that a run gave to a file which was killed before it had put another in its place. The
-    /// caller has the lock.
-    pub(crate) fn undo_unfinished(&self, path: &Path) {
-        let Ok(metadata) = fs::symlink_metadata(path) else { return };
-        if !metadata.is_file() || metadata.nlink() < 2 {
-            return;
+    /// Gives a file a second name among those archived, the first that is free; where there are no links, a copy.
+    fn archive(&self, lock: &mut Lock, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
+        if !lock.may_change_state() {
+            return Err(io::Error::other("the state folder cannot be used"));
         }
-        for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
-            let same =
-                entry.metadata().is_ok_and(|other| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino()));
-            if same && is_aside(&entry.file_name()) && entry.path() != path {
-                let _ = fs::remove_file(entry.path());
+        let archived = self.first_free(stamp, ending, |archived| {
+            if is_there(archived)? {
+                return Err(io::ErrorKind::AlreadyExists.into());
             }
-        }
-    }
-
-    /// Gives a file a second name among those set aside, the first that is free.
-    fn link_aside(&self, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
-        let aside = self.first_free(stamp, ending, |aside| match fs::hard_link(path, aside) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                // A file system without links.
-                let bytes = fs_err::read(path)?;
-                write_new_or_remove(aside, |file| file.write_all(&bytes))
-            }
-            done => done,
+            lock.archiving(path, archived);
+            fs::hard_link(path, archived).or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => Err(error),
+                _ => {
+                    let copy = self.sessions.join(COPY);
+                    let bytes = fs_err::read(path)?;
+                    write_new_bytes(&copy, PRIVATE_FILE, |file| file.write_all(&bytes))?;
+                    fs_err::rename(copy, archived)
+                }
+            })
         })?;
         // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
-        if is_plain_file(&aside) {
-            let _ = File::options().append(true).open(&aside).and_then(|file| file.set_modified(SystemTime::now()));
+        if is_plain_file(&archived) {
+            let _ = File::options().append(true).open(&archived).and_then(|file| file.set_modified(SystemTime::now()));
         }
-        Ok(aside)
+        Ok(archived)
     }
 
-    /// Writes a file of its own, set aside; needs no lock.
-    pub(crate) fn write_aside(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
+    /// Writes an archived conversation of its own; needs no lock.
+    pub(crate) fn write_archived(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
+        // A file without a name goes with its process.
+        if let Ok(mut file) = unix::unnamed_file(&self.sessions, PRIVATE_FILE) {
+            write_all(&mut file, conversation).and_then(|()| file.sync_all())?;
+            if let Ok(archived) = self.first_free(stamp, ENDING, |archived| unix::name_file(&file, archived)) {
+                return Ok(archived);
+            }
+        }
         let temporary = self.sessions.join(format!("{TEMPORARY}-{}", std::process::id()));
-        let written = write_new(&temporary, conversation, PRIVATE_FILE).and_then(|()| {
-            self.first_free(stamp, ENDING, |aside| match fs::hard_link(&temporary, aside) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    write_new_or_remove(aside, |file| write_all(file, conversation))
+        let written = write_new(&temporary, conversation, None).and_then(|()| {
+            self.first_free(stamp, ENDING, |archived| match fs::hard_link(&temporary, archived) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !is_there(archived)? => {
+                    fs::rename(&temporary, archived)
                 }
                 done => done,
             })
@@ -259,22 +291,31 @@ impl Folder {
         ending: &str,
         mut make: impl FnMut(&Path) -> io::Result<()>,
     ) -> io::Result<PathBuf> {
-        let mut number = 1;
-        loop {
-            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-            let path = self.sessions.join(format!("{ASIDE}{stamp}{suffix}{ending}"));
+        for path in self.archived_names(stamp, ending) {
             match make(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Ok(()) => return Ok(path),
-                Err(error) => return Err(named(error, "set aside as", &path)),
+                Err(error) => return Err(named(error, "archive as", &path)),
             }
         }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The conversation that was set aside since, by its `created`, and where it lies.
-    pub(crate) fn find_aside(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
-        let prefix = format!("{ASIDE}{}", created.stamp());
-        for entry in fs_err::read_dir(&self.sessions)? {
+    /// The archived conversation that was created then, and its file.
+    pub(crate) fn find_archived(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
+        self.find_created(created, ARCHIVED)
+    }
+
+    /// The conversation that was created then, in one of the files whose names begin so.
+    fn find_created(&self, created: Timestamp, beginning: &str) -> io::Result<Option<(PathBuf, Conversation)>> {
+        // The name of an archived one tells the second.
+        let stamp = if beginning == ARCHIVED { created.stamp() } else { String::new() };
+        let prefix = format!("{beginning}{stamp}");
+        let entries = match fs_err::read_dir(&self.sessions) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
             if !name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(ENDING)) {
@@ -290,12 +331,26 @@ impl Folder {
         Ok(None)
     }
 
-    /// Removes a conversation's file, but keeps the conversation, set aside.
-    pub(crate) fn retire(&self, path: &Path, stamp: &str) -> io::Result<PathBuf> {
-        let aside = self.link_aside(path, stamp, ENDING)?;
-        fs_err::remove_file(path)?;
-        make_private(&aside);
-        Ok(aside)
+    /// Removes a conversation's file, but keeps the conversation, archived.
+    pub(crate) fn retire(&self, lock: &mut Lock, path: &Path, stamp: &str) -> io::Result<PathBuf> {
+        let archived = self.archive(lock, path, stamp, ENDING);
+        let done = archived.and_then(|archived| {
+            fs_err::remove_file(path).map(|()| archived.clone()).inspect_err(|_| {
+                let _ = fs::remove_file(&archived);
+            })
+        });
+        lock.archived();
+        let archived = done?;
+        make_private(&archived);
+        Ok(archived)
+    }
+
+    /// Whether a new file in place of this one would lock its owner out: it belongs to another user, whose it cannot be
+    /// made, and not everybody may read and write it.
+    pub(crate) fn locks_owner_out(&self, path: &Path) -> bool {
+        let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+        let own = [0, metadata.uid()].contains(&unix::effective_user());
+        metadata.is_file() && self.is_elsewhere(path).is_some() && !own && metadata.mode() & 0o006 != 0o006
     }
 
     /// The files of all conversations, also of those that cannot be read; in no order.
@@ -335,7 +390,8 @@ impl Folder {
         let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
         let marker = self.root.join("swept");
         let age = |metadata: &Metadata| metadata.modified().ok().and_then(|modified| now.duration_since(modified).ok());
-        if fs::metadata(&marker).is_ok_and(|metadata| age(&metadata).is_some_and(|age| age < SWEEP_INTERVAL)) {
+        let since = fs::metadata(&marker).ok().and_then(|metadata| age(&metadata));
+        if since.is_some_and(|since| since < SWEEP_INTERVAL) {
             return;
         }
         let touched = OpenOptions::new()
@@ -346,8 +402,8 @@ impl Folder {
             .custom_flags(libc::O_NONBLOCK)
             .open(&marker)
             .and_then(|marker| marker.set_modified(now));
-        // Without the mark it would be done at every call.
-        if touched.is_err() {
+        // Without the mark it would be done at every call. A clock that has jumped so far may jump back.
+        if touched.is_err() || since.is_some_and(|since| since > LONGEST_ABSENCE) {
             return;
         }
         for entry in fs::read_dir(&self.sessions).into_iter().flatten().flatten() {
@@ -355,7 +411,7 @@ impl Folder {
             let name = name.to_string_lossy();
             let limit = match &*name {
                 name if name.starts_with(TEMPORARY) => SWEEP_INTERVAL,
-                name if name.starts_with(ASIDE) || name.starts_with("current-") => keep,
+                name if name.starts_with(ARCHIVED) || name.starts_with("current-") => keep,
                 _ => continue,
             };
             let old = entry
@@ -416,9 +472,9 @@ pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a name is one that q gives to conversations that it sets aside.
-pub(crate) fn is_aside(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+/// Whether a name is one that q gives to conversations that it archives.
+pub(crate) fn is_archived(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ARCHIVED.as_bytes())
 }
 
 /// Deletes a file. Returns whether there was one.
@@ -430,19 +486,41 @@ pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-fn write_new(path: &Path, conversation: &Conversation, mode: u32) -> io::Result<()> {
-    remove(path)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-        .map_err(|error| named(error, "write", path))?;
-    // The umask may have taken some of the mode.
-    file.set_permissions(fs::Permissions::from_mode(mode))
-        .and_then(|()| write_all(&mut file, conversation))
-        .and_then(|()| file.sync_all())
-        .map_err(|error| named(error, "write", path))
+/// Writes a conversation into a new file with the mode, and as far as possible the owner and the group, of `like`.
+fn write_new(path: &Path, conversation: &Conversation, like: Option<&Metadata>) -> io::Result<()> {
+    let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
+    write_new_bytes(path, mode, |file| {
+        if let Some(like) = like {
+            keep_owner(file, like);
+        }
+        write_all(file, conversation)
+    })
+}
+
+/// Only root may give a file to another user, and others only to groups that they are in.
+fn keep_owner(file: &File, like: &Metadata) {
+    let Ok(own) = file.metadata() else { return };
+    if own.uid() != like.uid() && fchown(file, Some(like.uid()), Some(like.gid())).is_ok() {
+        return;
+    }
+    if own.gid() != like.gid() {
+        let _ = fchown(file, None, Some(like.gid()));
+    }
+}
+
+fn write_new_bytes(path: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let written = || {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        write(&mut file)?;
+        // The umask may have taken some of the mode, and a new owner some more.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()
+    };
+    written().map_err(|error| named(error, "write", path))
 }
 
 /// Writes in large parts, though a conversation has many small ones.
@@ -450,14 +528,6 @@ fn write_all(file: &mut File, conversation: &Conversation) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
     format::write(conversation, &mut writer)?;
     writer.flush()
-}
-
-/// Where there are no links, a file is written under its own name at once. It must not stay if it is not whole.
-fn write_new_or_remove(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(path)?;
-    write(&mut file).and_then(|()| file.sync_all()).inspect_err(|_| {
-        let _ = fs::remove_file(path);
-    })
 }
 
 /// Whether this is a file itself, and not a link to one, of which nothing must be changed.
@@ -469,14 +539,6 @@ fn is_plain_file(path: &Path) -> bool {
 fn make_private(path: &Path) {
     if is_plain_file(path) {
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE_FILE));
-    }
-}
-
-/// A file keeps its mode, but not that of a link's target, which is not replaced.
-fn mode_of(path: &Path) -> u32 {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() => metadata.mode() & 0o777,
-        _ => PRIVATE_FILE,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::timestamp::Timestamp;
 use crate::error::Error;
 
 /// The most characters of a name.
@@ -15,6 +16,8 @@ pub(crate) enum Which {
     Current { slot: Option<String> },
     /// One that has a name, and never expires.
     Named(String),
+    /// The one that was created then, wherever it is.
+    Id(Timestamp),
     /// A file anywhere, by its resolved path. It never expires either.
     File(PathBuf),
 }
@@ -42,7 +45,7 @@ impl Which {
         }
         let name = value.to_str().ok_or_else(|| format!("“{}” is no name: it is not UTF-8", value.display()))?;
         check(name)?;
-        Ok(Which::Named(name.to_owned()))
+        Ok(Timestamp::from_id(name).map_or_else(|| Which::Named(name.to_owned()), Which::Id))
     }
 
     /// Reads the value of `Q_SESSION`.
@@ -59,7 +62,17 @@ impl Which {
         match self {
             Which::Current { .. } => String::new(),
             Which::Named(name) => format!(" -s {name}"),
+            Which::Id(created) => format!(" -s {}", created.id()),
             Which::File(path) => format!(" -s {}", path.display()),
+        }
+    }
+
+    /// What `-s` takes for the conversation that was created then: it stays valid when the conversation is displaced.
+    pub(crate) fn id(&self, created: Timestamp) -> String {
+        match self {
+            Which::Named(name) => name.clone(),
+            Which::File(path) => path.to_string_lossy().into_owned(),
+            Which::Current { .. } | Which::Id(_) => created.id(),
         }
     }
 

@@ -7,6 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
+/// How ids begin.
+const ID_PREFIX: &str = "session_";
+
+/// A date, a time and milliseconds.
+const ID_DIGITS: usize = 17;
+
 /// A moment, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(OffsetDateTime);
@@ -51,6 +57,30 @@ impl Timestamp {
     /// The day, in UTC.
     pub(crate) fn date(self) -> time::Date {
         self.0.date()
+    }
+
+    /// The id of the conversation that was created then: `session_` and the moment to the millisecond, in 17 digits.
+    pub(crate) fn id(self) -> String {
+        format!("{ID_PREFIX}{}{:03}", self.stamp(), self.0.millisecond())
+    }
+
+    /// Reads an id. `None`: it is none.
+    pub(super) fn from_id(id: &str) -> Option<Timestamp> {
+        let digits = id.strip_prefix(ID_PREFIX)?;
+        if digits.len() != ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let part = |begin: usize, end: usize| &digits[begin..end];
+        Timestamp::parse(&format!(
+            "{}-{}-{}T{}:{}:{}.{}Z",
+            part(0, 4),
+            part(4, 6),
+            part(6, 8),
+            part(8, 10),
+            part(10, 12),
+            part(12, 14),
+            part(14, 17)
+        ))
     }
 
     /// `YYYYMMDDHHMMSS`, as it stands in the name of a conversation set aside.
@@ -120,6 +150,23 @@ mod tests {
             ["", "yesterday", "2026-11-21", "2026-13-21T10:00:00Z", "2026-11-21T10:00:00", "9999-12-31T23:59:59-01:00"]
         {
             assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_has_the_moment_to_the_millisecond() {
+        let moment = parse("2026-12-31T23:59:58.007Z").expect("a time");
+        assert_eq!(moment.id(), "session_20261231235958007");
+        assert_eq!(Timestamp::from_id("session_20261231235958007"), Some(moment));
+        for id in [
+            "",
+            "session_",
+            "session_20261231235958",
+            "session_20261331235958007",
+            "session_2026123123595800x",
+            "20261231235958007",
+        ] {
+            assert_eq!(Timestamp::from_id(id), None, "{id}");
         }
     }
 

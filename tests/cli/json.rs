@@ -14,31 +14,39 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     let server = Server::openai("one \"two\"\n\u{1b} é\n");
     let sandbox = Sandbox::new().server_env(&server);
     let path = sandbox.sessions().join("current.json");
-    let line = |session: &Value, sent: usize| {
+    let line = |id: &Value, session: &Value, sent: usize| {
         format!(
             concat!(
                 r#"{{"answer":"one \"two\"\n\u001b é\n","provider":"openai","model":"m","finish":"stop","#,
-                r#""usage":{{"input_tokens":{},"output_tokens":{}}},"session":{},"messages_sent":{}}}"#,
+                r#""usage":{{"input_tokens":{},"output_tokens":{}}},"id":{},"session":{},"messages_sent":{}}}"#,
                 "\n"
             ),
-            INPUT_TOKENS, OUTPUT_TOKENS, session, sent
+            INPUT_TOKENS, OUTPUT_TOKENS, id, session, sent
         )
     };
     let q = |args: &[&str]| sandbox.q(&["-j", "-m", "m"]).args(args).run();
-    q(&["one"]).success().stdout(line(&json!(path), 0));
-    q(&["-f", "two"]).success().stdout(line(&json!(path), 2));
-    q(&["-f", "--messages", "3", "three"]).success().stdout(line(&json!(path), 3));
+    let first = q(&["one"]);
+    let id = id_of(&sandbox.current());
+    first.success().stdout(line(&id, &json!(path), 0));
+    q(&["-f", "two"]).success().stdout(line(&id, &json!(path), 2));
+    q(&["-f", "--messages", "3", "three"]).success().stdout(line(&id, &json!(path), 3));
     let before = sandbox.read_bytes("current.json");
-    q(&["-f", "--no-save", "four"]).success().stdout(line(&Value::Null, 6));
-    q(&["--no-stream", "--no-save", "five"]).success().stdout(line(&Value::Null, 0));
+    q(&["-f", "--no-save", "four"]).success().stdout(line(&Value::Null, &Value::Null, 6));
+    q(&["--no-stream", "--no-save", "five"]).success().stdout(line(&Value::Null, &Value::Null, 0));
     sandbox.expect_bytes("current.json", before);
     let named = sandbox.sessions().join("work.json");
-    q(&["-s", "work", "six"]).success().stdout(line(&json!(named), 0));
+    q(&["-s", "work", "six"]).success().stdout(line(&json!("work"), &json!(named), 0));
     let file = sandbox.home().join("talk.json");
     q(&["-s", "talk.json", "seven"]).success().check(file.exists(), || format!("expected the file {}", file.display()));
     let told = q(&["-s", "talk.json", "eight"]).stdout_json();
     let told = told["session"].as_str().expect("a path").to_owned();
     assert_eq!(sandbox.home().join(told).canonicalize().expect("a file"), file);
+}
+
+/// The id of a conversation: `session_` and the digits of its `created`.
+fn id_of(conversation: &Value) -> Value {
+    let created = conversation["created"].as_str().expect("a time");
+    json!(format!("session_{}", created.chars().filter(char::is_ascii_digit).collect::<String>()))
 }
 
 #[test]
