@@ -1,0 +1,38 @@
+"""The scenarios, by what they are about; a file's `table` yields them."""
+
+from . import (
+    actions,
+    answers,
+    conversations,
+    failures,
+    files,
+    interruptions,
+    names,
+    options,
+    outputs,
+    providers,
+    questions,
+    settings,
+    streams,
+    together,
+)
+
+
+def all_scenarios():
+    modules = [
+        questions,
+        options,
+        conversations,
+        names,
+        files,
+        actions,
+        settings,
+        providers,
+        failures,
+        streams,
+        answers,
+        outputs,
+        interruptions,
+        together,
+    ]
+    return [scenario for module in modules for scenario in module.table()]

@@ -1,0 +1,132 @@
+"""Conversations that are there before a program runs."""
+
+import json
+
+from replies import compact
+from steps import CURRENT, write
+
+# Long ago, and so the same in every run.
+CREATED = "2020-01-01T10:00:00.000Z"
+
+CONFIG = "config/q/config.toml"
+
+TWO_PAIRS = ["What is one?", "One is 1.", "What is two?", "Two is 2."]
+
+
+def pairs(count):
+    return [text for number in range(1, count + 1) for text in (f"Question {number}?", f"Answer {number}.")]
+
+
+def message(role, content, **more):
+    return {"role": role, "content": content, "timestamp": CREATED, **more}
+
+
+def conversation(texts=TWO_PAIRS, provider="openai", model="test-model", created=CREATED, updated="@AGO 60m@", **more):
+    """A file of questions and answers in turn, as q writes them."""
+    messages = [
+        text if isinstance(text, dict) else message(["user", "assistant"][index % 2], text)
+        for index, text in enumerate(texts)
+    ]
+    head = {"version": 1, "provider": provider, "model": model, "created": created, "updated": updated, **more}
+    lines = ",\n".join(map(compact, messages))
+    return f'{compact(head)[:-1]},"messages":[\n{lines}\n]}}\n'
+
+
+def current(*args, **fields):
+    """Writes the current conversation."""
+    return write(CURRENT, conversation(*args, **fields))
+
+
+def session(name, *args, **fields):
+    """Writes a conversation into q's folder."""
+    return write(f"state/q/sessions/{name}.json", conversation(*args, **fields))
+
+
+def changed(**fields):
+    """A conversation with other fields at the top; those that are None are left out."""
+    value = {**json.loads(conversation()), **fields}
+    return compact({name: field for name, field in value.items() if field is not None})
+
+
+# Files that are no conversation, or an odd one.
+ODD_FILES = {
+    "empty": "",
+    "blank": "  \n",
+    "truncated": conversation()[:-20],
+    "truncated-in-a-character": conversation(["Wie schön?", "Sehr schö"]).encode()[:-60],
+    "text": "this is no JSON\n",
+    "array": "[]",
+    "null": "null",
+    "number": "7",
+    "empty-object": "{}",
+    "version-2": changed(version=2),
+    "version-0": changed(version=0),
+    "version-text": changed(version="1"),
+    "version-float": conversation().replace('"version":1', '"version":1.0'),
+    "version-negative": changed(version=-1),
+    "version-missing": changed(version=None),
+    "version-2-other-shape": '{"version":2,"turns":[]}',
+    "version-huge": conversation().replace('"version":1', '"version":99999999999999999999'),
+    "provider-missing": changed(provider=None),
+    "provider-number": changed(provider=5),
+    "provider-unknown": changed(provider="nobody"),
+    "model-missing": changed(model=None),
+    "model-null": conversation().replace('"model":"test-model"', '"model":null'),
+    "created-missing": changed(created=None),
+    "created-no-time": changed(created="yesterday"),
+    "created-other-zone": changed(created="2020-01-01T12:00:00.1239+02:00"),
+    "updated-missing": changed(updated=None),
+    "updated-number": changed(updated=1577872800),
+    "updated-in-the-future": changed(updated="2999-01-01T00:00:00.000Z"),
+    "updated-without-milliseconds": changed(updated="2020-01-01T10:00:00Z"),
+    "created-at-the-end-of-time": changed(created="9999-12-31T23:59:59.999Z"),
+    "messages-missing": changed(messages=None),
+    "messages-text": changed(messages="none"),
+    "messages-empty": changed(messages=[]),
+    "message-no-object": changed(messages=["hello"]),
+    "message-null": changed(messages=[None]),
+    "message-without-role": changed(messages=[{"content": "hello"}]),
+    "message-without-content": changed(messages=[{"role": "user"}]),
+    "message-other-role": changed(messages=[{"role": "system", "content": "hello"}]),
+    "message-content-list": changed(messages=[{"role": "user", "content": [{"type": "text", "text": "hello"}]}]),
+    "message-content-null": changed(messages=[{"role": "user", "content": None}]),
+    "message-without-timestamp": changed(
+        messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    ),
+    "message-odd-timestamp": changed(
+        messages=[message("user", "a", timestamp=5), message("assistant", "b", timestamp="soon")]
+    ),
+    "message-odd-interrupted": changed(messages=[message("user", "a"), message("assistant", "b", interrupted="yes")]),
+    "message-interrupted": changed(messages=[message("user", "a"), message("assistant", "b", interrupted=True)]),
+    "message-not-interrupted": changed(messages=[message("user", "a"), message("assistant", "b", interrupted=False)]),
+    "message-unknown-fields": changed(
+        messages=[message("user", "a", id=7), message("assistant", "b", usage={"in": [1, 2.50]})]
+    ),
+    "message-content-first": changed(
+        messages=[{"content": "a", "role": "user"}, {"content": "b", "role": "assistant"}]
+    ),
+    "message-escapes": conversation(["q"]).replace('"q"', r'"a\u0041\n\t\"\\\/\u00e4\ud83d\ude00"'),
+    "message-lone-surrogate": conversation(["q"]).replace('"q"', r'"a\ud800b"'),
+    "message-many-lines": conversation(["first\nsecond\r\nthird", "one\n\ntwo\n"]),
+    "message-empty-texts": conversation(["", ""]),
+    "message-control-characters": conversation(["bell \x07 and escape \x1b[31m red", "a\tb"]),
+    "questions-only": changed(messages=[message("user", "a"), message("user", "b"), message("user", "c")]),
+    "answers-only": changed(messages=[message("assistant", "a"), message("assistant", "b")]),
+    "answer-first": changed(messages=[message("assistant", "a"), message("user", "b"), message("assistant", "c")]),
+    "question-last": changed(messages=[message("user", "a"), message("assistant", "b"), message("user", "c")]),
+    "unknown-fields": conversation(title="About numbers", tags=["a", "b"], nested={"x": 1.50, "y": None}),
+    "unknown-fields-odd-spelling": conversation(x=0).replace('"x":0', '"x" :  { "a":1.50e3, "b" : "\\u00e4" }'),
+    "pretty": json.dumps(json.loads(conversation()), indent=2),
+    "byte-order-mark": "\ufeff" + conversation(),
+    "not-utf-8": conversation().encode().replace(b"One", b"\xff\xfe"),
+    "trailing-text": conversation() + "more",
+    "field-twice": conversation().replace('"version":1', '"version":1,"version":1'),
+    "no-line-end": conversation().rstrip("\n"),
+}
+
+# What other programs may have left where a conversation belongs.
+USABLE = [
+    name
+    for name in ODD_FILES
+    if name.startswith(("message-", "unknown-", "questions-", "answers-", "answer-", "question-"))
+]

@@ -1,0 +1,142 @@
+"""What one program did in one scenario, as lines of text that two programs have in common."""
+
+import difflib
+import re
+from datetime import datetime, timedelta, timezone
+
+# Times this close to now come from the run, or from a fixture that must be recent. All other times are fixed.
+LIVE = timedelta(days=90)
+
+TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+STAMP = re.compile(r"\bsession_(\d{14})(?:-(\d+))?(?=\.|\b)")
+TODAY = re.compile(r"(?<=Today is )(\d{4}-\d\d-\d\d)")
+
+# What a terminal does not show, or obeys; line ends are shown as such.
+INVISIBLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+# How wide a line may be that is shown to a person.
+WIDTH = 150
+
+
+class Transcript:
+    """Titles, which say what the script did, and what came of it."""
+
+    def __init__(self):
+        self.parts = []
+
+    def title(self, text):
+        self.parts.append(("title", [f"$ {text}"]))
+
+    def add(self, what, lines):
+        first, *rest = lines or ["nothing"]
+        self.parts.append(("outcome", [f"{what}: {first}", *rest]))
+
+    def normalized(self, volatile):
+        """The same without what differs from run to run."""
+        labels = label("\n".join("\n".join(lines) for _, lines in self.parts))
+        same = Transcript()
+        for kind, lines in self.parts:
+            text = "\n".join(lines)
+            same.parts.append((kind, [stable(text, volatile, labels) if kind == "outcome" else text]))
+        return same
+
+    def lines(self, replacements=()):
+        """All lines, with each replacement applied to what came of the script."""
+        lines = []
+        for kind, texts in self.parts:
+            text = "\n".join(texts)
+            if kind == "outcome":
+                for replacement in replacements:
+                    text = replacement.apply(text)
+            lines += text.split("\n")
+        return lines
+
+
+def shown(content):
+    """Bytes as lines that a person can read and that hide nothing."""
+    if not content:
+        return []
+    text = content.decode("utf-8", "backslashreplace")
+    text = INVISIBLE.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+    lines = ["", *[f"  | {line}" for line in text.split("\n")]]
+    if lines[-1] == "  | ":
+        lines.pop()
+    else:
+        lines.append("  \\ no line end")
+    return lines
+
+
+def label(text):
+    """A label for each recent time and each name with a recent stamp, numbered in their order."""
+    now = datetime.now(timezone.utc).replace(tzinfo=None)
+    live = lambda moment: abs(now - moment) < LIVE
+    times, stamps = set(), set()
+    for found in TIME.findall(text):
+        if live(datetime.fromisoformat(found[:-1])):
+            times.add(found)
+    for stamp, number in STAMP.findall(text):
+        try:
+            moment = datetime.strptime(stamp, "%Y%m%d%H%M%S")
+        except ValueError:
+            continue
+        if live(moment):
+            # Two of them get numbers if they happen to fall into the same second.
+            stamps.add((stamp, int(number or 1)))
+    labels = {found: f"<TIME {index}>" for index, found in enumerate(sorted(times), 1)}
+    labels.update({found: f"session_<STAMP {index}>" for index, found in enumerate(sorted(stamps), 1)})
+    return labels
+
+
+def stable(text, volatile, labels):
+    """Text with names in place of what differs from run to run."""
+    for value, name in volatile:
+        text = re.sub(value, name, text)
+    text = TIME.sub(lambda found: labels.get(found[0], found[0]), text)
+    text = STAMP.sub(lambda found: labels.get((found[1], int(found[2] or 1)), found[0]), text)
+    now = datetime.now(timezone.utc)
+    today = {f"{now - timedelta(days=days):%Y-%m-%d}" for days in (0, 1)}
+    return TODAY.sub(lambda found: "<TODAY>" if found[0] in today else found[0], text)
+
+
+def volatile(root, port, closed_port, version):
+    """What differs from run to run, as patterns, and what stands in its place."""
+    return [
+        (re.escape(str(root)), "<ROOT>"),
+        (rf":{port}\b", ":<PORT>"),
+        (rf":{closed_port}\b", ":<CLOSED>"),
+        (rf"\b(q[/ ]){re.escape(version)}(?![.\d])", r"\1<VERSION>"),
+        (rf'("version":"){re.escape(version)}"', r'\1<VERSION>"'),
+        (r"(\.tmp-)\d+", r"\1<PID>"),
+        (r"\b(first word after )[\d.]+( s, all after )[\d.]+( s)", r"\1<SECONDS>\2<SECONDS>\3"),
+        # The wait before another try is random, unless the server names it; most scenarios name 0.
+        (r"(retrying in )(?!0\.0 )\d+\.\d( s)", r"\1<SECONDS>\2"),
+        (r"(idle for )\d+( s)", r"\1<SECONDS>\2"),
+    ]
+
+
+def difference(old, new):
+    """A unified diff of two transcripts, in lines that a person can read."""
+    old, new = readable(old), readable(new)
+    # Finding the changes takes long where much is equal.
+    begin = 0
+    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
+        begin += 1
+    end = 0
+    while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
+        end += 1
+    begin, end = max(0, begin - 6), max(0, end - 6)
+    old, new = old[begin : len(old) - end], new[begin : len(new) - end]
+    return list(difflib.unified_diff(old[:3000], new[:3000], "old", "new", n=4, lineterm=""))
+
+
+def readable(lines):
+    """The same with long lines broken, where JSON has its fields if possible."""
+    return [part for line in lines for part in broken(line)]
+
+
+def broken(line):
+    if len(line) <= WIDTH:
+        return [line]
+    parts = re.split(r'(?<=,)(?=["{])', line)
+    pieces = [part[at : at + WIDTH] for part in parts for at in range(0, len(part), WIDTH)]
+    return [pieces[0], *[f"  ⏎ {piece}" for piece in pieces[1:]]]
