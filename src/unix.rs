@@ -65,3 +65,29 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
 pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// The way for another thread to make a system call of this one return before it is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interrupter(libc::pthread_t);
+
+impl Interrupter {
+    /// For the thread that calls this.
+    pub(crate) fn for_this_thread() -> Interrupter {
+        extern "C" fn nothing(_: libc::c_int) {}
+        // SAFETY: `sigaction` is plain data, for which zeroes are a value; the handler does nothing, so it may run at any
+        // time. Without SA_RESTART a call that it interrupts returns with what it has done so far. Where the signal is not
+        // expected it is ignored by default, and so it is by programs that q starts.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as libc::sighandler_t;
+            libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut());
+            Interrupter(libc::pthread_self())
+        }
+    }
+
+    /// Interrupts the call that the thread is in, if it is in one. The thread must still run.
+    pub(crate) fn interrupt(self) {
+        // SAFETY: the thread is the one that answers are written by, which ends with the process.
+        unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
+    }
+}

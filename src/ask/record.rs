@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
@@ -14,12 +14,16 @@ use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
+use crate::unix::Interrupter;
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
-/// How long, once a signal has come, a write may take that had begun before it; a pipe that nobody reads takes for ever.
+/// How long, once a signal has come, to wait for the write that had begun before it to return.
 const WRITE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(50);
+
+/// How often that write is interrupted: it may begin to wait just after the first time.
+const INTERRUPT_POLL: Duration = Duration::from_millis(2);
 
 /// How long, once a signal has come, a save may go on that had begun before it.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
@@ -34,6 +38,8 @@ pub(super) struct Record {
     state: Mutex<State>,
     changed: Condvar,
     signalled: AtomicBool,
+    /// The thread that shows the answer.
+    shower: Interrupter,
 }
 
 #[derive(Debug, Default)]
@@ -53,9 +59,17 @@ enum Stage {
 }
 
 impl Record {
+    /// For the thread that will show the answer.
     pub(super) fn new(question: String, committer: Option<Committer>, notes: Notes) -> Record {
-        let signalled = AtomicBool::new(false);
-        Record { question, committer, notes, state: Mutex::default(), changed: Condvar::new(), signalled }
+        Record {
+            question,
+            committer,
+            notes,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            signalled: AtomicBool::new(false),
+            shower: Interrupter::for_this_thread(),
+        }
     }
 
     /// Whether the exchange is to be saved.
@@ -85,9 +99,16 @@ impl Record {
         self.changed.notify_all();
     }
 
-    /// The user has been shown this many bytes of the answer.
+    /// The user has been shown this many bytes of the answer. Once a signal has come, no more is shown.
     pub(super) fn shown(&self, bytes: usize) {
-        self.growing().answer.show(bytes);
+        let mut state = self.growing();
+        state.answer.show(bytes);
+        if self.signalled.load(Ordering::Relaxed) {
+            state.showing = false;
+            drop(state);
+            self.changed.notify_all();
+            wait_for_the_end();
+        }
     }
 
     /// Saves the answer as it is: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
@@ -112,9 +133,13 @@ impl Record {
     /// which is then waited for.
     pub(super) fn save_interrupted(&self) {
         self.signalled.store(true, Ordering::Relaxed);
-        // A write that is not blocked is over at once, and what it has shown is known then.
-        let state = self.changed.wait_timeout_while(self.state(), WRITE_PATIENCE_ON_SIGNAL, |state| state.showing);
-        let state = state.unwrap_or_else(PoisonError::into_inner).0;
+        // A write may wait for ever for somebody who reads; what it has written until then is shown.
+        let began = Instant::now();
+        let mut state = self.state();
+        while state.showing && began.elapsed() < WRITE_PATIENCE_ON_SIGNAL {
+            self.shower.interrupt();
+            state = self.changed.wait_timeout(state, INTERRUPT_POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
         if state.stage != Stage::Growing {
             let _ =
                 self.changed.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);

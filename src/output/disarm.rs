@@ -1,7 +1,7 @@
 //! Text for a terminal: every character that could drive it is shown in visible form, one by one; nothing is dropped.
 
 /// Makes text that may come in pieces harmless.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Disarmer {
     /// The last piece ended in CR, of which only the next character tells whether it belongs to a line's end.
     held_carriage_return: bool,
@@ -22,6 +22,18 @@ impl Disarmer {
             }
         }
         visible
+    }
+
+    /// How many bytes of the next piece its visible form has shown whole, once so many bytes of that have been seen.
+    pub(crate) fn consumed(mut self, piece: &str, seen: usize) -> usize {
+        let mut visible = 0;
+        for (at, character) in piece.char_indices() {
+            visible += self.feed(character.encode_utf8(&mut [0; 4])).len();
+            if visible > seen {
+                return at;
+            }
+        }
+        piece.len()
     }
 
     /// What was held back, now that nothing follows.
@@ -75,6 +87,24 @@ mod tests {
             ("e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本", "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本"),
         ] {
             assert_eq!(visible(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_been_seen_of_a_piece_is_known_by_its_characters() {
+        for (piece, seen, consumed) in [
+            ("abc", 0, 0),
+            ("abc", 2, 2),
+            ("abc", 3, 3),
+            ("a\u{1b}b", 2, 1),
+            ("a\u{1b}b", 3, 2),
+            ("äö", 1, 0),
+            ("äö", 3, 2),
+            ("a\r\nb", 1, 2),
+            ("a\r\nb", 2, 3),
+            ("", 0, 0),
+        ] {
+            assert_eq!(Disarmer::default().consumed(piece, seen), consumed, "{piece:?} {seen}");
         }
     }
 

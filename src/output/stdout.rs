@@ -46,8 +46,8 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece whole; `left` is told how many bytes of the piece have left, after each part of it where it leaves
-    /// in parts.
+    /// Writes a piece whole; `left` is told how many bytes of the piece have left, whenever some have, or when a signal has
+    /// interrupted the write.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
@@ -55,15 +55,12 @@ impl Stdout {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
-        match &mut self.disarmer {
-            None => self.write_bytes(piece.as_bytes(), left),
-            Some(disarmer) => {
-                let visible = disarmer.feed(piece);
-                self.write_bytes(visible.as_bytes(), |_| {})?;
-                left(piece.len());
-                Ok(())
-            }
-        }
+        let Some(disarmer) = &mut self.disarmer else { return self.write_bytes(piece.as_bytes(), left) };
+        let before = disarmer.clone();
+        let visible = disarmer.feed(piece);
+        self.write_bytes(visible.as_bytes(), |bytes| {
+            left(if bytes == visible.len() { piece.len() } else { before.clone().consumed(piece, bytes) });
+        })
     }
 
     /// Ends the last line, if it lacks its end.
@@ -86,7 +83,7 @@ impl Stdout {
                     done += count;
                     left(done);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => left(done),
                 // Somebody else has set the pipe so; it cannot be told here when there is room again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),

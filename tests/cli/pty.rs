@@ -101,7 +101,7 @@ impl Arrived {
 
 /// Both ends. They are closed in every program that is started, so that no other test's program holds the terminal open,
 /// and neither becomes the controlling terminal of the test process.
-fn open(columns: u16) -> (File, OwnedFd) {
+pub fn open(columns: u16) -> (File, OwnedFd) {
     // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
     // nobody else once it is known to be one.
     unsafe {

@@ -1,5 +1,6 @@
 //! Signals: what was shown is saved, nothing else is touched, and q dies of the signal itself.
 
+use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use crate::fixtures::{
     HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event, openai_reply,
     prompt, snapshot, texts, word,
 };
+use crate::pty;
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -90,9 +92,37 @@ fn a_signal_ends_q_while_nobody_takes_its_answer() {
         let kept = sandbox.current();
         let said = texts(&kept).pop().unwrap();
         let shown = drain(reader);
-        // The one write that did not end may count as nothing shown, and then all that had come is kept.
-        assert!(answer.starts_with(&said), "not the beginning of the answer: {said}");
-        assert!(said.len() >= shown.len(), "{} of {} bytes are kept", said.len(), shown.len());
+        assert!(shown == said.as_bytes(), "{} bytes are kept, {} were shown", said.len(), shown.len());
+        assert_eq!(interrupted(&kept), [1]);
+    }
+}
+
+#[test]
+fn what_a_terminal_that_nobody_reads_has_taken_is_kept_to_the_byte() {
+    // Lines become longer on a terminal, and so do characters that could drive it.
+    let answer: String = (0..40_000).map(|number| format!("word {number} \u{1b}\n")).collect();
+    let event = word(&answer);
+    let server = Server::always(Reply::sse([event]).hang());
+    for signal in SIGNALS {
+        let _case = case(signal);
+        let sandbox = Sandbox::new().server_env(&server);
+        let (reader, terminal) = pty::open(80);
+        let mut running = sandbox.q(&["one"]).stdout_to(terminal).spawn();
+        wait_until_written(&reader);
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        let kept = sandbox.current();
+        let said = texts(&kept).pop().unwrap();
+        let shown = String::from_utf8(drain_terminal(reader)).expect("whole characters");
+        // The visible form of a character may have been cut in two.
+        let expected = said.replace('\u{1b}', "^[").replace('\n', "\r\n");
+        let rest = shown.strip_prefix(&expected);
+        assert!(
+            rest.is_some_and(|rest| ["", "^", "\r"].contains(&rest)),
+            "{} and {} bytes",
+            expected.len(),
+            shown.len()
+        );
         assert_eq!(interrupted(&kept), [1]);
     }
 }
@@ -321,10 +351,18 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 }
 
 /// Returns once something was written to a pipe that nobody reads.
-fn wait_until_written(reader: &PipeReader) {
+fn wait_until_written(reader: &impl AsRawFd) {
     let mut readable = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure, which outlives the call.
     assert_eq!(unsafe { libc::poll(&raw mut readable, 1, 30_000) }, 1, "nothing was written");
+}
+
+/// Reads what a terminal holds, once its program has ended.
+fn drain_terminal(mut terminal: File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Linux says that the last program has left with an error.
+    let _ = terminal.read_to_end(&mut bytes);
+    bytes
 }
 
 /// Reads from a pipe whatever is in it, up to its end.
