@@ -1,0 +1,114 @@
+//! A soak: hammers the release binary with kills, with runs at once, with signals and with failing system calls, and checks
+//! that nothing acknowledged is ever lost, torn, doubled or left over.
+//!
+//! `cargo bench --bench soak -- --kills 10000 --turns 10000 --signals 2000 --faults 3000`
+
+mod command;
+mod faults;
+mod kills;
+mod ledger;
+mod model;
+mod options;
+mod question;
+mod random;
+mod report;
+mod run;
+mod scene;
+mod server;
+mod signals;
+mod sink;
+mod snapshot;
+mod soak;
+mod strace;
+mod turns;
+mod world;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use faults::Faults;
+use options::Options;
+use soak::Soak;
+
+/// How many rounds are in one batch, which has a seed and at least one world of its own.
+const BATCH: u64 = 50;
+
+fn main() -> ExitCode {
+    let Some(options) = Options::parse(std::env::args().skip(1)) else {
+        eprintln!("{}", options::USAGE);
+        return ExitCode::from(2);
+    };
+    // A plain `cargo bench` comes here too.
+    if options.is_idle() {
+        eprintln!("{}", options::USAGE);
+        return ExitCode::SUCCESS;
+    }
+    match soak(&options) {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("soak: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether anything was found.
+fn soak(options: &Options) -> io::Result<bool> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let findings = target.with_file_name("soak").join(options.seed.to_string());
+    if findings.exists() {
+        std::fs::remove_dir_all(&findings)?;
+    }
+    let deadline = options.length.map(|length| Instant::now() + length);
+    let work = tempfile::Builder::new().prefix("soak").tempdir_in(target)?;
+    let soak = Soak::new(work, findings, deadline)?;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&soak.stop))?;
+    }
+    eprintln!("soak: --seed {}", options.seed);
+    let faults = Faults::new();
+    if faults.is_none() && options.faults > 0 {
+        eprintln!("soak: there is no strace, or it may not trace: faults are skipped");
+    }
+    let mut seed = options.seed;
+    loop {
+        drive(&soak, options, seed, options.kills, &kills::batch)?;
+        drive(&soak, options, seed, options.turns, &turns::batch)?;
+        drive(&soak, options, seed, options.signals, &signals::batch)?;
+        if let Some(faults) = &faults {
+            drive(&soak, options, seed, options.faults, &|soak, seed, rounds| faults.batch(soak, seed, rounds))?;
+        }
+        if deadline.is_none() || soak.is_over() {
+            break;
+        }
+        seed += 1_000_000;
+    }
+    Ok(soak.report.print())
+}
+
+type Batch<'a> = &'a (dyn Fn(&Soak, u64, u64) -> io::Result<()> + Sync);
+
+/// So many rounds of a mode, in batches of which several run at once.
+fn drive(soak: &Soak, options: &Options, seed: u64, rounds: u64, batch: Batch) -> io::Result<()> {
+    let next = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let rounds = rounds.saturating_sub(number * BATCH).min(BATCH);
+                if rounds == 0 || soak.is_over() {
+                    return Ok(());
+                }
+                batch(soak, seed + number, rounds)?;
+            }
+        };
+        let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker that does not panic"))
+    })
+}

@@ -1,0 +1,179 @@
+//! A server on the loopback that answers chat completions as event streams, and remembers what was sent with each question.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::question::Question;
+use crate::run::Run;
+
+/// How long an answer is held back at most.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long to wait between two looks at a run that has not asked yet.
+const POLL: Duration = Duration::from_millis(10);
+
+pub struct Server {
+    pub address: SocketAddr,
+    exchanges: Arc<Exchanges>,
+}
+
+#[derive(Default)]
+struct Exchanges {
+    known: Mutex<HashMap<u64, Exchange>>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Exchange {
+    /// The answer waits to be released.
+    held: bool,
+    request: Option<Request>,
+    /// The end of the answer is being sent.
+    answered: bool,
+}
+
+/// What came with a question.
+#[derive(Clone, Default)]
+pub struct Request {
+    /// The questions of the history, oldest first.
+    pub history: Vec<u64>,
+    /// Something in the history that was never said.
+    pub foreign: Option<String>,
+}
+
+impl Server {
+    pub fn start() -> io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let exchanges = Arc::new(Exchanges::default());
+        thread::spawn({
+            let exchanges = Arc::clone(&exchanges);
+            move || {
+                for stream in listener.incoming().flatten() {
+                    let exchanges = Arc::clone(&exchanges);
+                    // A client that was killed is no fault.
+                    thread::spawn(move || serve(stream, &exchanges));
+                }
+            }
+        });
+        Ok(Server { address, exchanges })
+    }
+
+    /// The answer to this question is to wait.
+    pub fn hold(&self, id: u64) {
+        self.exchanges.lock().entry(id).or_default().held = true;
+    }
+
+    pub fn release(&self, id: u64) {
+        self.exchanges.change(id, |exchange| exchange.held = false);
+    }
+
+    /// Returns once the question has arrived, or false if the run that is to send it has ended.
+    pub fn wait_for_request(&self, id: u64, run: &mut Run) -> bool {
+        let arrived = |exchange: &Exchange| exchange.request.is_some();
+        while !self.exchanges.wait(id, POLL, arrived) {
+            if run.ended() {
+                return self.exchanges.wait(id, Duration::ZERO, arrived);
+            }
+        }
+        true
+    }
+
+    /// Returns once the end of the answer is being sent, or false if that does not happen soon.
+    pub fn wait_for_answer(&self, id: u64, patience: Duration) -> bool {
+        self.exchanges.wait(id, patience, |exchange| exchange.answered)
+    }
+
+    /// What came with the question, if it has arrived.
+    pub fn request(&self, id: u64) -> Option<Request> {
+        self.exchanges.lock().get(&id).and_then(|exchange| exchange.request.clone())
+    }
+
+    pub fn forget(&self, id: u64) {
+        self.exchanges.lock().remove(&id);
+    }
+}
+
+impl Exchanges {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Exchange>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, id: u64, change: impl FnOnce(&mut Exchange)) {
+        change(self.lock().entry(id).or_default());
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, id: u64, patience: Duration, reached: impl Fn(&Exchange) -> bool) -> bool {
+        let waiting = |known: &mut HashMap<u64, Exchange>| !known.get(&id).is_some_and(&reached);
+        let waited = self.changed.wait_timeout_while(self.lock(), patience, waiting);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+/// One request, one answer, and the end.
+fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let body = read_body(&stream)?;
+    let (question, request) = read_prompt(&body).ok_or(io::ErrorKind::InvalidData)?;
+    let id = question.id;
+    exchanges.change(id, |exchange| exchange.request = Some(request));
+    exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
+    let mut stream = stream;
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
+    for (number, piece) in question.pieces().enumerate() {
+        if number > 0 {
+            thread::sleep(question.pause());
+        }
+        let event = json!({"model": "soak", "choices": [{"index": 0, "delta": {"content": piece}}]});
+        stream.write_all(format!("data: {event}\n\n").as_bytes())?;
+    }
+    exchanges.change(id, |exchange| exchange.answered = true);
+    let end = json!({"model": "soak", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes())
+}
+
+fn read_body(stream: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+/// The question, and what came before it: pairs of questions and whole answers.
+fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
+    let said: Vec<(&str, &str)> =
+        said.filter_map(|message| Some((message["role"].as_str()?, message["content"].as_str()?))).collect();
+    let ((_, question), history) = said.split_last()?;
+    let mut request = Request::default();
+    for pair in history.chunks(2) {
+        match pair {
+            [("user", asked), ("assistant", answered)] => match Question::parse(asked) {
+                Some(asked) if asked.answer() == **answered => request.history.push(asked.id),
+                _ => request.foreign = Some(format!("{asked:?} was sent with the answer {answered:?}")),
+            },
+            other => request.foreign = Some(format!("no pair of question and answer: {other:?}")),
+        }
+    }
+    Some((Question::parse(question)?, request))
+}

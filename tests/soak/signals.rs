@@ -1,0 +1,139 @@
+//! Signals while the answer streams: what was shown is what is saved, to the byte.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::command::{self, Does};
+use crate::model::Place;
+use crate::question::Question;
+use crate::random::Random;
+use crate::report::{Kind, Part};
+use crate::run::{Outcome, Run};
+use crate::sink::{Form, Pace, Sink};
+use crate::snapshot::{Snapshot, Stored};
+use crate::soak::Soak;
+use crate::world::World;
+
+const MODE: &str = "signals";
+
+/// A signal ends q within this time.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// An answer of so many words is several times what a pipe holds.
+const MOST_WORDS: u64 = 24_000;
+
+const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")];
+
+/// So many signals, one after another.
+pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
+    let part = Part { mode: MODE, seed };
+    let mut random = Random::new(seed);
+    let world = soak.world(None)?;
+    let mut before = 0;
+    for _ in 0..rounds {
+        if soak.is_over() {
+            break;
+        }
+        before = round(soak, part, &mut random, &world, before)?;
+    }
+    Ok(())
+}
+
+/// Asks, interrupts and compares. Returns how many conversations there are.
+fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: usize) -> io::Result<usize> {
+    let form = random.pick(&[Form::Pipe, Form::Terminal]);
+    let pace = random.pick(&[Pace::Fast, Pace::Slow, Pace::Stalled]);
+    let (signal, name) = random.pick(&SIGNALS);
+    let words = random.pick(&[1, 5, 40, 400, 2_000]);
+    let pieces = 1 + random.below((MOST_WORDS / words).min(60));
+    let question = Question { id: soak.next_id(), pieces, words, pause: random.below(3) };
+    // Another q holds the lock meanwhile.
+    let lock = if random.percent(10) { File::open(world.state(0).join("lock")).ok() } else { None };
+    if let Some(lock) = &lock {
+        lock.lock()?;
+    }
+    let label = format!("{pace:?} {form:?}{}", if lock.is_some() { ", lock held" } else { "" });
+    let (sink, stdout) = Sink::new(form, pace)?;
+    let row = command::find(Place::Current, Does::Ask);
+    let mut run = Run::start_to(world.command(&[], 0, row, Some(&question)), stdout)?;
+    soak.server.wait_for_request(question.id, &mut run);
+    thread::sleep(random.within(Duration::from_millis(40)));
+    let sent = Instant::now();
+    run.signal(signal);
+    // If it was not sent because the run has ended, this is at once too; a stalled reader holds nothing up.
+    while !run.ended() && sent.elapsed() < AT_ONCE * 5 {
+        thread::sleep(Duration::from_micros(500));
+    }
+    let took = sent.elapsed();
+    run.kill();
+    let outcome = run.finish()?;
+    drop(lock);
+    let shown = sink.finish();
+    soak.report.done(MODE, &label);
+    let snapshot = world.snapshot();
+    let mut wrong = wrong(&question, signal, &outcome, &shown, &snapshot);
+    if took > AT_ONCE {
+        wrong.push((Kind::Other, format!("it took {took:?} to end")));
+    }
+    let (torn, left_over) = (snapshot.torn.iter(), snapshot.left_over.iter());
+    wrong.extend(torn.map(|what| (Kind::Torn, what.clone())));
+    wrong.extend(left_over.map(|what| (Kind::LeftOver, what.clone())));
+    if snapshot.files.len() < before {
+        wrong.push((Kind::Lost, format!("{before} conversations are now {}", snapshot.files.len())));
+    }
+    wrong.iter_mut().for_each(|(_, what)| *what = format!("{name}, {question}, {}: {what}", outcome.summary()));
+    soak.report.check(part, &label, wrong, world.path());
+    Ok(snapshot.files.len())
+}
+
+fn wrong(
+    question: &Question,
+    signal: i32,
+    outcome: &Outcome,
+    shown: &[u8],
+    snapshot: &Snapshot,
+) -> Vec<(Kind, String)> {
+    let mut wrong = Vec::new();
+    let ended_by = outcome.status.signal();
+    if ended_by != Some(signal) && !outcome.succeeded() {
+        wrong.push((Kind::Other, "it did not end by the signal".to_owned()));
+    }
+    let saved: Vec<&Stored> =
+        snapshot.files.iter().flat_map(|file| &file.exchanges).filter(|saved| saved.id == question.id).collect();
+    match saved[..] {
+        [] if shown.is_empty() => {}
+        [] => wrong.push((Kind::Lost, format!("{} bytes were shown, and nothing is saved", shown.len()))),
+        [saved] => wrong.extend(difference(question, shown, saved)),
+        _ => wrong.push((Kind::Doubled, format!("it is saved {} times", saved.len()))),
+    }
+    wrong
+}
+
+/// How what is saved differs from what was shown, if it does.
+fn difference(question: &Question, shown: &[u8], saved: &Stored) -> Option<(Kind, String)> {
+    let whole = question.answer();
+    if !saved.interrupted && saved.answer != whole {
+        return Some((Kind::Torn, "it is cut, and not marked as interrupted".to_owned()));
+    }
+    // What broke off before any of it was shown may be saved as far as it had come.
+    if shown.is_empty() {
+        return None;
+    }
+    let text = saved.answer.as_bytes();
+    let rest = match shown.strip_prefix(text) {
+        Some(rest) => rest,
+        None if text.starts_with(shown) => {
+            let more = text.len() - shown.len();
+            return Some((Kind::Other, format!("{more} bytes are saved that were not shown ({} were)", shown.len())));
+        }
+        None => return Some((Kind::Torn, "what was shown is not what is saved".to_owned())),
+    };
+    let ends_the_line = saved.answer == whole && rest == b"\n";
+    // The first half of a letter can be shown, but not saved.
+    let half = rest.len() < 4 && std::str::from_utf8(rest).is_err();
+    let fine = rest.is_empty() || ends_the_line || half;
+    (!fine).then(|| (Kind::Lost, format!("{} bytes were shown that are not saved ({} are)", rest.len(), text.len())))
+}

@@ -1,0 +1,78 @@
+//! What all parts of a soak share: the server, the report, numbers for questions, and when to stop.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::command::Row;
+use crate::question::Question;
+use crate::report::{Kind, Part, Report};
+use crate::run::{Outcome, Run};
+use crate::server::Server;
+use crate::world::World;
+
+/// So many questions back the server knows what was sent.
+const REMEMBERED: u64 = 20_000;
+
+pub struct Soak {
+    pub server: Server,
+    pub report: Report,
+    /// Worlds are made here.
+    work: TempDir,
+    /// Set by Ctrl-C.
+    pub stop: Arc<AtomicBool>,
+    deadline: Option<Instant>,
+    questions: AtomicU64,
+}
+
+impl Soak {
+    pub fn new(work: TempDir, findings: PathBuf, deadline: Option<Instant>) -> io::Result<Soak> {
+        Ok(Soak {
+            server: Server::start()?,
+            report: Report::new(findings),
+            work,
+            stop: Arc::default(),
+            deadline,
+            questions: AtomicU64::new(1),
+        })
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// A number for a question. What is known of one long ago is forgotten.
+    pub fn next_id(&self) -> u64 {
+        let id = self.questions.fetch_add(1, Ordering::Relaxed);
+        if let Some(old) = id.checked_sub(REMEMBERED) {
+            self.server.forget(old);
+        }
+        id
+    }
+
+    pub fn world(&self, keep: Option<&'static str>) -> io::Result<World> {
+        World::new(self.work.path(), self.server.address, keep)
+    }
+
+    /// Starts a command of the table; where it asks, this question.
+    pub fn start(&self, world: &World, home: usize, row: &Row, question: &Question) -> io::Result<Run> {
+        Run::start(world.command(&[], home, row, row.asks().then_some(question)))
+    }
+
+    /// Checks what a run has said that was not killed, and reports what is wrong with it.
+    pub fn check_outcome(&self, part: Part, row: &Row, question: &Question, outcome: &Outcome, world: &World) -> bool {
+        let what = if outcome.hung || !outcome.succeeded() {
+            outcome.summary()
+        } else if row.asks() && outcome.stdout != format!("{}\n", question.answer()).into_bytes() {
+            format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))
+        } else {
+            return true;
+        };
+        self.report.found(part, Kind::Other, row.name, &what, world.path());
+        false
+    }
+}
