@@ -105,7 +105,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
               or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
-              value that ends in .json is the path of a file.",
+              value that ends in .json is the path of a file. The id that --json tells, session_ and 17 digits, finds a \
+              conversation also once another one has displaced it.",
     },
     Flag {
         short: Some('p'),
@@ -210,7 +211,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.json = true),
         modes: &[Mode::Ask, Mode::History, Mode::List, Mode::Status],
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, session and messages_sent, or \
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
               with error; with --history, --list and --status what they show.",
     },
     Flag {

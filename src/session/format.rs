@@ -143,6 +143,7 @@ fn json(entry: &Entry) -> Cow<'_, str> {
 
 /// A message as files have it; other fields stay in the JSON that is kept.
 #[derive(Deserialize)]
+#[serde(expecting = "a message")]
 struct Read<'a> {
     role: Role,
     #[serde(borrow, deserialize_with = "lossy_text")]

@@ -1,6 +1,7 @@
 //! Conversations that are meant by a name: `-s NAME`, `-s FILE.json`, and the slots of `Q_SESSION`.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -576,5 +577,82 @@ fn what_is_archived_today_is_kept_however_old_it_is() {
         in_slot(&sandbox, slot, command).exit(0);
         in_slot(&sandbox, slot, &["another"]).success();
         sandbox.expect_texts(ARCHIVED, &["one", "two"]);
+    }
+}
+
+#[test]
+fn an_id_finds_a_conversation_wherever_it_lies() {
+    let (server, sandbox) = numbered();
+    let told = sandbox.q(&["--json", "one"]).run().stdout_json();
+    let id = told["id"].as_str().expect("an id").to_owned();
+    // While it is current, by id it is continued like one by name, and stays current.
+    sandbox.q(&["-s", &id, "two"]).run().success();
+    sandbox.expect_texts("current.json", &["one", "answer 0", "two", "answer 1"]);
+    // Displaced, renamed by hand, and again current in another place.
+    sandbox.q(&["another"]).run().success();
+    let archived = sandbox.only_archived();
+    sandbox.q(&["-s", &id, "three"]).run().success();
+    assert!(prompt(&server.last_request()).contains("Human: two"), "{}", prompt(&server.last_request()));
+    sandbox.expect_texts(&archived, &["one", "answer 0", "two", "answer 1", "three", "answer 3"]);
+    sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 3\n");
+    let other = archived.replace(".json", "-7.json");
+    fs::rename(sandbox.sessions().join(&archived), sandbox.sessions().join(&other)).unwrap();
+    sandbox.q(&["--undo", "-s", &id]).run().exit(0).stdout("three\n");
+    fs::rename(sandbox.sessions().join(&other), sandbox.sessions().join("current-tty1.json")).unwrap();
+    let unknown = "session_20200101000000000";
+    for action in ["--history", "--last", "--undo", "--clear"] {
+        sandbox.q(&[action, "-s", unknown]).run().exit(1).stdout_is_empty().stderr_contains(unknown);
+    }
+    sandbox.q(&["-s", unknown, "more"]).run().exit(2).stdout_is_empty().stderr_contains(unknown);
+}
+
+#[test]
+fn a_file_is_written_by_one_at_a_time_also_from_two_state_folders() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let other = sandbox.root().join("other");
+    let script = format!(
+        "for i in 1 2 3 4 5 6 7 8 9 10; do q -s talk.json \"here $i\" & XDG_STATE_HOME={} q -s talk.json \"there $i\" & done; wait",
+        other.display()
+    );
+    sandbox.shell(&script).run().success();
+    let texts = texts(&sandbox.home_session("talk.json"));
+    for number in 1..=10 {
+        for place in ["here", "there"] {
+            let question = format!("{place} {number}");
+            assert_eq!(texts.iter().filter(|text| **text == question).count(), 1, "{question} in {texts:?}");
+        }
+    }
+    // Nothing but the file itself is left beside it.
+    let left: Vec<_> = fs::read_dir(sandbox.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["talk.json"]);
+}
+
+#[test]
+fn a_file_of_another_user_is_not_taken_from_him() {
+    // SAFETY: the call has no conditions and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("skipped: only root can give a file away");
+    }
+    let (_server, sandbox) = numbered();
+    let path = sandbox.home().join("talk.json");
+    fs::write(&path, stored(&["one", "two"]).to_string()).unwrap();
+    std::os::unix::fs::chown(&path, Some(65_534), Some(65_533)).unwrap();
+    set_mode(&path, 0o640);
+    // Root may give the new file to the same user and group.
+    sandbox.q(&["-s", "talk.json", "three"]).run().success();
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (65_534, 65_533, 0o640));
+}
+
+#[test]
+fn the_longest_names_of_files_are_saved_too() {
+    let (_server, sandbox) = numbered();
+    for length in [250, 252, 255] {
+        let name = format!("{}.json", "x".repeat(length - 5));
+        sandbox.q(&["-s", &name, "one"]).run().success();
+        sandbox.q(&["-s", &name, "two"]).run().success();
+        assert_eq!(texts(&sandbox.home_session(&name)).len(), 4, "{length}");
+        fs::remove_file(sandbox.home().join(&name)).unwrap();
     }
 }

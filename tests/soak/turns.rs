@@ -146,7 +146,8 @@ impl Batch<'_> {
     fn finish(&self, row: &'static Row, home: usize, question: Question, began: Instant, run: Run) -> io::Result<()> {
         let outcome = run.finish()?;
         self.soak.report.done(MODE, row.name);
-        let nothing_there = outcome.stderr.contains("nothing to undo");
+        // Others ask while the question that is undone is printed.
+        let nothing_there = ["nothing to undo", "changed meanwhile"].iter().any(|words| outcome.stderr.contains(words));
         let complete = outcome.killed()
             || nothing_there
             || self.soak.check_outcome(self.part, row, &question, &outcome, &self.world);
