@@ -5,6 +5,7 @@ mod actions;
 mod authority;
 mod commit;
 mod conversation;
+mod corpus;
 mod dialects;
 mod documents;
 mod extract;
