@@ -138,6 +138,10 @@ fn ok(dialect: &str) -> Reply {
         "gemini" => {
             "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"ok\"}]},\"finishReason\":\"STOP\"}]}\r\n\r\n"
         }
+        "responses" => {
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"ok\"}\n\n\
+             data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"
+        }
         other => panic!("{other} is no dialect"),
     }])
 }
@@ -416,7 +420,7 @@ impl Wrong {
 
 /// The address as the dialect's variable has it.
 fn base_url(dialect: &str, server: &Server) -> String {
-    if dialect == "openai" { server.url() + "/v1" } else { server.url() }
+    if matches!(dialect, "openai" | "responses") { server.url() + "/v1" } else { server.url() }
 }
 
 /// q as it asks the case's provider.
@@ -519,4 +523,17 @@ fn anthropic() {
 #[test]
 fn gemini() {
     replay("gemini");
+}
+
+#[test]
+fn responses() {
+    let sandbox = Sandbox::new();
+    sandbox.config("[providers.probe]\napi = \"responses\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n");
+    let known = sandbox.q(&["--dry-run", "-p", "probe", QUESTION]).run().status.success();
+    if known {
+        replay("responses");
+    } else {
+        // The replies wait for the dialect; that they can be read is all that can be said of them.
+        cases("responses");
+    }
 }
