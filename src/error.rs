@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Nothing,
     /// There is no code block in the answer, or none to be printed. Everything else went well.
     NoCode,
+    /// There is an answer, but it is incomplete: it was cut at the limit of tokens, or for a reason that q does not recognize.
+    Incomplete,
     /// A file could not be read or written.
     File,
     /// The network or the provider failed, with this HTTP status where there was one.
@@ -74,6 +76,7 @@ impl Error {
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
+            Kind::Incomplete => 3,
             Kind::Nothing | Kind::NoCode | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
         }
     }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::flags::{Arguments, Mode};
 use crate::output::{Notes, Sign};
 use crate::session::folder::Folder;
@@ -53,7 +53,8 @@ fn main() -> ExitCode {
 /// The only place that reports an error.
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.sign().stop();
-    if json {
+    // Of an incomplete answer the JSON has been printed.
+    if json && error.kind != Kind::Incomplete {
         // Where not even that can be printed, the exit status and the next line still tell.
         let _ = output::print(&error.to_json());
     }

@@ -78,10 +78,11 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     for (index, entry) in conversation.entries().enumerate() {
         let time = entry.timestamp.map_or_else(String::new, |time| format!(" {time}"));
         let mark = if entry.interrupted { " interrupted" } else { "" };
+        let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
         let said = entry.message.to_text();
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{}{time}{mark}]\n{said}{end}", entry.role());
+        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{said}{end}", entry.role());
     }
     print(&text)
 }
@@ -93,12 +94,17 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
     let answer = conversation.exchanges.iter().rev().find_map(Exchange::answer);
     let answer = answer.ok_or_else(|| Error::nothing("there is no answer in the conversation"))?;
-    if answer.interrupted && extract && !io::stdout().is_terminal() {
-        return Err(Error::nothing("the answer was interrupted: its code may be incomplete, so it is not printed")
-            .advise("q --last prints the answer as far as it came"));
-    }
-    if answer.interrupted {
-        context.notes.note("this answer was interrupted");
+    let ended = match (answer.interrupted, &answer.finish) {
+        (true, _) => Some("this answer was interrupted".to_owned()),
+        (false, Some(word)) => Some(format!("this answer may be incomplete: it ended with “{word}”")),
+        (false, None) => None,
+    };
+    if let Some(ended) = ended {
+        if extract && !io::stdout().is_terminal() {
+            return Err(Error::nothing(format!("{ended}: its code may be incomplete, so it is not printed"))
+                .advise("q --last prints the answer as far as it came"));
+        }
+        context.notes.note(&ended);
     }
     if !extract {
         return print(&answer.message.to_text());

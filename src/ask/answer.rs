@@ -10,16 +10,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A piece has come. Returns where it begins.
-    pub(super) fn push(&mut self, piece: &str) -> usize {
+    /// A piece has come, perhaps the last; some servers say so of each. Returns where it begins.
+    pub(super) fn push(&mut self, piece: &str, last: bool) -> usize {
         let begin = self.text.len();
         self.text.push_str(piece);
+        self.complete = last || (self.complete && piece.is_empty());
         begin
-    }
-
-    /// No more will come.
-    pub(super) fn complete(&mut self) {
-        self.complete = true;
     }
 
     /// The user has been shown this many bytes.
@@ -57,12 +53,13 @@ mod tests {
         let mut answer = Answer::default();
         let mut end = 0;
         for piece in pieces {
-            assert_eq!(answer.push(piece), end, "{pieces:?}");
+            assert_eq!(answer.push(piece, true), end, "{pieces:?}");
             end += piece.len();
         }
+        answer.push("", false);
         answer.show(shown);
-        if complete {
-            answer.complete();
+        if !complete {
+            answer.complete = false;
         }
         answer
     }
@@ -81,6 +78,7 @@ mod tests {
             (&["a€"], 3, true, "a", true),
             (&["a€"], 4, true, "a€", false),
             (&[], 0, false, "", true),
+            (&[], 0, true, "", true),
         ] {
             let answer = answer(pieces, shown, complete);
             assert_eq!((answer.shown_text(), answer.breaks_off()), (text, breaks_off), "{pieces:?} {shown} {complete}");

@@ -9,7 +9,8 @@ use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, OutputError, Stdout, code};
-use crate::provider::reply::{Finish, Reply, Usage};
+use crate::provider::finish::Finish;
+use crate::provider::reply::{Reply, Usage};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -90,13 +91,10 @@ impl<'a> Delivery<'a> {
 
     /// A piece of the answer has come; `complete` says whether it was the last.
     pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
-        if complete {
-            self.record.complete();
-        }
+        let begin = self.record.push(piece, complete);
         if piece.is_empty() {
             return Ok(());
         }
-        let begin = self.record.push(piece);
         if self.record.saves() {
             // Until now a signal found nothing to save, and could end q by itself.
             self.interrupts.install();
@@ -121,7 +119,7 @@ impl<'a> Delivery<'a> {
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
             Err(CallEnd::Output(error)) => {
-                self.record.save(!reply.is_complete());
+                self.record.save(!reply.is_complete(), incomplete(reply));
                 match error {
                     OutputError::ReaderGone => Ok(()),
                     OutputError::Failed(_) => Err(unwritable(error)),
@@ -130,7 +128,9 @@ impl<'a> Delivery<'a> {
             Err(CallEnd::Failed(failed)) => {
                 // What went wrong is not hidden by a line that cannot be ended.
                 let _ = self.stdout.end_line();
-                self.record.save(true);
+                // What was blocked once is not sent again.
+                let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
+                self.record.save(true, blocked);
                 Err(failed.error)
             }
         }
@@ -139,21 +139,21 @@ impl<'a> Delivery<'a> {
     fn finish_complete(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         // The last newline does not wait for the disk.
         let line = self.stdout.end_line();
-        let committed = self.record.save(false);
+        let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
-        let cut = reply.finished() == Some(&Finish::Length);
-        if cut {
-            self.notes.note("the answer was cut at the limit of tokens; max_tokens (Q_MAX_TOKENS) raises it");
+        let ended = how_it_ended(reply);
+        // Half a script must not be run.
+        if self.form == Form::Code
+            && !self.stdout.is_terminal()
+            && let Err(error) = ended
+        {
+            return Err(self.advise_last(error, "", "the answer as far as it came", &committed));
         }
         let printed = match self.form {
             Form::Text => line,
             Form::Whole => self.stdout.write(&answer, |_| {}).and_then(|()| self.stdout.end_line()),
             Form::Code => {
                 let code = self.code_of(&answer, &committed)?;
-                if cut && !self.stdout.is_terminal() {
-                    let error = Error::new(Kind::NoCode, "the code may be incomplete, so it is not printed");
-                    return Err(self.advise_last(error, "-x", "it all the same", &committed));
-                }
                 self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
             }
             Form::Json { code } => {
@@ -162,7 +162,7 @@ impl<'a> Delivery<'a> {
                     answer: code.as_deref().unwrap_or(&answer),
                     provider: facts.provider,
                     model: facts.model,
-                    finish: reply.finished().map_or("stop", Finish::word),
+                    finish: reply.finished().map_or("stop", Finish::told),
                     usage: reply.usage(),
                     id: committed.created.map(|created| self.which.id(created)),
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),
@@ -173,7 +173,8 @@ impl<'a> Delivery<'a> {
             }
         };
         match printed {
-            Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
+            Ok(()) => ended,
+            Err(OutputError::ReaderGone) => Ok(()),
             Err(error) => Err(unwritable(error)),
         }
     }
@@ -195,6 +196,26 @@ impl<'a> Delivery<'a> {
             None => error,
         }
     }
+}
+
+/// The provider's word for how an answer ended that is incomplete, or may be.
+fn incomplete(reply: &Reply) -> Option<&str> {
+    match reply.finished()? {
+        Finish::Limit(word) | Finish::Other(word) => Some(word),
+        Finish::Complete | Finish::Failed(_) | Finish::Blocked(_) => None,
+    }
+}
+
+/// Says how an answer ended that is incomplete, or may be.
+fn how_it_ended(reply: &Reply) -> Result<(), Error> {
+    let told = match reply.finished() {
+        Some(Finish::Limit(word)) => format!(
+            "the answer is incomplete: it was cut at the limit of tokens ({word}); max_tokens (Q_MAX_TOKENS) raises it"
+        ),
+        Some(Finish::Other(word)) => format!("the answer may be incomplete: it ended with “{word}”"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(Kind::Incomplete, told))
 }
 
 fn unwritable(broken: OutputError) -> Error {

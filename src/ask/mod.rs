@@ -153,10 +153,20 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
         let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
         notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
     }
+    if let Some(finish) = reply.finished() {
+        notes.detail(|| format!("the answer ended with {}", finish.word()));
+    }
     if let Some(usage) = reply.usage() {
         let counted = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+        let part = |tokens: Option<u64>, what| tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"));
         notes.detail(|| {
-            format!("usage: {} tokens in, {} tokens out", counted(usage.input_tokens), counted(usage.output_tokens))
+            format!(
+                "usage: {} tokens in{}, {} tokens out{}",
+                counted(usage.input_tokens),
+                part(usage.cached, "from a cache"),
+                counted(usage.output_tokens),
+                part(usage.reasoning, "of reasoning")
+            )
         });
     }
 }

@@ -77,14 +77,9 @@ impl Record {
         self.committer.is_some()
     }
 
-    /// A piece of the answer has come. Returns where it begins.
-    pub(super) fn push(&self, piece: &str) -> usize {
-        self.growing().answer.push(piece)
-    }
-
-    /// No more of the answer will come, though the stream may have more to say.
-    pub(super) fn complete(&self) {
-        self.growing().answer.complete();
+    /// A piece of the answer has come, perhaps the last. Returns where it begins.
+    pub(super) fn push(&self, piece: &str, last: bool) -> usize {
+        self.growing().answer.push(piece, last)
     }
 
     /// The answer as far as it has come.
@@ -113,13 +108,14 @@ impl Record {
 
     /// Saves the answer as it is: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
     /// shown, as far as it came. An answer of which nothing has come is not saved.
-    pub(super) fn save(&self, breaks_off: bool) -> Committed {
+    /// `finish` is the provider's word for how it ended, where that was no normal end.
+    pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>) -> Committed {
         let state = self.growing();
         if state.answer.is_empty() {
             return Committed::default();
         }
         let text = if breaks_off { state.answer.shown_text() } else { state.answer.text() }.to_owned();
-        let committed = self.commit(state, text, breaks_off);
+        let committed = self.commit(state, text, breaks_off, finish);
         if let Some(note) = &committed.note {
             self.notes.note(note);
         }
@@ -149,7 +145,7 @@ impl Record {
             return;
         }
         let (text, breaks_off) = (state.answer.shown_text().to_owned(), state.answer.breaks_off());
-        let committed = self.commit(state, text, breaks_off);
+        let committed = self.commit(state, text, breaks_off, None);
         if let Some(note) = committed.note {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
@@ -162,7 +158,7 @@ impl Record {
         }
     }
 
-    fn commit(&self, mut state: MutexGuard<State>, text: String, interrupted: bool) -> Committed {
+    fn commit(&self, mut state: MutexGuard<State>, text: String, interrupted: bool, finish: Option<&str>) -> Committed {
         let Some(committer) = &self.committer else { return Committed::default() };
         state.stage = Stage::Saving;
         drop(state);
@@ -170,6 +166,7 @@ impl Record {
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
         answer.interrupted = interrupted;
+        answer.finish = finish.map(str::to_owned);
         let committed = committer.commit(&Exchange::new(question, answer), &|waited| {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }

@@ -91,6 +91,7 @@ pub(crate) fn long() -> String {
     text.push_str(
         "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed\n  \
          2              wrong usage or configuration; no request was sent\n  \
+         3              answered, but the answer is incomplete\n  \
          129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n",
     );
     text

@@ -36,8 +36,8 @@ impl Notes {
 
     /// Says why q ends, and what to do where there is something.
     pub(crate) fn error(&self, error: &Error) {
-        // That there is no code is a note, though the exit status tells it too.
-        if self.quiet && error.kind == Kind::NoCode {
+        // These are notes, though the exit status tells them too.
+        if self.quiet && matches!(error.kind, Kind::NoCode | Kind::Incomplete) {
             return;
         }
         self.write(&error.message);

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::failure::{self, ServerError};
-use super::lenient::{LenientText, Malformed};
-use super::reply::{Finish, Reply};
+use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::reply::{Reply, Usage};
 use super::request::{self, Prompt};
 use crate::message::Role;
 
@@ -51,152 +51,170 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
 /// The fields of all events that matter here. Types that are not known are ignored, as the API's documents ask.
 #[derive(Deserialize)]
 struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
+    #[serde(default, rename = "type")]
+    kind: IfReadable<String>,
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    content_block: Option<Block<'a>>,
+    content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    message: Option<Answer<'a>>,
+    message: Option<&'a RawValue>,
     #[serde(default)]
-    usage: Option<Usage>,
+    usage: IfReadable<Counts>,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    #[serde(default, rename = "type")]
+    kind: IfReadable<String>,
     #[serde(borrow, default)]
-    text: LenientText<'a>,
-    #[serde(borrow, default)]
-    stop_reason: Option<Cow<'a, str>>,
+    text: Text<'a>,
+    #[serde(default)]
+    stop_reason: IfReadable<String>,
+    #[serde(default)]
+    stop_details: IfReadable<StopDetails>,
+}
+
+/// Why the model refused.
+#[derive(Deserialize)]
+struct StopDetails {
+    #[serde(default)]
+    category: IfReadable<String>,
+    #[serde(default)]
+    explanation: IfReadable<String>,
+}
+
+impl StopDetails {
+    fn reason(self) -> String {
+        self.explanation.0.or(self.category.0).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
 struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
+    #[serde(default, rename = "type")]
+    kind: IfReadable<String>,
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    text: Text<'a>,
 }
 
 /// A message as it comes back: whole, or its beginning in `message_start`.
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow, default)]
-    content: Vec<Block<'a>>,
-    #[serde(borrow, default)]
-    stop_reason: Option<Cow<'a, str>>,
+    content: Option<Vec<Block<'a>>>,
     #[serde(default)]
-    usage: Option<Usage>,
+    stop_reason: IfReadable<String>,
+    #[serde(default)]
+    stop_details: IfReadable<StopDetails>,
+    #[serde(default)]
+    usage: IfReadable<Counts>,
 }
 
 /// The count of the input leaves out what was read from a cache or written into one.
 #[derive(Deserialize)]
-struct Usage {
+struct Counts {
     #[serde(default)]
-    input_tokens: Option<u64>,
+    input_tokens: Count,
     #[serde(default)]
-    cache_read_input_tokens: Option<u64>,
+    cache_read_input_tokens: Count,
     #[serde(default)]
-    cache_creation_input_tokens: Option<u64>,
+    cache_creation_input_tokens: Count,
     #[serde(default)]
-    output_tokens: Option<u64>,
+    output_tokens: Count,
 }
 
-impl Usage {
-    fn add_to(&self, reply: &mut Reply) {
-        let cached = self.cache_read_input_tokens.unwrap_or(0) + self.cache_creation_input_tokens.unwrap_or(0);
-        reply.add_usage(self.input_tokens.map(|tokens| tokens + cached), self.output_tokens);
+impl Counts {
+    fn usage(&self) -> Usage {
+        let cached = self.cache_read_input_tokens.0.unwrap_or(0) + self.cache_creation_input_tokens.0.unwrap_or(0);
+        Usage {
+            input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
+            output_tokens: self.output_tokens.0,
+            cached: self.cache_read_input_tokens.0,
+            reasoning: None,
+        }
     }
 }
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let event: Event = serde_json::from_str(data)?;
-    if let Some(usage) = event.usage {
-        usage.add_to(reply);
+    let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    if let Some(counts) = event.usage.0 {
+        reply.add_usage(counts.usage());
     }
-    match &*event.kind {
+    match event.kind.0.as_deref().unwrap_or_default() {
         "content_block_delta" => {
-            if let Some(delta) = event.delta.filter(|delta| delta.kind.as_deref() == Some("text_delta")) {
-                reply.add_text(&delta.text.0);
+            let delta = lenient::in_field::<Delta>(event.delta)?;
+            if let Some(delta) = delta.filter(|delta| delta.kind.0.as_deref() == Some("text_delta")) {
+                reply.add(&delta.text.wtf8()?);
             }
         }
         "content_block_start" => {
-            if let Some(block) = &event.content_block {
-                add_block(block, reply);
+            if let Some(block) = lenient::in_field(event.content_block)? {
+                add_block(&block, reply)?;
             }
         }
         "message_start" => {
-            if let Some(usage) = event.message.and_then(|message| message.usage) {
-                usage.add_to(reply);
+            let message = lenient::in_field::<Answer>(event.message).unwrap_or_default();
+            if let Some(counts) = message.and_then(|message| message.usage.0) {
+                reply.add_usage(counts.usage());
             }
         }
         "message_delta" => {
-            if let Some(reason) = event.delta.and_then(|delta| delta.stop_reason) {
-                reply.finish(finish(&reason));
+            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
+                finish(delta.stop_reason.0, delta.stop_details.0, reply);
             }
         }
         "message_stop" => reply.end(),
-        "error" => fail(data, reply)?,
+        "error" => fail(data, reply),
         _ => {}
     }
     Ok(())
 }
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    #[derive(Deserialize)]
-    struct Kind<'a> {
-        #[serde(borrow, default, rename = "type")]
-        kind: Cow<'a, str>,
-    }
-    if serde_json::from_str::<Kind>(body)?.kind == "error" {
-        return fail(body, reply);
+    if failure::error_in(body).is_some() {
+        fail(body, reply);
+        return Ok(());
     }
     let message: Answer = serde_json::from_str(body)?;
-    for block in &message.content {
-        add_block(block, reply);
+    for block in message.content.iter().flatten() {
+        add_block(block, reply)?;
     }
-    if let Some(usage) = message.usage {
-        usage.add_to(reply);
+    if let Some(counts) = message.usage.0 {
+        reply.add_usage(counts.usage());
     }
-    if let Some(reason) = message.stop_reason {
-        reply.finish(finish(&reason));
-    }
+    finish(message.stop_reason.0, message.stop_details.0, reply);
     reply.end();
     Ok(())
 }
 
-fn add_block(block: &Block, reply: &mut Reply) {
-    if block.kind == "text" {
-        reply.add_text(block.text.as_deref().unwrap_or_default());
+fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply) {
+    if let Some(word) = word {
+        reply.finish(&word);
+    }
+    if let Some(details) = details {
+        reply.explain(details.reason());
     }
 }
 
-fn fail(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let value: Value = serde_json::from_str(data)?;
-    reply.fail(failure::from_value(&value).unwrap_or_else(|| ServerError {
-        message: data.to_owned(),
-        too_long: false,
-        code: String::new(),
-    }));
+fn add_block(block: &Block, reply: &mut Reply) -> Result<(), Malformed> {
+    if block.kind.0.as_deref() == Some("text") {
+        reply.add(&block.text.wtf8()?);
+    }
     Ok(())
 }
 
-fn finish(reason: &str) -> Finish {
-    match reason {
-        "end_turn" | "stop_sequence" => Finish::Stop,
-        "max_tokens" | "model_context_window_exceeded" => Finish::Length,
-        "refusal" => Finish::Blocked(reason.to_owned()),
-        _ => Finish::Other(reason.to_owned()),
-    }
+fn fail(data: &str, reply: &mut Reply) {
+    reply.fail(failure::error_in(data).unwrap_or_else(|| ServerError::new(data)));
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{prompt, replied};
+    use super::super::finish::Finish;
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -236,7 +254,7 @@ mod tests {
                 r#"{"type":"message_stop"}"#,
             ],
         );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Length)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Limit("max_tokens".into()))));
         assert_eq!(reply.usage().map(|usage| (usage.input_tokens, usage.output_tokens)), Some((Some(7), Some(9))));
         assert!(reply.ended());
     }
@@ -282,6 +300,6 @@ mod tests {
         let mut reply = Reply::default();
         let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Stop)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Complete)));
     }
 }

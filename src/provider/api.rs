@@ -68,6 +68,11 @@ impl Api {
     /// # Errors
     /// The data is not what the dialect says.
     pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+        // OpenAI's last event, which proxies send in every dialect.
+        if data.trim() == "[DONE]" {
+            reply.end();
+            return Ok(());
+        }
         match self {
             Api::OpenAi => openai::read_event(data, reply),
             Api::Anthropic => anthropic::read_event(data, reply),

@@ -4,21 +4,16 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure;
-use super::lenient::Malformed;
-use super::reply::{Finish, Reply};
+use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::reply::{Reply, Usage};
 use super::request::{self, Prompt};
 use crate::message::Role;
 
 /// What may stand in a path as it is (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// Reasons to stop that mean: the answer, or its rest, was held back.
-const BLOCKED: &[&str] =
-    &["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,11 +75,11 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
 #[serde(rename_all = "camelCase")]
 struct Event<'a> {
     #[serde(borrow, default)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Option<Vec<Candidate<'a>>>,
     #[serde(default)]
-    usage_metadata: Option<Usage>,
-    #[serde(borrow, default)]
-    prompt_feedback: Option<Feedback<'a>>,
+    usage_metadata: IfReadable<Counts>,
+    #[serde(default)]
+    prompt_feedback: IfReadable<Feedback>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
 }
@@ -92,72 +87,97 @@ struct Event<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
+    #[serde(default)]
+    index: Count,
     #[serde(borrow, default)]
     content: Option<Parts<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    #[serde(default)]
+    finish_reason: IfReadable<String>,
+    #[serde(default)]
+    finish_message: IfReadable<String>,
 }
 
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow, default)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
 struct Part<'a> {
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    text: Text<'a>,
     /// True where the text is reasoning.
     #[serde(default)]
-    thought: bool,
+    thought: IfReadable<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Usage {
+struct Counts {
     #[serde(default)]
-    prompt_token_count: Option<u64>,
+    prompt_token_count: Count,
     #[serde(default)]
-    candidates_token_count: Option<u64>,
+    cached_content_token_count: Count,
+    #[serde(default)]
+    candidates_token_count: Count,
+    #[serde(default)]
+    thoughts_token_count: Count,
+}
+
+impl Counts {
+    fn usage(&self) -> Usage {
+        let (answer, thoughts) = (self.candidates_token_count.0, self.thoughts_token_count.0);
+        Usage {
+            input_tokens: self.prompt_token_count.0,
+            output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
+            cached: self.cached_content_token_count.0,
+            reasoning: thoughts,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback<'a> {
-    #[serde(borrow, default)]
-    block_reason: Option<Cow<'a, str>>,
+struct Feedback {
+    #[serde(default)]
+    block_reason: IfReadable<String>,
+    #[serde(default)]
+    block_reason_message: IfReadable<String>,
 }
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let event: Event = serde_json::from_str(data)?;
-    if event.error.is_some() {
-        let value: Value = serde_json::from_str(data)?;
-        if let Some(failure) = failure::from_value(&value) {
-            reply.fail(failure);
-        }
+    let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    if event.error.is_some()
+        && let Some(error) = failure::error_in(data)
+    {
+        reply.fail(error);
         return Ok(());
     }
-    if let Some(usage) = event.usage_metadata {
-        reply.add_usage(usage.prompt_token_count, usage.candidates_token_count);
+    if let Some(counts) = event.usage_metadata.0 {
+        reply.add_usage(counts.usage());
     }
-    if let Some(reason) = event.prompt_feedback.and_then(|feedback| feedback.block_reason) {
-        reply.finish(Finish::Blocked(reason.into_owned()));
+    if let Some(feedback) = event.prompt_feedback.0
+        && let Some(word) = feedback.block_reason.0
+    {
+        reply.block(word);
+        reply.explain(feedback.block_reason_message.0.unwrap_or_default());
     }
-    if let Some(candidate) = event.candidates.into_iter().next() {
-        for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
-            if !part.thought {
-                reply.add_text(part.text.as_deref().unwrap_or_default());
-            }
+    // Only one answer was asked for.
+    let first = event.candidates.into_iter().flatten().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
+    let Some(candidate) = first else { return Ok(()) };
+    for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
+        if part.get().starts_with('"') {
+            reply.add(&serde_json::from_str::<Text>(part.get())?.wtf8()?);
+        } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
+            && part.thought.0 != Some(true)
+        {
+            reply.add(&part.text.wtf8()?);
         }
-        if let Some(reason) = candidate.finish_reason {
-            reply.finish(match &*reason {
-                "STOP" => Finish::Stop,
-                "MAX_TOKENS" => Finish::Length,
-                blocked if BLOCKED.contains(&blocked) => Finish::Blocked(reason.into_owned()),
-                _ => Finish::Other(reason.into_owned()),
-            });
-        }
+    }
+    if let Some(word) = candidate.finish_reason.0.filter(|word| !word.is_empty()) {
+        reply.finish(&word);
+        reply.explain(candidate.finish_message.0.unwrap_or_default());
     }
     Ok(())
 }
@@ -191,6 +211,9 @@ pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{prompt, replied};
+    use super::super::finish::Finish;
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -230,7 +253,7 @@ mod tests {
                 r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}"#,
             ],
         );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Stop)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete)));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(2));
     }
 
@@ -247,8 +270,8 @@ mod tests {
     #[test]
     fn each_reason_to_stop_is_read_for_what_it_means() {
         for (reason, finish) in [
-            ("STOP", Finish::Stop),
-            ("MAX_TOKENS", Finish::Length),
+            ("STOP", Finish::Complete),
+            ("MAX_TOKENS", Finish::Limit("MAX_TOKENS".into())),
             ("RECITATION", Finish::Blocked("RECITATION".into())),
             ("PROHIBITED_CONTENT", Finish::Blocked("PROHIBITED_CONTENT".into())),
             ("SOMETHING_NEW", Finish::Other("SOMETHING_NEW".into())),

@@ -1,10 +1,11 @@
-//! Reading JSON that servers write in more than one way.
+//! Reading JSON that servers write in more than one way: strict about an answer's text, lenient about everything else.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// What a server sent is not what its dialect says.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,57 +17,226 @@ impl From<serde_json::Error> for Malformed {
     }
 }
 
-/// Text where a server may also send null or a list of typed parts, of which only those of type `text` count.
-#[derive(Debug, Default)]
-pub(super) struct LenientText<'a>(pub(super) Cow<'a, str>);
+/// A value that counts as missing where it has another form than it should have.
+#[derive(Debug)]
+pub(super) struct IfReadable<T>(pub(super) Option<T>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for LenientText<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LenientTextVisitor)
+impl<T> Default for IfReadable<T> {
+    fn default() -> Self {
+        IfReadable(None)
     }
 }
 
-struct LenientTextVisitor;
-
-impl<'de> Visitor<'de> for LenientTextVisitor {
-    type Value = LenientText<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("text, null or a list of parts")
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?;
+        Ok(IfReadable(serde_json::from_str(json.get()).ok()))
     }
+}
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(LenientText(Cow::Borrowed(text)))
+/// A count of tokens. Some servers write a whole number with a fraction; anything else is no count.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Count(pub(super) Option<u64>);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = IfReadable::<f64>::deserialize(deserializer)?.0;
+        let whole = number.filter(|number| *number >= 0.0 && number.fract() == 0.0 && *number < 1e15);
+        Ok(Count(whole.map(|number| number as u64)))
     }
+}
 
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(LenientText(Cow::Owned(text.to_owned())))
+/// Text of an answer: a string, null, or a list of strings and of typed parts, of which only those of type `text` count. A
+/// list may stand in other places, too; anything else has no text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Text<'a>(Option<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|json| Text(Some(json)))
     }
+}
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(LenientText::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let mut text = String::new();
-        while let Some(part) = parts.next_element::<Part>()? {
-            if part.kind.as_deref().is_none_or(|kind| kind == "text") {
-                text.push_str(part.text.as_deref().unwrap_or_default());
+impl Text<'_> {
+    /// The text in WTF-8: like UTF-8, but halves of a character that were sent alone are there (as three bytes each), since
+    /// the other half may come with the next event.
+    ///
+    /// # Errors
+    /// A string that is none.
+    pub(super) fn wtf8(&self) -> Result<Cow<'_, [u8]>, Malformed> {
+        let Some(json) = self.0.map(RawValue::get) else { return Ok(Cow::Borrowed(b"")) };
+        match json.as_bytes().first() {
+            Some(b'"') => Ok(serde_json::from_str::<Wtf8>(json)?.0),
+            Some(b'[') => {
+                let mut bytes = Vec::new();
+                for part in serde_json::from_str::<Vec<&RawValue>>(json)? {
+                    if part.get().starts_with('"') {
+                        bytes.extend_from_slice(&serde_json::from_str::<Wtf8>(part.get())?.0);
+                    } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
+                        && part.kind.0.as_deref().is_none_or(|kind| kind == "text")
+                    {
+                        bytes.extend_from_slice(&part.text.wtf8()?);
+                    }
+                }
+                Ok(Cow::Owned(bytes))
             }
+            _ => Ok(Cow::Borrowed(b"")),
         }
-        Ok(LenientText(Cow::Owned(text)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(LenientText::default())
     }
 }
 
 #[derive(Deserialize)]
 struct Part<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Cow<'a, str>>,
+    #[serde(default, rename = "type")]
+    kind: IfReadable<String>,
     #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
+    text: Text<'a>,
+}
+
+struct Wtf8<'a>(Cow<'a, [u8]>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Wtf8<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(Wtf8Visitor)
+    }
+}
+
+struct Wtf8Visitor;
+
+impl<'de> Visitor<'de> for Wtf8Visitor {
+    type Value = Wtf8<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("text")
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(Wtf8(Cow::Borrowed(bytes)))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        Ok(Wtf8(Cow::Owned(bytes.to_owned())))
+    }
+}
+
+/// Decodes WTF-8: two halves of a character become one, a half alone becomes U+FFFD. Half a character at the end is handed
+/// back, since the other half may come next.
+pub(super) fn decode(bytes: &[u8]) -> (String, &[u8]) {
+    const HALF: usize = 3;
+    let is_half =
+        |bytes: &[u8], from: u8, to: u8| bytes.len() >= HALF && bytes[0] == 0xED && (from..=to).contains(&bytes[1]);
+    let value = |bytes: &[u8]| (u32::from(bytes[1] & 0x0F) << 6) | u32::from(bytes[2] & 0x3F);
+    let mut text = String::with_capacity(bytes.len());
+    let mut plain = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        if !is_half(&bytes[at..], 0xA0, 0xBF) {
+            at += 1;
+            continue;
+        }
+        text.push_str(&String::from_utf8_lossy(&bytes[plain..at]));
+        let (first, rest) = bytes[at..].split_at(HALF);
+        if is_half(first, 0xA0, 0xAF) && rest.is_empty() {
+            return (text, first);
+        }
+        if is_half(first, 0xA0, 0xAF) && is_half(rest, 0xB0, 0xBF) {
+            // UTF-16: ten bits of each half.
+            let low = value(rest) & 0x3FF;
+            text.extend(char::from_u32(0x1_0000 + ((value(first) & 0x3FF) << 10) + low));
+            at += 2 * HALF;
+        } else {
+            text.push(char::REPLACEMENT_CHARACTER);
+            at += HALF;
+        }
+        plain = at;
+    }
+    text.push_str(&String::from_utf8_lossy(&bytes[plain..]));
+    (text, b"")
+}
+
+/// Reads an event: JSON of an object. Other JSON, as some servers send to keep a connection alive, is no event.
+///
+/// # Errors
+/// It is not JSON, or not what the dialect says.
+pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, Malformed> {
+    if data.trim_start().starts_with('{') {
+        return Ok(Some(serde_json::from_str(data)?));
+    }
+    serde_json::from_str::<&RawValue>(data)?;
+    Ok(None)
+}
+
+/// Reads the JSON of a field where it matters; `None` where the field is missing or null.
+///
+/// # Errors
+/// It is not what the dialect says.
+pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Result<Option<T>, Malformed> {
+    Ok(json.map_or(Ok(None), |json| serde_json::from_str(json.get()))?)
+}
+
+/// Reads the JSON of a field whose odd forms count as missing.
+pub(super) fn if_readable<T: DeserializeOwned>(json: Option<&RawValue>) -> Option<T> {
+    serde_json::from_str(json?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_comes_as_a_string_as_null_or_in_parts() {
+        for (json, text) in [
+            (r#""one \"two\" \u00e4""#, "one \"two\" ä"),
+            ("null", ""),
+            ("7", ""),
+            ("{}", ""),
+            ("[]", ""),
+            (
+                r#"[{"type":"text","text":"a"},{"type":"thinking","text":"no"},"b",{"text":"c"},7,{"type":1,"text":"d"}]"#,
+                "abcd",
+            ),
+            (r#""\ud83d\ude00""#, "😀"),
+        ] {
+            let text_of: Text = serde_json::from_str(json).expect(json);
+            assert_eq!(String::from_utf8_lossy(&text_of.wtf8().expect(json)), text, "{json}");
+        }
+        let half: Text = serde_json::from_str(r#""a\ud83d""#).expect("half a character");
+        assert_eq!(half.wtf8().expect("text").as_ref(), b"a\xED\xA0\xBD");
+    }
+
+    #[test]
+    fn halves_of_characters_are_joined_and_those_alone_replaced() {
+        let wtf8 = |json: &str| serde_json::from_str::<Text>(json).expect(json).wtf8().expect(json).into_owned();
+        for (json, text, rest) in [
+            (r#""a""#, "a", 0),
+            (r#""a\ud83d""#, "a", 3),
+            (r#""\ud83db""#, "\u{FFFD}b", 0),
+            (r#""\ude00b""#, "\u{FFFD}b", 0),
+            (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀", 0),
+            (r#""ä\ud83d\ude00€""#, "ä😀€", 0),
+        ] {
+            let bytes = wtf8(json);
+            let (decoded, left) = decode(&bytes);
+            assert_eq!((decoded.as_str(), left.len()), (text, rest), "{json}");
+        }
+        let both = [wtf8(r#""\ud83d""#), wtf8(r#""\ude00!""#)].concat();
+        assert_eq!(decode(&both).0, "😀!");
+    }
+
+    #[test]
+    fn counts_are_whole_numbers_in_whatever_form() {
+        for (json, count) in [
+            ("7", Some(7)),
+            ("7.0", Some(7)),
+            ("0", Some(0)),
+            ("7.5", None),
+            ("-1", None),
+            ("\"7\"", None),
+            ("null", None),
+            ("{}", None),
+            ("1e300", None),
+        ] {
+            assert_eq!(serde_json::from_str::<Count>(json).expect(json).0, count, "{json}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod anthropic;
 pub(crate) mod api;
 pub(crate) mod failure;
+pub(crate) mod finish;
 mod gemini;
 mod lenient;
 mod openai;

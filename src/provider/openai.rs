@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::failure;
-use super::lenient::{LenientText, Malformed};
-use super::reply::{Finish, Reply};
+use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::reply::{Reply, Usage};
 use super::request::{self, Habits, Prompt, TokenLimit};
 use crate::message::Role;
 
@@ -61,89 +61,131 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
 struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
-    /// Read by itself, so that a count in an odd form costs no answer.
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
+    /// `error` in the errors of vLLM and Mistral.
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
-    /// In a stream; in a whole answer it is `message`.
-    #[serde(borrow, default, alias = "message")]
-    delta: Option<Delta<'a>>,
+    /// In a stream.
     #[serde(borrow, default)]
-    finish_reason: Option<Cow<'a, str>>,
+    delta: Option<Delta<'a>>,
+    /// In a whole answer. Perplexity sends both.
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    #[serde(default)]
+    finish_reason: IfReadable<String>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    /// Moonshot has the usage here.
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
 }
 
 /// Reasoning comes in fields of its own, `reasoning_content` or `reasoning`, which are not read.
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow, default)]
-    content: LenientText<'a>,
+    content: Text<'a>,
     /// What the model says in place of an answer that it will not give.
     #[serde(borrow, default)]
-    refusal: LenientText<'a>,
+    refusal: Text<'a>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct Counts {
     #[serde(default)]
-    prompt_tokens: Option<u64>,
+    prompt_tokens: Count,
     #[serde(default)]
-    completion_tokens: Option<u64>,
+    completion_tokens: Count,
+    #[serde(default)]
+    total_tokens: Count,
+    #[serde(default)]
+    prompt_tokens_details: IfReadable<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: IfReadable<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Count,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Count,
+}
+
+impl Counts {
+    fn usage(&self) -> Usage {
+        let reasoning = self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0);
+        let (input, output) = (self.prompt_tokens.0, self.completion_tokens.0);
+        // xAI counts reasoning beside the answer, which only the total tells.
+        let beside = reasoning.filter(|reasoning| {
+            *reasoning > 0 && self.total_tokens.0 == input.zip(output).map(|(input, output)| input + output + reasoning)
+        });
+        Usage {
+            input_tokens: input,
+            output_tokens: output.map(|output| output + beside.unwrap_or(0)),
+            cached: self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
+            reasoning,
+        }
+    }
 }
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    if data.trim() == "[DONE]" {
-        reply.end();
-        return Ok(());
-    }
-    read(data, reply)
+    read(data, reply, |choice| choice.delta.or(choice.message))
 }
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    read(body, reply)?;
+    read(body, reply, |choice| choice.message.or(choice.delta))?;
     reply.end();
     Ok(())
 }
 
-fn read(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let chunk: Chunk = serde_json::from_str(data)?;
-    if let Some(told) = chunk.error.and_then(|error| failure::from_value(&error_value(error)?)) {
-        reply.fail(told);
+fn read(
+    data: &str,
+    reply: &mut Reply,
+    said: impl for<'a> FnOnce(Choice<'a>) -> Option<Delta<'a>>,
+) -> Result<(), Malformed> {
+    let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
+    let is_error = chunk.object.is_some_and(|object| object.get() == "\"error\"");
+    if (chunk.error.is_some() || is_error)
+        && let Some(error) = failure::error_in(data)
+    {
+        reply.fail(error);
         return Ok(());
     }
-    if let Some(usage) = chunk.usage.and_then(|usage| serde_json::from_str::<Usage>(usage.get()).ok()) {
-        reply.add_usage(usage.prompt_tokens, usage.completion_tokens);
+    if let Some(counts) = lenient::if_readable::<Counts>(chunk.usage) {
+        reply.add_usage(counts.usage());
     }
     // Only one answer was asked for.
-    if let Some(choice) = chunk.choices.into_iter().flatten().next() {
-        if let Some(delta) = choice.delta {
-            reply.add_text(&delta.content.0);
-            reply.add_text(&delta.refusal.0);
+    let Some(choice) = chunk.choices.into_iter().flatten().next() else { return Ok(()) };
+    if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
+        reply.add_usage(counts.usage());
+    }
+    let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
+    let finish = choice.finish_reason.0.clone();
+    if let Some(delta) = said(choice) {
+        reply.add(&delta.content.wtf8()?);
+        let refusal = delta.refusal.wtf8()?;
+        if !refusal.is_empty() {
+            reply.refuse(&refusal);
         }
-        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            reply.finish(match &*reason {
-                "stop" => Finish::Stop,
-                "length" => Finish::Length,
-                "content_filter" => Finish::Blocked(reason.into_owned()),
-                _ => Finish::Other(reason.into_owned()),
-            });
-        }
+    }
+    if let Some(error) = error.as_ref().and_then(failure::from_value) {
+        reply.fail(error);
+    } else if let Some(word) = finish.filter(|word| !word.is_empty()) {
+        reply.finish(&word);
     }
     Ok(())
-}
-
-/// Some servers send an empty error where there is none.
-fn error_value(error: &RawValue) -> Option<Value> {
-    let value: Value = serde_json::from_str(error.get()).ok()?;
-    match &value {
-        Value::Object(fields) if fields.is_empty() => None,
-        Value::String(message) if message.is_empty() => None,
-        _ => Some(value),
-    }
 }
 
 #[derive(Deserialize)]
@@ -165,6 +207,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{prompt, replied};
+    use super::super::finish::Finish;
     use super::super::table;
     use super::*;
 
@@ -211,7 +254,7 @@ mod tests {
             ],
         );
         assert_eq!(reply.take_text().as_str(), "Hello \"you\"!");
-        assert_eq!(reply.finished(), Some(&Finish::Stop));
+        assert_eq!(reply.finished(), Some(&Finish::Complete));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(4));
         assert!(reply.ended());
     }
@@ -239,7 +282,7 @@ mod tests {
         let mut reply = Reply::default();
         let body = r#"{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Length)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Limit("length".into()))));
     }
 
     #[test]

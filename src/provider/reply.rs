@@ -1,50 +1,41 @@
 //! The reply as it is read: the answer's text without the reasoning, how it ended, and what it used.
 
 use super::failure::ServerError;
+use super::finish::Finish;
+use super::lenient;
 
-const THINK_OPEN: &str = "<think>";
-const THINK_CLOSE: &str = "</think>";
+/// The tags of reasoning that some models put at the beginning of their text, before the answer.
+const TAGS: &[(&str, &str)] =
+    &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")];
 
-/// Why the model stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// It had said everything.
-    Stop,
-    /// The limit of tokens was reached.
-    Length,
-    /// The provider held the answer, or its rest, back; its own word for why.
-    Blocked(String),
-    /// Some other reason, in the provider's word.
-    Other(String),
-}
-
-impl Finish {
-    /// `stop`, `length` or the provider's word.
-    pub(crate) fn word(&self) -> &str {
-        match self {
-            Finish::Stop => "stop",
-            Finish::Length => "length",
-            Finish::Blocked(word) | Finish::Other(word) => word,
-        }
-    }
-}
+/// What ends reasoning whose opening tag the server's template has swallowed. It is known for what it is only where it comes
+/// before any text was handed on: at the very beginning, or in an answer that comes in one piece.
+const CLOSE_ALONE: &str = "</think>";
 
 /// Tokens, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Usage {
+    /// With those that were read from a cache or written into one.
     pub(crate) input_tokens: Option<u64>,
+    /// With those of the reasoning.
     pub(crate) output_tokens: Option<u64>,
+    /// How many of the input were read from a cache.
+    #[serde(skip)]
+    pub(crate) cached: Option<u64>,
+    /// How many of the output are reasoning.
+    #[serde(skip)]
+    pub(crate) reasoning: Option<u64>,
 }
 
 /// Where in a reply the text stands that comes next.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing yet but white space and what may become `<think>`; it is held back.
+    /// Nothing yet but white space and what may become an opening tag; it is held back.
     #[default]
     Start,
-    /// Between `<think>` and `</think>`; what may be part of the closing tag is held back.
-    Thinking,
-    /// After `</think>`: white space is dropped.
+    /// Between the tags of reasoning; what may be part of this closing one is held back.
+    Thinking(&'static str),
+    /// After the closing tag: white space is dropped.
     Thought,
     /// In the answer.
     Answer,
@@ -61,21 +52,48 @@ pub(crate) struct Reply {
     held: String,
     /// How much of what is held is white space that it begins with.
     held_blanks: usize,
+    /// The first half of a character whose second half has not come (WTF-8).
+    half: Vec<u8>,
+    refusal: String,
     finish: Option<Finish>,
+    /// Why the provider blocked the answer, or what failed, in its own words.
+    reason: Option<String>,
+    text_after_finish: bool,
     ended: bool,
     usage: Usage,
     failure: Option<ServerError>,
 }
 
 impl Reply {
-    /// Adds to the answer. A leading `<think>…</think>` is reasoning and is left out.
+    /// Adds to the answer bytes of WTF-8, which an event may break off within a character.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        if self.half.is_empty()
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            return self.add_text(text);
+        }
+        let mut joined = std::mem::take(&mut self.half);
+        joined.extend_from_slice(bytes);
+        let (text, half) = lenient::decode(&joined);
+        self.half = half.to_owned();
+        self.add_text(&text);
+    }
+
+    /// Adds what the model says in place of an answer that it will not give.
+    pub(super) fn refuse(&mut self, bytes: &[u8]) {
+        self.refusal.push_str(&String::from_utf8_lossy(bytes));
+        self.add(bytes);
+    }
+
+    /// Adds to the answer. Reasoning between tags at the beginning is left out.
     pub(crate) fn add_text(&mut self, piece: &str) {
+        self.text_after_finish |= self.finish.is_some() && !piece.is_empty();
         match self.stage {
             Stage::Answer => self.release(piece),
             Stage::Start => self.add_at_start(piece),
-            Stage::Thinking => {
+            Stage::Thinking(close) => {
                 self.held.push_str(piece);
-                self.look_for_the_end_of_reasoning();
+                self.look_for_the_end_of_reasoning(close);
             }
             Stage::Thought => self.add_after_reasoning(piece),
         }
@@ -88,23 +106,30 @@ impl Reply {
         }
         self.held.push_str(piece);
         let begin = &self.held[self.held_blanks..];
-        if let Some(thought) = begin.strip_prefix(THINK_OPEN) {
+        let opened = TAGS.iter().find_map(|(open, close)| Some((begin.strip_prefix(open)?, *close)));
+        if let Some((thought, close)) = opened {
             self.held = thought.to_owned();
-            self.stage = Stage::Thinking;
-            self.look_for_the_end_of_reasoning();
-        } else if !THINK_OPEN.starts_with(begin) {
+            self.stage = Stage::Thinking(close);
+            self.look_for_the_end_of_reasoning(close);
+        } else if let Some((_, rest)) = begin.split_once(CLOSE_ALONE).filter(|(before, _)| !before.contains(TAGS[0].0))
+        {
+            let rest = rest.to_owned();
+            self.held.clear();
+            self.stage = Stage::Thought;
+            self.add_after_reasoning(&rest);
+        } else if !TAGS.iter().map(|(open, _)| *open).chain([CLOSE_ALONE]).any(|tag| tag.starts_with(begin)) {
             self.begin_answer();
         }
     }
 
-    fn look_for_the_end_of_reasoning(&mut self) {
-        if let Some(at) = self.held.find(THINK_CLOSE) {
-            let rest = self.held.split_off(at + THINK_CLOSE.len());
+    fn look_for_the_end_of_reasoning(&mut self, close: &str) {
+        if let Some(at) = self.held.find(close) {
+            let rest = self.held.split_off(at + close.len());
             self.held.clear();
             self.stage = Stage::Thought;
             self.add_after_reasoning(&rest);
         } else {
-            let most = self.held.len().saturating_sub(THINK_CLOSE.len());
+            let most = self.held.len().saturating_sub(close.len());
             let keep = (0..=most).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
             self.held.drain(..keep);
         }
@@ -130,15 +155,33 @@ impl Reply {
         self.text.push_str(text);
     }
 
-    /// The model has stopped. More may come: usage, and the end.
-    pub(crate) fn finish(&mut self, finish: Finish) {
-        self.finish = Some(finish);
+    /// The model has stopped, says this word of the provider's. More may come: text, usage, and the end. A word that is not
+    /// a normal end stays.
+    pub(super) fn finish(&mut self, word: &str) {
+        if matches!(self.finish, None | Some(Finish::Complete)) {
+            self.finish = Some(Finish::of(word));
+        }
+    }
+
+    /// The prompt itself was blocked; the provider's word for why.
+    pub(super) fn block(&mut self, word: String) {
+        self.finish = Some(Finish::Blocked(word));
+    }
+
+    /// Why the answer ended so, in the provider's words.
+    pub(super) fn explain(&mut self, reason: String) {
+        if !reason.is_empty() {
+            self.reason = Some(reason);
+        }
     }
 
     /// Nothing more will come.
     pub(crate) fn end(&mut self) {
+        if !std::mem::take(&mut self.half).is_empty() {
+            self.add_text("\u{FFFD}");
+        }
         self.ended = true;
-        // An answer may be shorter than `<think>` and begin like it.
+        // An answer may be shorter than a tag and begin like it.
         if self.stage == Stage::Start && self.held.len() > self.held_blanks {
             self.begin_answer();
         }
@@ -150,9 +193,13 @@ impl Reply {
     }
 
     /// Takes over the counts that are reported; a later count replaces an earlier one.
-    pub(crate) fn add_usage(&mut self, input_tokens: Option<u64>, output_tokens: Option<u64>) {
-        self.usage.input_tokens = input_tokens.or(self.usage.input_tokens);
-        self.usage.output_tokens = output_tokens.or(self.usage.output_tokens);
+    pub(super) fn add_usage(&mut self, usage: Usage) {
+        self.usage = Usage {
+            input_tokens: usage.input_tokens.or(self.usage.input_tokens),
+            output_tokens: usage.output_tokens.or(self.usage.output_tokens),
+            cached: usage.cached.or(self.usage.cached),
+            reasoning: usage.reasoning.or(self.usage.reasoning),
+        };
     }
 
     /// The text of the answer that has come since the last call.
@@ -165,8 +212,19 @@ impl Reply {
         !self.says_something
     }
 
+    /// How the answer ended, if the provider has said so.
     pub(crate) fn finished(&self) -> Option<&Finish> {
         self.finish.as_ref()
+    }
+
+    /// Why it ended so, in the provider's words: where it gave a reason, or what the model said in place of an answer.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref().or(Some(self.refusal.as_str())).filter(|reason| !reason.is_empty())
+    }
+
+    /// The provider has said that the answer ended, and has sent no text since then.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish.is_some() && !self.text_after_finish
     }
 
     /// The terminal event has come.
@@ -176,8 +234,8 @@ impl Reply {
 
     /// Nothing of the answer is missing, though more of the stream may come.
     pub(crate) fn is_complete(&self) -> bool {
-        let blocked = matches!(self.finish, Some(Finish::Blocked(_)));
-        (self.ended || self.finish.is_some()) && !blocked && self.failure.is_none()
+        let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
+        (self.ended || self.finish.is_some()) && !failed && self.failure.is_none()
     }
 
     pub(crate) fn usage(&self) -> Option<Usage> {
@@ -217,7 +275,13 @@ mod tests {
             ("<think></think>42", "42"),
             ("<think>never closed", ""),
             ("<thin", "<thin"),
-            ("<thinking> is a tag", "<thinking> is a tag"),
+            ("<thinking>so</thinking>42", "42"),
+            ("<thought>so</thought>\n42", "42"),
+            ("[THINK]so[/THINK]42", "42"),
+            ("[THIN", "[THIN"),
+            ("<think>a</thinking>b</think>42", "42"),
+            ("</think>\n42", "42"),
+            ("<thinker> is no tag", "<thinker> is no tag"),
             ("see <think>this</think>", "see <think>this</think>"),
             ("<think>ä</thinkö</think>ü", "ü"),
             ("", ""),
@@ -227,6 +291,40 @@ mod tests {
             let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
             assert_eq!(text_of(&characters), answer, "{whole}, by character");
         }
+    }
+
+    #[test]
+    fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
+        assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
+        // What was handed on cannot be taken back.
+        assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
+    }
+
+    #[test]
+    fn a_character_whose_halves_come_apart_is_joined() {
+        let mut reply = Reply::default();
+        reply.add(b"a\xED\xA0\xBD");
+        assert_eq!(reply.take_text(), "a");
+        reply.add(b"\xED\xB8\x80b\xED\xA0\xBD");
+        assert_eq!(reply.take_text(), "😀b");
+        reply.end();
+        assert_eq!(reply.take_text(), "\u{FFFD}");
+    }
+
+    #[test]
+    fn a_bad_end_stays_whatever_follows() {
+        let mut reply = Reply::default();
+        for (word, finish, complete) in [
+            ("stop", Finish::Complete, true),
+            ("length", Finish::Limit("length".into()), true),
+            ("stop", Finish::Limit("length".into()), true),
+        ] {
+            reply.finish(word);
+            assert_eq!((reply.finished(), reply.is_complete()), (Some(&finish), complete), "{word}");
+        }
+        assert!(reply.is_finished());
+        reply.add_text("more");
+        assert!(!reply.is_finished());
     }
 
     proptest! {

@@ -1,8 +1,10 @@
 //! One call of a provider: the request goes out, pieces of the answer come in, and every failure is put into words.
 
-use super::client::{Client, Response, Retry, TransportError};
+use std::time::Duration;
+
+use super::client::{Client, Response, TransportError};
 use super::reading::{self, LONGEST_WHOLE, ReadError};
-use super::stream;
+use super::{retry, stream};
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
@@ -30,6 +32,10 @@ pub(crate) struct CallError {
     pub(crate) error: Error,
     /// The prompt is longer than the model's context.
     pub(crate) too_long: bool,
+    /// Another try may succeed.
+    may_pass: bool,
+    /// How long the server asks to wait before that.
+    retry_after: Option<Duration>,
 }
 
 /// Why a call ended without a whole answer.
@@ -54,12 +60,33 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, and hands on each piece of the answer as it comes, with whether it is the last. The reply has what was read so
-    /// far, also on failure.
+    /// Asks, again where that may help and no text has come, and hands on each piece of the answer as it comes, with whether
+    /// it is the last. The reply has what was read so far, also on failure.
     ///
     /// # Errors
     /// Why the answer is incomplete, or what `take` returned.
     pub(crate) fn stream(
+        &self,
+        request: &Request,
+        reply: &mut Reply,
+        take: &mut dyn FnMut(&str, bool) -> Result<(), OutputError>,
+    ) -> Result<(), CallEnd> {
+        let mut tried = 0;
+        loop {
+            *reply = Reply::default();
+            let mut text_has_come = false;
+            let ended = self.stream_once(request, reply, &mut |piece, last| {
+                text_has_come |= !piece.is_empty();
+                take(piece, last)
+            });
+            match ended {
+                Err(CallEnd::Failed(failed)) if !text_has_come && self.wait_to_try_again(tried, &failed) => tried += 1,
+                ended => return ended,
+            }
+        }
+    }
+
+    fn stream_once(
         &self,
         request: &Request,
         reply: &mut Reply,
@@ -72,39 +99,62 @@ impl Call<'_> {
         })
     }
 
-    /// Asks for something that is not an answer, and returns the body.
+    /// Asks for something that is not an answer, again where that may help, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
-        let Response { body, content_type } = self.send(request)?;
+        let mut tried = 0;
+        let Response { body, content_type } = loop {
+            match self.send(request) {
+                Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
+                sent => break sent?,
+            }
+        };
         reading::read_text(body).map_err(|error| self.explain_reading(error, &content_type))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
-        let sign = self.notes.sign();
-        let waiting = format!("waiting for {}", self.provider);
-        sign.wait_for(&waiting);
-        let sent = self.client.send(request, |event| match event {
-            Retry::Waits { failure, wait } => {
-                let CallError { error, .. } = self.explain(failure.clone());
-                self.notes.detail(|| format!("{error}; retrying in {:.1} s", wait.as_secs_f64()));
-                sign.count_down("retrying", wait);
-            }
-            Retry::Sends => sign.wait_for(&waiting),
-        });
-        sent.map_err(|failure| self.explain(failure))
+        self.notes.sign().wait_for(&format!("waiting for {}", self.provider));
+        self.client.send(request).map_err(|failure| self.explain(failure))
+    }
+
+    /// Waits, where the request is to be sent again. Returns whether it is.
+    fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
+        if tried == self.client.retries() || !failed.may_pass {
+            return false;
+        }
+        let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };
+        self.notes.detail(|| format!("{}; retrying in {:.1} s", failed.error, wait.as_secs_f64()));
+        self.notes.sign().count_down("retrying", wait);
+        std::thread::sleep(wait);
+        true
     }
 
     /// Puts into words why there is no complete answer.
     fn explain_reading(&self, error: ReadError, content_type: &str) -> CallError {
         let longest = stream::LONGEST;
         self.failed(match error {
-            ReadError::Connection(error) => return self.explain(self.client.read_failure(error)),
-            ReadError::Server(error) => return self.reported(error, None),
+            // The headers have come, so the request may have been served.
+            ReadError::Connection(error) => {
+                return CallError { may_pass: false, ..self.explain(self.client.read_failure(error)) };
+            }
+            ReadError::Server(error) => {
+                let may_pass = error.may_pass();
+                return CallError { may_pass, ..self.reported(error, None) };
+            }
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
             ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
             ReadError::NoStream => format!("what the server sent is no event stream (its type is “{content_type}”)"),
             ReadError::EndedEarly => "the stream ended before the answer did".to_owned(),
-            ReadError::Blocked(word) => format!("the provider blocked the answer ({word})"),
+            ReadError::Compressed => "what the server sent is compressed by gzip, which q did not ask for".to_owned(),
+            ReadError::Page(title) => format!("the server sent a page for browsers: “{title}”"),
+            ReadError::Blocked { word, reason: None } => format!("the provider blocked the answer ({word})"),
+            ReadError::Blocked { word, reason: Some(reason) } => {
+                format!("the provider blocked the answer ({word}): {reason}")
+            }
+            ReadError::Failed { word, reason: None } => format!("the answer ended in an error ({word})"),
+            ReadError::Failed { word, reason: Some(reason) } => {
+                format!("the answer ended in an error ({word}): {reason}")
+            }
             ReadError::LimitBeforeText => {
                 let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
                 return self
@@ -123,7 +173,7 @@ impl Call<'_> {
     }
 
     fn failed(&self, message: String) -> CallError {
-        self.reported(ServerError { message, too_long: false, code: String::new() }, None)
+        self.reported(ServerError::new(message), None)
     }
 
     fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
@@ -133,34 +183,39 @@ impl Call<'_> {
         });
         let message = format!("{}: {phrase}{} ({})", self.provider, error.message, self.address);
         let message = secret::redact(&message, &self.secrets);
-        CallError { error: Error::new(Kind::Provider { status }, message), too_long: error.too_long }
+        CallError {
+            too_long: error.too_long(),
+            may_pass: false,
+            retry_after: error.retry_after,
+            error: Error::new(Kind::Provider { status }, message),
+        }
     }
 
     /// Puts a failure of the connection, or a status that is no success, into words.
     fn explain(&self, failed: TransportError) -> CallError {
+        let may_pass = failed.may_pass();
         match failed {
-            TransportError::Connection { cause, advice, .. } => self.failed(cause).advise(advice),
+            TransportError::Connection { cause, advice, .. } => {
+                CallError { may_pass, ..self.failed(cause) }.advise(advice)
+            }
             TransportError::Status { status, body, retry_after } => {
                 // Before any of it is cut off, so that no part of a secret is left.
                 let error = failure::read(&secret::redact(&body, &self.secrets));
-                let error = error.unwrap_or_else(|| ServerError {
-                    message: "the server says no more".to_owned(),
-                    too_long: false,
-                    code: String::new(),
-                });
+                let error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
+                let retry_after = retry_after.or(error.retry_after);
                 let advice = match status {
                     _ if error.unknown_model(status) => {
                         Some(format!("q --models -p {} lists the models that it has", self.provider))
                     }
+                    _ if error.wrong_key(status) => self.key_advice.clone(),
                     404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),
-                    401 | 403 => self.key_advice.clone(),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after
                         .filter(|wait| !wait.is_zero())
                         .map(|wait| format!("the server asks to try again in {} s", wait.as_secs())),
                     _ => None,
                 };
-                self.reported(error, Some(status)).advise(advice)
+                CallError { may_pass, retry_after, ..self.reported(error, Some(status)) }.advise(advice)
             }
         }
     }

@@ -1,47 +1,31 @@
-//! HTTP: the only file that names the client; which proxy and certificates, how long to wait, when to try again, and
-//! every failure with its cause.
+//! HTTP: the only file that names the client; which proxy and certificates, how long to wait, and every failure with its
+//! cause.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read};
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc2822;
 use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
+use super::retry;
 use crate::address::Address;
 use crate::error::Error;
+use crate::provider::failure::PASSING_STATUSES;
 use crate::provider::request::Request;
 use crate::settings::Environment;
 
 /// How long connecting may take, and before it the resolution of the name.
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// The first wait before trying again; each further one is twice as long.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
-
-/// The longest `Retry-After` that is waited for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
-
 /// The most that is read of an error's body.
 const ERROR_BODY: u64 = 64 << 10;
-
-/// The statuses that may be gone at the next try.
-const TRY_AGAIN: &[u16] = &[429, 500, 502, 503, 504, 529];
 
 /// An answer with a status of success; its body comes as it arrives.
 pub(crate) struct Response {
     pub(crate) content_type: String,
     pub(crate) body: Box<dyn Read + Send>,
-}
-
-/// What happens between two tries.
-pub(crate) enum Retry<'a> {
-    Waits { failure: &'a TransportError, wait: Duration },
-    Sends,
 }
 
 /// Why there is no answer, or no more of it.
@@ -108,36 +92,16 @@ impl Client {
         Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
     }
 
-    /// Sends a request, again where that may help, and returns when the headers of an answer are there. `retry` is told
-    /// before each wait and after it.
-    ///
-    /// # Errors
-    /// The failure of the last try.
-    pub(crate) fn send(&self, request: &Request, mut retry: impl FnMut(Retry)) -> Result<Response, TransportError> {
-        let mut tried = 0;
-        loop {
-            let failure = match self.send_once(request) {
-                Ok(response) => return Ok(response),
-                Err(failure) => failure,
-            };
-            if tried == self.retries || !failure.may_pass() {
-                return Err(failure);
-            }
-            let wait = match failure {
-                TransportError::Status { retry_after: Some(wait), .. } if wait > LONGEST_RETRY_AFTER => {
-                    return Err(failure);
-                }
-                TransportError::Status { retry_after: Some(wait), .. } => wait,
-                _ => back_off(tried),
-            };
-            retry(Retry::Waits { failure: &failure, wait });
-            std::thread::sleep(wait);
-            retry(Retry::Sends);
-            tried += 1;
-        }
+    /// How often a request is tried again that failed.
+    pub(super) fn retries(&self) -> u32 {
+        self.retries
     }
 
-    fn send_once(&self, request: &Request) -> Result<Response, TransportError> {
+    /// Sends a request, and returns when the headers of an answer are there.
+    ///
+    /// # Errors
+    /// The connection failed, or the status is no success.
+    pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
         let url = self.address.join(&request.path);
         let sent = match &request.body {
             Some(body) => {
@@ -159,7 +123,8 @@ impl Client {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if !status.is_success() {
-            let retry_after = header("retry-after").and_then(|text| retry_after(&text, OffsetDateTime::now_utc()));
+            let retry_after =
+                header("retry-after").and_then(|text| retry::retry_after(&text, OffsetDateTime::now_utc()));
             // A body that breaks off still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
@@ -237,30 +202,12 @@ impl Client {
 
 impl TransportError {
     /// Whether another try may succeed.
-    fn may_pass(&self) -> bool {
+    pub(super) fn may_pass(&self) -> bool {
         match self {
-            TransportError::Status { status, .. } => TRY_AGAIN.contains(status),
+            TransportError::Status { status, .. } => PASSING_STATUSES.contains(status),
             TransportError::Connection { temporary, .. } => *temporary,
         }
     }
-}
-
-/// Half to all of the exponential wait, so that many clients do not come back at the same moment.
-fn back_off(tried: u32) -> Duration {
-    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(LONGEST_RETRY_AFTER);
-    // A hasher's keys are random in each process and for each hasher.
-    let random = RandomState::new().build_hasher().finish() % 1000;
-    longest.mul_f64(0.5 + random as f64 / 2000.0)
-}
-
-/// Reads the header in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
-fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
-    let text = text.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
-    }
-    let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
-    Some(Duration::try_from(date - now).unwrap_or_default())
 }
 
 fn is_lookup_failure(error: &io::Error) -> bool {
@@ -358,36 +305,6 @@ mod tests {
 
     fn address(text: &str) -> Address {
         Address::parse(text).expect(text)
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = OffsetDateTime::parse("Sun, 06 Nov 1994 08:49:00 GMT", &Rfc2822).expect("a date");
-        for (text, seconds) in [
-            ("7", Some(7)),
-            (" 0 ", Some(0)),
-            ("-3", Some(0)),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
-            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
-            ("soon", None),
-            ("", None),
-        ] {
-            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
-        }
-        assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
-        assert_eq!(retry_after("999999999999999999999999", now), Some(Duration::MAX));
-    }
-
-    #[test]
-    fn waits_grow_and_vary_within_bounds() {
-        for tried in 0..4 {
-            let longest = FIRST_BACK_OFF * 2_u32.pow(tried);
-            for _ in 0..50 {
-                let wait = back_off(tried);
-                assert!(wait >= longest / 2 && wait <= longest, "{wait:?}");
-            }
-        }
-        assert!(back_off(u32::MAX) <= LONGEST_RETRY_AFTER);
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub(crate) mod client;
 pub(crate) mod discover;
 mod key_command;
 mod reading;
+mod retry;
 mod stream;
 pub(crate) mod target;

@@ -7,11 +7,18 @@ use std::time::Duration;
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure::{self, ServerError};
-use crate::provider::reply::{Finish, Reply};
+use crate::provider::finish::Finish;
+use crate::provider::reply::Reply;
 use crate::provider::{Api, Malformed};
 
 /// How long the end of a stream may stay away once the model has said that it is done.
-const TAIL: Duration = Duration::from_secs(2);
+const TAIL: Duration = Duration::from_secs(10);
+
+/// How much is kept of what may be no stream.
+const LONGEST_BEGINNING: usize = 16 << 10;
+
+/// How data begins that is compressed by gzip (RFC 1952).
+const GZIP: &[u8] = b"\x1F\x8B";
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 64 << 10;
@@ -34,8 +41,20 @@ pub(super) enum ReadError {
     NoStream,
     /// The stream ended before the answer did.
     EndedEarly,
-    /// The provider held back the answer, or its rest; its word for why.
-    Blocked(String),
+    /// What came is compressed, though nobody asked for that.
+    Compressed,
+    /// What came is a page for browsers, with this title.
+    Page(String),
+    /// The provider held back the answer, or its rest; its word for why, and its reason where it gave one.
+    Blocked {
+        word: String,
+        reason: Option<String>,
+    },
+    /// The model or the server failed; the provider's word, and what it said about it.
+    Failed {
+        word: String,
+        reason: Option<String>,
+    },
     /// The limit of tokens was used up before the first word.
     LimitBeforeText,
     /// The answer has no text; the provider's word for how it ended, where it gave one.
@@ -81,14 +100,20 @@ pub(super) fn read_reply(
             break;
         }
     }
+    if body.beginning().starts_with(GZIP) {
+        return Err(ReadError::Compressed);
+    }
     // Some servers answer in one piece though a stream was asked for; no stream begins like that.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
-        api.read_whole(text, reply).map_err(|malformed| match failure::error_in(text) {
-            Some(error) => ReadError::Server(error),
-            None => ReadError::Malformed(malformed),
-        })?;
+        let read = api.read_whole(text, reply);
+        if (read.is_err() || reply.is_blank())
+            && let Some(error) = failure::error_in(text)
+        {
+            return Err(ReadError::Server(error));
+        }
+        read?;
         take(&reply.take_text(), reply.is_complete())?;
     } else {
         read_stream(api, body, reply, take)?;
@@ -118,9 +143,14 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
 fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut events = 0_usize;
+    // Of something else than a stream the beginning says most.
+    let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
     loop {
+        if events == 0 && beginning.len() < LONGEST_BEGINNING {
+            beginning.extend_from_slice(body.bytes());
+        }
         let mut event = |data: &str| {
             events += 1;
             // What follows the end is no part of the answer.
@@ -140,17 +170,22 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
             return Ok(());
         }
         if let Some(end) = end {
+            if let Some(error) = failure::error_in(parser.stray()) {
+                return Err(ReadError::Server(error));
+            }
             if reply.finished().is_some() {
                 reply.end();
-                return Ok(take(&reply.take_text(), true)?);
+                return Ok(take(&reply.take_text(), reply.is_complete())?);
             }
             return Err(match end {
                 Err(error) => ReadError::Connection(error),
-                Ok(()) if events == 0 => ReadError::NoStream,
+                Ok(()) if events == 0 => {
+                    failure::title(&String::from_utf8_lossy(&beginning)).map_or(ReadError::NoStream, ReadError::Page)
+                }
                 Ok(()) => ReadError::EndedEarly,
             });
         }
-        end = match body.fill(reply.finished().map(|_| TAIL)) {
+        end = match body.fill(reply.is_finished().then_some(TAIL)) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -163,9 +198,11 @@ fn judge(reply: &Reply) -> Result<(), ReadError> {
     if let Some(error) = reply.failure() {
         return Err(ReadError::Server(error.clone()));
     }
+    let reason = || reply.reason().map(str::to_owned);
     match reply.finished() {
-        Some(Finish::Blocked(word)) => Err(ReadError::Blocked(word.clone())),
-        Some(Finish::Length) if reply.is_blank() => Err(ReadError::LimitBeforeText),
+        Some(Finish::Blocked(word)) => Err(ReadError::Blocked { word: word.clone(), reason: reason() }),
+        Some(Finish::Failed(word)) => Err(ReadError::Failed { word: word.clone(), reason: reason() }),
+        Some(Finish::Limit(_)) if reply.is_blank() => Err(ReadError::LimitBeforeText),
         finish if reply.is_blank() => Err(ReadError::Empty(finish.map(|finish| finish.word().to_owned()))),
         _ => Ok(()),
     }
@@ -302,7 +339,9 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
             (vec![Ok("{\"error\":\"down\"}")], "", "Server"),
-            (vec![Ok("{\"detail\":\"down\"}")], "", "Empty"),
+            (vec![Ok("{\"detail\":\"down\"}")], "", "Server"),
+            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Server"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "Page(\"Sign in\")"),
             (vec![Ok(STOP), Ok("\n\n")], "", "Empty(Some(\"stop\"))"),
             (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n")], "", "LimitBeforeText"),
             (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\n")], "", "Blocked"),

@@ -5,6 +5,9 @@ use memchr::memchr2;
 /// The most bytes that a line, or the data of one event, may have.
 pub(crate) const LONGEST: usize = 16_000_000;
 
+/// The most bytes that are kept of what is no event.
+const LONGEST_STRAY: usize = 64 << 10;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`LONGEST`].
@@ -19,6 +22,8 @@ pub(crate) struct Parser {
     /// The lines of data of the event that has not been dispatched, joined by LF.
     data: Vec<u8>,
     has_data: bool,
+    /// Lines that are no fields, from one on that begins like JSON: some servers fail so.
+    stray: String,
     /// The last byte was CR, so that an LF now belongs to it.
     after_carriage_return: bool,
     past_first_line: bool,
@@ -76,6 +81,19 @@ impl Parser {
         self.end_line(b"", event)
     }
 
+    /// What stands in the stream as plain JSON and not as an event, as far as it was kept.
+    pub(super) fn stray(&self) -> &str {
+        &self.stray
+    }
+
+    fn keep_stray(&mut self, line: &[u8]) {
+        let begins = matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
+        if (begins || !self.stray.is_empty()) && self.stray.len() + line.len() < LONGEST_STRAY {
+            self.stray.push_str(&String::from_utf8_lossy(line));
+            self.stray.push('\n');
+        }
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         if self.line.len() + bytes.len() > LONGEST {
             return Err(TooLong);
@@ -105,13 +123,18 @@ impl Parser {
             }
             return Ok(());
         }
-        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` tell nothing that the data
-        // do not tell as well.
-        let Some(value) = line.strip_prefix(b"data") else { return Ok(()) };
-        let value = match value {
-            [] => value,
-            [b':', b' ', value @ ..] | [b':', value @ ..] => value,
-            _ => return Ok(()),
+        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` say nothing that the data do not
+        // say as well.
+        if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) {
+            return Ok(());
+        }
+        let value = match line.strip_prefix(b"data") {
+            Some(value @ []) => value,
+            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
+            _ => {
+                self.keep_stray(line);
+                return Ok(());
+            }
         };
         if self.data.len() + value.len() > LONGEST {
             return Err(TooLong.into());
@@ -164,6 +187,19 @@ mod tests {
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
+    }
+
+    #[test]
+    fn json_that_is_no_event_is_kept_apart() {
+        let mut parser = Parser::default();
+        let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
+        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
+        parser.feed(stream.as_bytes(), &mut ignore).expect("short lines");
+        assert_eq!(parser.stray().lines().next(), Some("{"));
+        assert!(parser.stray().contains("\"error\": {\n\"b\": 1}\n}\n"), "{}", parser.stray());
+        let mut parser = Parser::default();
+        parser.feed(b"event: x\nid: 1\n:c\ntext\n", &mut ignore).expect("short lines");
+        assert_eq!(parser.stray(), "");
     }
 
     #[test]

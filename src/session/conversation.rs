@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) timestamp: Option<Timestamp>,
     /// The answer broke off.
     pub(crate) interrupted: bool,
+    /// The provider's word for how the answer ended, where it is incomplete or was blocked.
+    pub(crate) finish: Option<String>,
     /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
     pub(super) json: Option<Box<RawValue>>,
 }
@@ -42,15 +44,15 @@ pub(crate) struct Entry {
 /// The same message, whatever else its file says about it.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
-        let said = |entry: &Entry| (entry.timestamp, entry.interrupted);
-        self.message == other.message && said(self) == said(other)
+        let about = |entry: &Entry| (entry.timestamp, entry.interrupted, entry.finish.clone());
+        self.message == other.message && about(self) == about(other)
     }
 }
 
 impl Entry {
     /// One that no file has yet.
     pub(crate) fn new(message: Message, timestamp: Timestamp) -> Entry {
-        Entry { message, timestamp: Some(timestamp), interrupted: false, json: None }
+        Entry { message, timestamp: Some(timestamp), interrupted: false, finish: None, json: None }
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -81,6 +83,11 @@ impl Exchange {
         self.entries.first().filter(|entry| entry.role() == Role::User)
     }
 
+    /// Whether the provider blocked the answer: it broke off with a word for why.
+    fn is_blocked(&self) -> bool {
+        self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
+    }
+
     /// The last answer, where there is one.
     pub(crate) fn answer(&self) -> Option<&Entry> {
         self.entries.last().filter(|entry| entry.role() == Role::Assistant)
@@ -109,10 +116,13 @@ impl Conversation {
         self.exchanges.iter().map(|exchange| exchange.entries.len()).sum()
     }
 
-    /// The last messages, oldest first.
+    /// The last messages, oldest first. What was blocked once is not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
-        let surplus = self.message_count().saturating_sub(most);
-        self.entries().skip(surplus).map(|entry| entry.message.clone()).collect()
+        let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());
+        let mut window: Vec<Message> =
+            sent.flat_map(|exchange| &exchange.entries).rev().take(most).map(|entry| entry.message.clone()).collect();
+        window.reverse();
+        window
     }
 
     /// Adds an exchange to the end; the provider and the model that it was held with become the conversation's.

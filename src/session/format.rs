@@ -127,6 +127,8 @@ struct Written<'a> {
     timestamp: Option<Timestamp>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish: Option<&'a str>,
 }
 
 /// The JSON of a message: what it was read from, or what q writes.
@@ -134,9 +136,14 @@ fn json(entry: &Entry) -> Cow<'_, str> {
     if let Some(json) = &entry.json {
         return Cow::Borrowed(json.get());
     }
-    let Entry { message, timestamp, interrupted, .. } = entry;
-    let written =
-        Written { role: message.role, content: message.to_text(), timestamp: *timestamp, interrupted: *interrupted };
+    let Entry { message, timestamp, interrupted, finish, .. } = entry;
+    let written = Written {
+        role: message.role,
+        content: message.to_text(),
+        timestamp: *timestamp,
+        interrupted: *interrupted,
+        finish: finish.as_deref(),
+    };
     // Text can always be written as JSON.
     Cow::Owned(serde_json::to_string(&written).unwrap_or_default())
 }
@@ -152,6 +159,8 @@ struct Read<'a> {
     timestamp: Option<Timestamp>,
     #[serde(default)]
     interrupted: Option<bool>,
+    #[serde(default)]
+    finish: Option<String>,
 }
 
 /// Every message is read whole: one that cannot be read makes the file unusable, and none is skipped.
@@ -163,6 +172,7 @@ impl<'de> Deserialize<'de> for Entry {
             message: Message::text(read.role, read.content),
             timestamp: read.timestamp,
             interrupted: read.interrupted == Some(true),
+            finish: read.finish,
             json: Some(json.to_owned()),
         })
     }

@@ -148,7 +148,7 @@ pub(crate) const SETTINGS: &[Row] = &[
     Row {
         key: "retries",
         variable: "Q_RETRIES",
-        default: Some("2"),
+        default: Some("3"),
         kind: Kind::Whole { least: 0, most: 100, set: |values, number| values.retries = number as u32 },
         doc: "how often a request is tried again that failed before the first word",
     },

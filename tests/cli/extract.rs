@@ -75,12 +75,12 @@ fn advice_about_code_that_is_not_printed_names_the_conversation_that_has_the_ans
         false => Reply::sse(openai_stream(&["no code"])),
     });
     let sandbox = Sandbox::new().server_env(&server);
-    for question in ["none", "cut"] {
+    for (question, exit) in [("none", 1), ("cut", 3)] {
         // What was not saved cannot be printed again, and what --last has is another answer.
         let unsaved = sandbox.q(&["-x", "--no-save", question]).run();
-        unsaved.exit(1).stdout_is_empty().stderr_lacks("--last");
+        unsaved.exit(exit).stdout_is_empty().stderr_lacks("--last");
         let named = sandbox.q(&["-x", "-s", "work", question]).run();
-        named.exit(1).stdout_is_empty().stderr_contains("-s work");
+        named.exit(exit).stdout_is_empty().stderr_contains("-s work");
     }
 }
 
@@ -105,11 +105,11 @@ fn nothing_is_printed_into_a_pipe_before_the_answer_has_ended() {
 #[test]
 fn code_that_breaks_off_is_not_printed_into_a_pipe() {
     let begun = || Reply::sse(&openai_stream(&[SCRIPT])[..2]);
-    let asked = |reply: Reply| {
+    let asked = |reply: Reply, exit| {
         let server = Server::always(reply);
         let sandbox = Sandbox::new().server_env(&server);
         let outcome = sandbox.q(&["-x", "how?"]).run();
-        outcome.exit(1).stdout_is_empty();
+        outcome.exit(exit).stdout_is_empty();
         (sandbox, outcome)
     };
     for (what, reply) in [
@@ -119,22 +119,24 @@ fn code_that_breaks_off_is_not_printed_into_a_pipe() {
         ("blocked", begun().piece(finish("content_filter")).piece(DONE)),
     ] {
         let _case = case(what);
-        let (sandbox, _) = asked(reply);
+        let (sandbox, _) = asked(reply, 1);
         sandbox.expect_answer(SCRIPT, true);
         sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr_contains("interrupted");
     }
 
     // A reset may overtake the words before it: then there is nothing to be saved.
-    let (sandbox, _) = asked(begun().reset());
+    let (sandbox, _) = asked(begun().reset(), 1);
     if !sandbox.session_files().is_empty() {
         sandbox.expect_answer(SCRIPT, true);
     }
 
-    // What was cut at the limit of tokens is saved as an answer, and the first run has said that it was cut.
-    let (sandbox, outcome) = asked(begun().piece(finish("length")).piece(DONE));
+    // What was cut at the limit of tokens is saved as an answer, with the provider's word.
+    let (sandbox, outcome) = asked(begun().piece(finish("length")).piece(DONE), 3);
     outcome.stderr_contains("limit of tokens");
     sandbox.expect_answer(SCRIPT, false);
-    sandbox.q(&["--last", "-x"]).run().success().stdout("echo one\necho two\n");
+    assert_eq!(sandbox.current()["messages"][1]["finish"], "length");
+    sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr_contains("length");
+    sandbox.q(&["--last"]).run().exit(0).stdout(SCRIPT).stderr_contains("length");
 }
 
 #[test]

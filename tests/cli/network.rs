@@ -186,7 +186,7 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
         for (what, reply, limit) in [
             ("end", Reply::sse(events.clone()), 2),
             ("cut", Reply::sse(events.clone()).cut(), 2),
-            ("silence", Reply::sse(events.clone()).hang(), 10),
+            ("silence", Reply::sse(events.clone()).hang(), 20),
         ] {
             let server = Server::always(reply);
             let sandbox = Sandbox::new();

@@ -240,7 +240,7 @@ fn an_answer_cut_at_the_token_limit_is_an_answer_with_a_note() {
         let server = Server::always(Reply::sse(stream));
         let sandbox = sandbox_of(&server);
         let outcome = sandbox.q(&["-p", provider, "why"]).run();
-        outcome.exit(0).stdout("half\n").stderr_has_lines(1).stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
+        outcome.exit(3).stdout("half\n").stderr_has_lines(1).stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
         sandbox.expect_answer("half", false);
     }
 }

@@ -135,9 +135,9 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         file: ("retries = 1", "2"),
-        variable: ("Q_RETRIES", "3", "4"),
+        variable: ("Q_RETRIES", "2", "3"),
         option: None,
-        default: "3",
+        default: "4",
         args: &["busy"],
         seen: |seen| seen.requests.to_string(),
     },

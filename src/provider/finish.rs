@@ -1,0 +1,113 @@
+//! How an answer ended, in the words of all providers.
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// It had said everything.
+    Complete,
+    /// The limit of tokens was reached; the provider's word for it.
+    Limit(String),
+    /// For another reason the answer is incomplete, or may be: a pause, calls of tools that were not offered, or a word that
+    /// q does not recognize.
+    Other(String),
+    /// The model or the server failed.
+    Failed(String),
+    /// The provider held the answer, or its rest, back; its word for why.
+    Blocked(String),
+}
+
+/// A normal end. An empty word is one too.
+const COMPLETE: &[&str] =
+    &["", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "end"];
+
+/// The limit of tokens, of the answer or of the context.
+const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
+
+const FAILED: &[&str] = &["error", "insufficient_system_resource"];
+
+/// So begin Gemini's words for an answer that the model got wrong.
+const FAILED_BEGINNING: &str = "malformed_";
+
+/// The answer, or its rest, was held back: OpenAI and Azure, Anthropic, Gemini, Zhipu.
+const BLOCKED: &[&str] = &[
+    "content_filter",
+    "refusal",
+    "safety",
+    "recitation",
+    "language",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "model_armor",
+    "image_safety",
+    "image_prohibited_content",
+    "image_recitation",
+    "sensitive",
+];
+
+impl Finish {
+    /// Reads a provider's word, in any case of letters.
+    pub(crate) fn of(word: &str) -> Finish {
+        let lower = word.to_lowercase();
+        let is = |words: &[&str]| words.contains(&lower.as_str());
+        match () {
+            () if is(COMPLETE) => Finish::Complete,
+            () if is(LIMIT) => Finish::Limit(word.to_owned()),
+            () if is(BLOCKED) => Finish::Blocked(word.to_owned()),
+            () if is(FAILED) || lower.starts_with(FAILED_BEGINNING) => Finish::Failed(word.to_owned()),
+            () => Finish::Other(word.to_owned()),
+        }
+    }
+
+    /// The provider's word; `stop` for a normal end.
+    pub(crate) fn word(&self) -> &str {
+        match self {
+            Finish::Complete => "stop",
+            Finish::Limit(word) | Finish::Other(word) | Finish::Failed(word) | Finish::Blocked(word) => word,
+        }
+    }
+
+    /// The word that programs are told: `stop`, `length` or the provider's.
+    pub(crate) fn told(&self) -> &str {
+        if let Finish::Limit(_) = self { "length" } else { self.word() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_for_what_it_means_in_any_case() {
+        type Make = fn(String) -> Finish;
+        let complete: Make = |_| Finish::Complete;
+        for (words, make) in [
+            (COMPLETE, complete),
+            (LIMIT, Finish::Limit),
+            (FAILED, Finish::Failed),
+            (&["MALFORMED_FUNCTION_CALL", "malformed_response"], Finish::Failed),
+            (BLOCKED, Finish::Blocked),
+            (&["tool_calls", "pause_turn", "OTHER", "something_new", "NO_IMAGE", "malformed"], Finish::Other),
+        ] {
+            for word in words {
+                for word in [word.to_string(), word.to_uppercase()] {
+                    assert_eq!(Finish::of(&word), make(word.clone()), "{word}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn programs_are_told_stop_length_or_the_providers_word() {
+        for (word, own, told) in [
+            ("END_TURN", "stop", "stop"),
+            ("MAX_TOKENS", "MAX_TOKENS", "length"),
+            ("tool_use", "tool_use", "tool_use"),
+            ("SAFETY", "SAFETY", "SAFETY"),
+            ("error", "error", "error"),
+        ] {
+            let finish = Finish::of(word);
+            assert_eq!((finish.word(), finish.told()), (own, told), "{word}");
+        }
+    }
+}

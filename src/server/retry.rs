@@ -1,0 +1,83 @@
+//! When a request that failed is sent again, and how long q waits before that.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
+
+/// The first wait before trying again; each further one is twice as long.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
+
+/// The longest wait that a server may ask for.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How long to wait before the next try, after so many; `None` where the server asks for more than is waited.
+pub(super) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
+    match asked {
+        Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_WAIT),
+        None => Some(back_off(tried)),
+    }
+}
+
+/// Half to all of the exponential wait, so that many clients do not come back at the same moment.
+fn back_off(tried: u32) -> Duration {
+    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(LONGEST_WAIT);
+    // A hasher's keys are random in each process and for each hasher.
+    let random = RandomState::new().build_hasher().finish() % 1000;
+    longest.mul_f64(0.5 + random as f64 / 2000.0)
+}
+
+/// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
+pub(super) fn retry_after(text: &str, now: OffsetDateTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+    }
+    let date = OffsetDateTime::parse(text, &Rfc2822).ok()?;
+    Some(Duration::try_from(date - now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = OffsetDateTime::parse("Sun, 06 Nov 1994 08:49:00 GMT", &Rfc2822).expect("a date");
+        for (text, seconds) in [
+            ("7", Some(7)),
+            (" 0 ", Some(0)),
+            ("-3", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(37)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
+        assert_eq!(retry_after("999999999999999999999999", now), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn waits_grow_and_vary_within_bounds() {
+        for tried in 0..4 {
+            let longest = FIRST_BACK_OFF * 2_u32.pow(tried);
+            for _ in 0..50 {
+                let wait = wait(tried, None).expect("a wait");
+                assert!(wait >= longest / 2 && wait <= longest, "{wait:?}");
+            }
+        }
+        assert!(wait(u32::MAX, None).is_some_and(|wait| wait <= LONGEST_WAIT));
+    }
+
+    #[test]
+    fn what_a_server_asks_for_is_waited_for_up_to_a_minute() {
+        for (seconds, waits) in [(0, true), (60, true), (61, false)] {
+            let asked = Duration::from_secs(seconds);
+            assert_eq!(wait(0, Some(asked)), waits.then_some(asked), "{seconds}");
+        }
+    }
+}
