@@ -34,7 +34,7 @@ _q() {
     local last=${typed[${#typed[@]} - 1]}$rest
 
     # The option whose value is typed; none are left after the first word of the question.
-    local short='^-[fnxjqvhV]*([spmS])' long='^--(session|provider|model|system|messages|generate)' option='' prefix=''
+    local short='^-[fnxjqvhV]*([spmeoS])' long='^--(session|provider|model|effort|option|system|messages|generate)' option='' prefix=''
     for word in "${typed[@]:1:${#typed[@]} - 2}"; do
         if [[ $option ]]; then
             option=
@@ -55,10 +55,12 @@ _q() {
     s | session) _q_conversations ;;
     p | provider) _q_providers; compopt +o default 2>/dev/null ;;
     m | model) compopt +o default 2>/dev/null ;;
+    e | effort) names=(low medium high); compopt +o default 2>/dev/null ;;
+    o | option) compopt +o default 2>/dev/null ;;
     S | system) compopt +o default 2>/dev/null ;;
     messages) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -S --system --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --history --last --undo --list --clear --all --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --history --last --undo --list --clear --all --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

@@ -21,7 +21,7 @@ function __q_options
     for word in $words
         if test $value = yes
             set value no
-        else if string match -q -r '^(-[fnxjqvhV]*([spmS])|--(session|provider|model|system|messages|generate))$' -- $word
+        else if string match -q -r '^(-[fnxjqvhV]*([spmeoS])|--(session|provider|model|effort|option|system|messages|generate))$' -- $word
             set value yes
         else if not string match -q -r '^-.' -- $word
             return 1
@@ -34,6 +34,8 @@ complete -c q -n __q_options -s f -l follow -d 'continue the conversation'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
 complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'whom to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
+complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
+complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'
 complete -c q -n __q_options -s n -l no-stdin -d 'leave standard input alone'

@@ -25,13 +25,13 @@ full      q -<TAB>                            --all, *--follow, *--session, *--v
 full      q --xyz<TAB>                        nothing
 full      git diff | q --fo<TAB>              --follow
 
-full      q -p <TAB>                          anthropic, *, ollama, openai, openrouter, work, xai
+full      q -p <TAB>                          anthropic, *, ollama, openai, openrouter, vllm, work, xai, zai
 full      q -p an<TAB>                        anthropic
 full      q -p w<TAB>                         work
 full      q -p h<TAB>                         home-lab
 full      q -p zz<TAB>                        nothing
-full      q --provider <TAB>                  anthropic, *, work, xai
-full      q --provider=<TAB>                  anthropic, *, work, xai
+full      q --provider <TAB>                  anthropic, *, work, xai, zai
+full      q --provider=<TAB>                  anthropic, *, work, xai, zai
 full      q --provider=an<TAB>                anthropic
 full      q -pan<TAB>                         -panthropic
 full      q -fp an<TAB>                       anthropic

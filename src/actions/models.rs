@@ -23,5 +23,5 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     if models.is_empty() {
         return Err(Error::nothing(format!("{} has no models", target.provider().name)));
     }
-    print(&models.join("\n"))
+    print(&models.into_iter().map(|model| model.id).collect::<Vec<_>>().join("\n"))
 }

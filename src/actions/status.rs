@@ -154,8 +154,8 @@ fn text(status: &Status) -> String {
     for provider in &status.providers {
         let mark = if provider.chosen { '*' } else { ' ' };
         let model = provider.model.as_deref().unwrap_or("the first that it lists");
-        let ProviderStatus { name, address, key, .. } = provider;
-        lines.push(format!("{mark} {name:<11}  {key}; {address}; {model}"));
+        let ProviderStatus { name, api, address, key, .. } = provider;
+        lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
     }
     lines.push(String::new());
     lines.push(match &status.conversation {

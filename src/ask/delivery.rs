@@ -89,6 +89,11 @@ impl<'a> Delivery<'a> {
         Ok(Delivery { stdout, form, record, which, interrupts, notes })
     }
 
+    /// Another model is asked than the one that was chosen.
+    pub(super) fn asks(&self, model: &str) {
+        self.record.asks(model);
+    }
+
     /// A piece of the answer has come; `complete` says whether it was the last.
     pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
         let begin = self.record.push(piece, complete);

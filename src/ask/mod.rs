@@ -68,7 +68,9 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     window.report_limit(&settings.values, notes);
     let system = system_prompt(&settings, asked);
     let stream = !arguments.no_stream;
-    let mut asking = Asking { target: &target, model, system, window, question, settings: &settings, stream };
+    let refuses_storage = target.stores_by_default();
+    let settings = &settings;
+    let mut asking = Asking { target: &target, model, system, window, question, settings, refuses_storage, stream };
     if arguments.dry_run {
         asking.report(notes);
         return print(&String::from_utf8_lossy(&asking.request()?.body.unwrap_or_default()));
@@ -86,23 +88,29 @@ struct Asking<'a> {
     window: Window,
     question: String,
     settings: &'a Settings,
+    /// The provider is asked not to store the request.
+    refuses_storage: bool,
     stream: bool,
 }
 
 impl Asking<'_> {
     fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
-        self.target.request(&Prompt {
+        let prompt = Prompt {
             model: &self.model,
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &self.question, values.history),
             max_tokens: values.max_tokens,
+            effort: values.effort.as_deref().or(self.target.provider().effort),
+            refuses_storage: self.refuses_storage,
             stream: self.stream,
-        })
+        };
+        self.target.request(&prompt, &self.settings.options)
     }
 
     fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
         let call = self.target.call(notes)?;
+        let mut healed = false;
         loop {
             self.report(notes);
             let began = Instant::now();
@@ -114,23 +122,54 @@ impl Asking<'_> {
                 }
                 delivery.take(piece, complete)
             });
-            match ended {
-                Err(CallEnd::Failed(failed)) if failed.too_long && first_word.is_none() && self.window.halve() => {}
-                ended => {
-                    let whole = began.elapsed();
-                    let facts = Facts {
-                        provider: &self.target.provider().name,
-                        model: &self.model,
-                        messages_sent: self.window.messages().len(),
-                    };
-                    // Notes come after the answer's last line.
-                    let done = delivery.finish(ended, &reply, &facts);
-                    self.window.report_too_long(notes);
-                    report_reply(&reply, first_word, whole, notes);
-                    return done;
+            let ended = match ended {
+                Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
+                    if failed.too_long && self.window.halve() {
+                        continue;
+                    }
+                    if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
+                        continue;
+                    }
+                    if failed.unknown_model && !healed {
+                        healed = true;
+                        match self.heal(failed.error, notes) {
+                            Ok(()) => {
+                                delivery.asks(&self.model);
+                                continue;
+                            }
+                            Err(error) => failed.error = error,
+                        }
+                    }
+                    Err(CallEnd::Failed(failed))
                 }
-            }
+                ended => ended,
+            };
+            let whole = began.elapsed();
+            let facts = Facts {
+                provider: &self.target.provider().name,
+                model: &self.model,
+                messages_sent: self.window.messages().len(),
+            };
+            // Notes come after the answer's last line.
+            let done = delivery.finish(ended, &reply, &facts);
+            self.window.report_too_long(notes);
+            report_reply(&reply, first_word, whole, notes);
+            return done;
         }
+    }
+
+    /// Puts the newest model of its family in the place of one that the server does not know.
+    fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
+        let newest = self.target.heal(&self.model, error, notes)?;
+        let provider = &self.target.provider().name;
+        notes.note(&format!(
+            "{provider} no longer serves {}; asking {newest}: model = \"{newest}\" in {}, or Q_MODEL={newest}, \
+             silences this note",
+            self.model,
+            self.settings.file.display()
+        ));
+        self.model = newest;
+        Ok(())
     }
 
     /// Says which server q asks, and what it sends.

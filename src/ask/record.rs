@@ -45,6 +45,8 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 struct State {
     answer: Answer,
+    /// The model that answers, where it is not the one that was chosen.
+    model: Option<String>,
     /// A part of the answer is on its way to standard output; how much of it has left is not known yet.
     showing: bool,
     stage: Stage,
@@ -75,6 +77,11 @@ impl Record {
     /// Whether the exchange is to be saved.
     pub(super) fn saves(&self) -> bool {
         self.committer.is_some()
+    }
+
+    /// Another model answers than the one that was chosen.
+    pub(super) fn asks(&self, model: &str) {
+        self.state().model = Some(model.to_owned());
     }
 
     /// A piece of the answer has come, perhaps the last. Returns where it begins.
@@ -161,13 +168,14 @@ impl Record {
     fn commit(&self, mut state: MutexGuard<State>, text: String, interrupted: bool, finish: Option<&str>) -> Committed {
         let Some(committer) = &self.committer else { return Committed::default() };
         state.stage = Stage::Saving;
+        let model = state.model.take();
         drop(state);
         let question = Entry::new(Message::text(Role::User, &self.question), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
         answer.interrupted = interrupted;
         answer.finish = finish.map(str::to_owned);
-        let committed = committer.commit(&Exchange::new(question, answer), &|waited| {
+        let committed = committer.commit(&Exchange::new(question, answer), model.as_deref(), &|waited| {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });

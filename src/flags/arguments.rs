@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// Like a word, this is text that may hold anything.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,
+    pub(crate) effort: Option<String>,
+    /// Each `KEY=VALUE`, in the order typed.
+    pub(crate) options: Vec<String>,
     pub(crate) no_stdin: bool,
     pub(crate) no_save: bool,
     pub(crate) no_stream: bool,

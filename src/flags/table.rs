@@ -141,6 +141,39 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "Ask this model, by the provider's own name for it.",
     },
     Flag {
+        short: Some('e'),
+        long: Some("effort"),
+        effect: Effect::Value {
+            name: "LEVEL",
+            completion: Completion::Words(&["low", "medium", "high"]),
+            mode: None,
+            set: |arguments, value| {
+                arguments.effort = Some(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: SET,
+        help: "how much the model thinks",
+        doc: "How much the model thinks before it answers: low, medium, high, or a word that the provider defines.",
+    },
+    Flag {
+        short: Some('o'),
+        long: Some("option"),
+        effect: Effect::Value {
+            name: "KEY=VALUE",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| {
+                arguments.options.push(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: SET,
+        help: "set a field of the request",
+        doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
+              is JSON if it is valid JSON, else text; null removes the field. Options are not stored.",
+    },
+    Flag {
         short: Some('S'),
         long: Some("system"),
         effect: Effect::Value {

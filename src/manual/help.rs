@@ -60,9 +60,9 @@ pub(crate) fn long() -> String {
         text.push_str(&hanging(&line, 2, width + 20));
     }
     text.push_str(&format!(
-        "\n{}\n    [providers.work]\n    api      = \"openai\"     # or \"anthropic\", \"gemini\"\n    \
+        "\n{}\n    [providers.work]\n    api      = \"openai\"     # or \"responses\", \"anthropic\", \"gemini\"\n    \
          base_url = \"https://llm.corp.example/v1\"\n    key_env  = \"WORK_KEY\"\n    model    = \"…\"\n    \
-         headers  = {{ x-team = \"infra\" }}\n",
+         headers  = {{ x-team = \"infra\" }}\n    options  = {{ temperature = 0 }}\n",
         wrapped("Sections of the file add providers, any number, or change the built-in ones:", 2)
     ));
     text.push_str(&format!(

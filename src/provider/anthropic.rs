@@ -25,6 +25,13 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     system: &'a str,
     messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    effort: &'a str,
 }
 
 /// A message as the API has it.
@@ -45,6 +52,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
             .iter()
             .map(|message| Turn { role: message.role, content: message.to_text() })
             .collect(),
+        output_config: prompt.effort.map(|effort| OutputConfig { effort }),
     })
 }
 

@@ -4,24 +4,28 @@ use std::fmt;
 
 use super::lenient::Malformed;
 use super::reply::Reply;
-use super::request::{Habits, Prompt, Request};
-use super::{anthropic, gemini, openai};
+use super::request::{Habits, Listed, Prompt, Request};
+use super::{anthropic, gemini, openai, responses};
 use crate::secret::Secret;
 
 /// The dialects, by the names that the configuration file has for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
+    /// Chat completions, as most servers speak them.
     OpenAi,
+    /// OpenAI's newer API.
+    Responses,
     Anthropic,
     Gemini,
 }
 
 impl Api {
-    pub(crate) const NAMES: &[&str] = &["openai", "anthropic", "gemini"];
+    pub(crate) const NAMES: &[&str] = &["openai", "responses", "anthropic", "gemini"];
 
     pub(crate) fn from_name(name: &str) -> Option<Api> {
         match name {
             "openai" => Some(Api::OpenAi),
+            "responses" => Some(Api::Responses),
             "anthropic" => Some(Api::Anthropic),
             "gemini" => Some(Api::Gemini),
             _ => None,
@@ -32,6 +36,7 @@ impl Api {
     pub(crate) fn request(self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
         let (path, body) = match self {
             Api::OpenAi => ("/chat/completions".to_owned(), openai::body(prompt, habits)),
+            Api::Responses => ("/responses".to_owned(), responses::body(prompt)),
             Api::Anthropic => ("/v1/messages".to_owned(), anthropic::body(prompt)),
             Api::Gemini => (gemini::path(prompt), gemini::body(prompt)),
         };
@@ -41,7 +46,7 @@ impl Api {
     /// The request for the list of models.
     pub(crate) fn list_models(self, key: Option<&Secret>) -> Request {
         let path = match self {
-            Api::OpenAi => "/models",
+            Api::OpenAi | Api::Responses => "/models",
             Api::Anthropic => "/v1/models?limit=1000",
             Api::Gemini => "/v1beta/models?pageSize=1000",
         };
@@ -52,7 +57,9 @@ impl Api {
         let mut headers = Vec::new();
         if let Some(key) = key {
             headers.push(match self {
-                Api::OpenAi => ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose()))),
+                Api::OpenAi | Api::Responses => {
+                    ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+                }
                 Api::Anthropic => ("x-api-key".to_owned(), key.clone()),
                 Api::Gemini => ("x-goog-api-key".to_owned(), key.clone()),
             });
@@ -75,6 +82,7 @@ impl Api {
         }
         match self {
             Api::OpenAi => openai::read_event(data, reply),
+            Api::Responses => responses::read_event(data, reply),
             Api::Anthropic => anthropic::read_event(data, reply),
             Api::Gemini => gemini::read_event(data, reply),
         }
@@ -87,18 +95,19 @@ impl Api {
     pub(crate) fn read_whole(self, body: &str, reply: &mut Reply) -> Result<(), Malformed> {
         match self {
             Api::OpenAi => openai::read_whole(body, reply),
+            Api::Responses => responses::read_whole(body, reply),
             Api::Anthropic => anthropic::read_whole(body, reply),
             Api::Gemini => gemini::read_whole(body, reply),
         }
     }
 
-    /// The names in a list of models, in the server's order.
+    /// The models in a list, in the server's order.
     ///
     /// # Errors
     /// The body is not a list of models.
-    pub(crate) fn read_models(self, body: &str) -> Result<Vec<String>, Malformed> {
+    pub(crate) fn read_models(self, body: &str) -> Result<Vec<Listed>, Malformed> {
         match self {
-            Api::OpenAi | Api::Anthropic => openai::read_models(body),
+            Api::OpenAi | Api::Responses | Api::Anthropic => openai::read_models(body),
             Api::Gemini => gemini::read_models(body),
         }
     }
@@ -108,6 +117,7 @@ impl fmt::Display for Api {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Api::OpenAi => "openai",
+            Api::Responses => "responses",
             Api::Anthropic => "anthropic",
             Api::Gemini => "gemini",
         })
@@ -129,6 +139,8 @@ pub(super) mod tests {
                 Message::text(Role::User, "three"),
             ],
             max_tokens: None,
+            effort: None,
+            refuses_storage: false,
             stream: true,
         }
     }
@@ -147,6 +159,7 @@ pub(super) mod tests {
         let key = Secret::new("k");
         for (api, name, value) in [
             (Api::OpenAi, "authorization", "Bearer k"),
+            (Api::Responses, "authorization", "Bearer k"),
             (Api::Anthropic, "x-api-key", "k"),
             (Api::Gemini, "x-goog-api-key", "k"),
         ] {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Prompt};
+use super::request::{self, Listed, Prompt};
 use crate::message::Role;
 
 /// What may stand in a path as it is (RFC 3986, unreserved).
@@ -22,7 +22,9 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig>,
+    generation_config: Option<GenerationConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -39,8 +41,17 @@ struct TextPart<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
-    max_output_tokens: u64,
+struct GenerationConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig<'a> {
+    thinking_level: &'a str,
 }
 
 pub(super) fn path(prompt: &Prompt) -> String {
@@ -67,7 +78,11 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
             .collect(),
         system_instruction: (!prompt.system.is_empty())
             .then_some(Content { role: None, parts: [TextPart { text: prompt.system.into() }] }),
-        generation_config: prompt.max_tokens.map(|max_output_tokens| GenerationConfig { max_output_tokens }),
+        generation_config: (prompt.max_tokens.is_some() || prompt.effort.is_some()).then(|| GenerationConfig {
+            max_output_tokens: prompt.max_tokens,
+            thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
+        }),
+        store: prompt.refuses_storage.then_some(false),
     })
 }
 
@@ -198,13 +213,10 @@ struct Model {
     name: String,
 }
 
-pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
+pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
     let models: Models = serde_json::from_str(body)?;
-    Ok(models
-        .models
-        .into_iter()
-        .map(|model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name))
-        .collect())
+    let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
+    Ok(models.models.into_iter().map(|model| Listed { id: id(model), created: None }).collect())
 }
 
 #[cfg(test)]
@@ -283,6 +295,7 @@ mod tests {
 
     #[test]
     fn models_lose_their_prefix() {
-        assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec!["a".into(), "b".into()]));
+        let listed = |id: &str| Listed { id: id.into(), created: None };
+        assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec![listed("a"), listed("b")]));
     }
 }

@@ -9,6 +9,7 @@ mod lenient;
 mod openai;
 pub(crate) mod reply;
 pub(crate) mod request;
+mod responses;
 pub(crate) mod table;
 
 pub(crate) use api::Api;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Habits, Prompt, TokenLimit};
+use super::request::{self, Habits, Listed, Prompt, TokenLimit};
 use crate::message::Role;
 
 #[derive(Serialize)]
@@ -22,6 +22,8 @@ struct Body<'a> {
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     messages: Vec<Turn<'a>>,
 }
 
@@ -53,6 +55,7 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
         stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
         max_tokens: limit(TokenLimit::MaxTokens),
         max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
+        reasoning_effort: prompt.effort,
         messages: system.into_iter().chain(turns).collect(),
     })
 }
@@ -196,11 +199,19 @@ struct Models {
 #[derive(Deserialize)]
 struct Model {
     id: String,
+    #[serde(default)]
+    created: Count,
+    /// Anthropic's list is alike but for this.
+    #[serde(default)]
+    created_at: IfReadable<String>,
 }
 
-pub(super) fn read_models(body: &str) -> Result<Vec<String>, Malformed> {
+pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
     let models: Models = serde_json::from_str(body)?;
-    Ok(models.data.into_iter().map(|model| model.id).collect())
+    // With leading zeroes numbers compare like text.
+    let created = |model: &Model| model.created.0.map(|seconds| format!("{seconds:012}"));
+    let listed = |model: Model| Listed { created: created(&model).or(model.created_at.0), id: model.id };
+    Ok(models.data.into_iter().map(listed).collect())
 }
 
 #[cfg(test)]
@@ -292,9 +303,8 @@ mod tests {
 
     #[test]
     fn models_are_listed_in_order() {
-        assert_eq!(
-            read_models(r#"{"object":"list","data":[{"id":"b"},{"id":"a"}]}"#),
-            Ok(vec!["b".into(), "a".into()])
-        );
+        let listed = read_models(r#"{"object":"list","data":[{"id":"b","created":7},{"id":"a","created":"odd"}]}"#);
+        let model = |id: &str, created: Option<&str>| Listed { id: id.into(), created: created.map(str::to_owned) };
+        assert_eq!(listed, Ok(vec![model("b", Some("000000000007")), model("a", None)]));
     }
 }

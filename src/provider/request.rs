@@ -1,5 +1,7 @@
 //! What a model is asked, in no dialect yet, and the HTTP request that a dialect makes of it.
 
+use serde_json::{Map, Value};
+
 use crate::message::Message;
 use crate::secret::Secret;
 
@@ -13,7 +15,72 @@ pub(crate) struct Prompt<'a> {
     pub(crate) messages: Vec<Message>,
     /// The most tokens that the answer may have; `None` leaves it to the API where the API allows that.
     pub(crate) max_tokens: Option<u64>,
+    /// How much the model thinks, in words that the provider defines; `None` leaves it to the provider.
+    pub(crate) effort: Option<&'a str>,
+    /// The provider is asked not to store the request, where its API would do that by default.
+    pub(crate) refuses_storage: bool,
     pub(crate) stream: bool,
+}
+
+/// A model in a provider's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    /// When it was made: seconds since 1970, or RFC 3339, whichever the provider writes; only comparable within a list.
+    pub(crate) created: Option<String>,
+}
+
+/// A field of the request's body that the user sets, or removes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    /// The names of the objects down to the field, and its own.
+    pub(crate) path: Vec<String>,
+    /// Null removes the field.
+    pub(crate) value: Value,
+}
+
+impl Field {
+    /// Reads `a.b=VALUE`: the value is JSON if it is valid JSON, else text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Field, String> {
+        let (key, value) = text.split_once('=').ok_or_else(|| format!("“{text}” is not KEY=VALUE"))?;
+        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(format!("“{key}” is not the name of a field, such as temperature or reasoning.summary"));
+        }
+        Ok(Field { path, value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)) })
+    }
+
+    /// Sets the field in a body, over whatever is there.
+    fn set(&self, body: &mut Value) {
+        let Some((name, objects)) = self.path.split_last() else { return };
+        let mut place = body;
+        for object in objects {
+            if !place.get(object).is_some_and(Value::is_object) {
+                if self.value.is_null() {
+                    return;
+                }
+                place[object.as_str()] = Value::Object(Map::new());
+            }
+            place = &mut place[object.as_str()];
+        }
+        match (place.as_object_mut(), &self.value) {
+            (Some(fields), Value::Null) => drop(fields.remove(name)),
+            (Some(fields), value) => drop(fields.insert(name.clone(), value.clone())),
+            (None, _) => {}
+        }
+    }
+}
+
+/// The body with these fields, the later over the earlier.
+pub(crate) fn with_fields(body: Vec<u8>, fields: &[Field]) -> Vec<u8> {
+    let Some(mut json) = serde_json::from_slice::<Value>(&body).ok().filter(|_| !fields.is_empty()) else {
+        return body;
+    };
+    fields.iter().for_each(|field| field.set(&mut json));
+    to_json(&json)
 }
 
 /// How a server differs from others that speak its dialect.
@@ -55,4 +122,48 @@ impl Request {
 pub(super) fn to_json(body: &impl serde::Serialize) -> Vec<u8> {
     // Fails only for maps whose keys are not text and for floats that are not numbers; bodies have neither.
     serde_json::to_vec(body).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_json_or_text_and_dots_go_down() {
+        let body = json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}});
+        for (fields, expected) in [
+            (&[][..], body.clone()),
+            (
+                &["temperature=0"],
+                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "temperature": 0}),
+            ),
+            (
+                &["reasoning.summary=auto", "stream=null"],
+                json!({"model": "m", "reasoning": {"effort": "low", "summary": "auto"}}),
+            ),
+            (
+                &["a.b.c=[1,\"x\"]", "reasoning=null"],
+                json!({"model": "m", "stream": true, "a": {"b": {"c": [1, "x"]}}}),
+            ),
+            (&["model.x=1"], json!({"model": {"x": 1}, "stream": true, "reasoning": {"effort": "low"}})),
+            (
+                &["a=1", "a=2", "b.c=null", "stop={\"x\":\"=\"}"],
+                json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": 2, "stop": {"x": "="}}),
+            ),
+            (&["a="], json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": ""})),
+        ] {
+            let parsed: Vec<Field> = fields.iter().map(|field| Field::parse(field).expect(field)).collect();
+            let sent = with_fields(body.to_string().into_bytes(), &parsed);
+            assert_eq!(serde_json::from_slice::<Value>(&sent).expect("JSON"), expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_field_is_refused() {
+        for text in ["", "temperature", "=1", ".a=1", "a.=1", "a..b=1"] {
+            assert!(Field::parse(text).is_err(), "{text}");
+        }
+    }
 }

@@ -13,6 +13,11 @@ pub(crate) struct Row {
     pub(crate) key_variables: &'static [&'static str],
     /// `None`: the first model that the server lists.
     pub(crate) model: Option<&'static str>,
+    /// What takes the place of the default model once the provider no longer serves it: the newest model with this name,
+    /// `*` standing for anything.
+    pub(crate) family: Option<&'static str>,
+    /// What is sent where nobody says how much the model should think; `None` leaves it to the provider.
+    pub(crate) effort: Option<&'static str>,
     pub(crate) habits: Habits,
     /// How to start it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
@@ -31,15 +36,20 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.anthropic.com",
         key_variables: &["ANTHROPIC_API_KEY"],
         model: Some("claude-haiku-5-5"),
+        family: Some("claude-haiku-*"),
+        effort: None,
         habits: USUAL,
         start: None,
     },
     Row {
         name: "openai",
-        api: Api::OpenAi,
+        // At this address; what stands elsewhere in its place speaks chat completions.
+        api: Api::Responses,
         base_url: "https://api.openai.com/v1",
         key_variables: &["OPENAI_API_KEY"],
         model: Some("gpt-6-luna"),
+        family: Some("gpt-*-luna"),
+        effort: None,
         habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..USUAL },
         start: None,
     },
@@ -49,6 +59,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://generativelanguage.googleapis.com",
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: Some("gemini-flash-latest"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -58,6 +70,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.groq.com/openai/v1",
         key_variables: &["GROQ_API_KEY"],
         model: Some("openai/gpt-oss-120b"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -67,6 +81,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.mistral.ai/v1",
         key_variables: &["MISTRAL_API_KEY"],
         model: Some("mistral-small-latest"),
+        family: None,
+        effort: None,
         habits: Habits { stream_usage: false, ..USUAL },
         start: None,
     },
@@ -76,6 +92,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://openrouter.ai/api/v1",
         key_variables: &["OPENROUTER_API_KEY"],
         model: Some("openrouter/auto"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -85,6 +103,9 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.deepseek.com/v1",
         key_variables: &["DEEPSEEK_API_KEY"],
         model: Some("deepseek-flash"),
+        family: None,
+        // Its own default is high.
+        effort: Some("low"),
         habits: USUAL,
         start: None,
     },
@@ -94,6 +115,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.x.ai/v1",
         key_variables: &["XAI_API_KEY"],
         model: Some("grok-latest"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -103,6 +126,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.cerebras.ai/v1",
         key_variables: &["CEREBRAS_API_KEY"],
         model: Some("gpt-oss-120b"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -112,6 +137,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.z.ai/api/paas/v4",
         key_variables: &["ZAI_API_KEY"],
         model: Some("glm-5.3-flash"),
+        family: Some("glm-*-flash"),
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -121,6 +148,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "https://api.moonshot.ai/v1",
         key_variables: &["MOONSHOT_API_KEY"],
         model: Some("kimi-k2.6"),
+        family: None,
+        effort: None,
         habits: USUAL,
         start: None,
     },
@@ -130,6 +159,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "http://127.0.0.1:11434/v1",
         key_variables: &[],
         model: None,
+        family: None,
+        effort: None,
         habits: USUAL,
         start: Some("ollama serve"),
     },
@@ -139,6 +170,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "http://127.0.0.1:8080/v1",
         key_variables: &[],
         model: None,
+        family: None,
+        effort: None,
         habits: USUAL,
         start: Some("llama-server -m MODEL.gguf"),
     },
@@ -148,6 +181,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "http://127.0.0.1:1234/v1",
         key_variables: &[],
         model: None,
+        family: None,
+        effort: None,
         habits: USUAL,
         start: Some("lms server start"),
     },
@@ -157,6 +192,8 @@ pub(crate) const PROVIDERS: &[Row] = &[
         base_url: "http://127.0.0.1:8000/v1",
         key_variables: &[],
         model: None,
+        family: None,
+        effort: None,
         habits: USUAL,
         start: Some("vllm serve MODEL"),
     },
@@ -172,4 +209,39 @@ impl Row {
 /// The row of a built-in provider.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     PROVIDERS.iter().find(|row| row.name == name)
+}
+
+/// Whether a model belongs to a family: `*` stands for anything.
+pub(crate) fn is_of_family(model: &str, family: &str) -> bool {
+    let Some((begin, end)) = family.split_once('*') else { return model == family };
+    model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_of_its_family() {
+        for row in PROVIDERS {
+            if let (Some(model), Some(family)) = (row.model, row.family) {
+                assert!(is_of_family(model, family), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_family_is_a_name_with_a_gap() {
+        for (model, family, is) in [
+            ("claude-haiku-6", "claude-haiku-*", true),
+            ("claude-opus-6", "claude-haiku-*", false),
+            ("gpt-7-luna", "gpt-*-luna", true),
+            ("gpt-7-luna-mini", "gpt-*-luna", false),
+            ("gpt-luna", "gpt-*-luna", false),
+            ("a", "a", true),
+            ("b", "a", false),
+        ] {
+            assert_eq!(is_of_family(model, family), is, "{model} {family}");
+        }
+    }
 }

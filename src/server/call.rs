@@ -32,6 +32,10 @@ pub(crate) struct CallError {
     pub(crate) error: Error,
     /// The prompt is longer than the model's context.
     pub(crate) too_long: bool,
+    /// The server does not know the model.
+    pub(crate) unknown_model: bool,
+    /// The server refuses the field that asks it not to store the request.
+    pub(crate) refuses_store: bool,
     /// Another try may succeed.
     may_pass: bool,
     /// How long the server asks to wait before that.
@@ -183,8 +187,12 @@ impl Call<'_> {
         });
         let message = format!("{}: {phrase}{} ({})", self.provider, error.message, self.address);
         let message = secret::redact(&message, &self.secrets);
+        let mut words = error.message.split(|char: char| !char.is_alphanumeric());
+        let names_store = words.any(|word| word == "store");
         CallError {
             too_long: error.too_long(),
+            unknown_model: error.unknown_model(status.unwrap_or(0)),
+            refuses_store: status == Some(400) && names_store,
             may_pass: false,
             retry_after: error.retry_after,
             error: Error::new(Kind::Provider { status }, message),

@@ -4,11 +4,31 @@ use super::call::Call;
 use super::choice::{self, Choice, HeldWith, Model};
 use super::client::Client;
 use super::key_command;
+use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::provider::request::{Prompt, Request};
+use crate::provider::Api;
+use crate::provider::request::{self, Field, Listed, Prompt, Request};
+use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
+
+/// Where Google's own API is.
+const GEMINI_HOST: &str = "generativelanguage.googleapis.com";
+
+/// How many of the models that are there an error names.
+const NAMED_MODELS: usize = 10;
+
+/// The newest model of a family by the list's own times, else the first.
+fn newest_of(models: &[Listed], family: &str) -> Option<String> {
+    let mut newest: Option<&Listed> = None;
+    for model in models.iter().filter(|model| table::is_of_family(&model.id, family)) {
+        if newest.is_none_or(|newest| model.created > newest.created) {
+            newest = Some(model);
+        }
+    }
+    newest.map(|model| model.id.clone())
+}
 
 /// Everything that a request needs beside its question.
 pub(crate) struct Target<'a> {
@@ -79,18 +99,38 @@ impl<'a> Target<'a> {
     pub(crate) fn model(&self, notes: &Notes) -> Result<String, Error> {
         match &self.choice.model {
             Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => Ok(model.clone()),
-            Model::First => self.models(notes)?.into_iter().next().ok_or_else(|| {
+            Model::First => self.models(notes)?.into_iter().next().map(|model| model.id).ok_or_else(|| {
                 let message = format!("{} has no model loaded", self.provider().name);
                 Error::new(Kind::Provider { status: None }, message).advise("load one, or name one with -m")
             }),
         }
     }
 
+    /// What takes the place of a model that the server does not know: the newest of its family, where nobody named the model,
+    /// or why there is none. The family is that of the provider's built-in default.
+    ///
+    /// # Errors
+    /// `error`, with the models that are there where the list can be fetched.
+    pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
+        let family = self.provider().family;
+        let family = match &self.choice.model {
+            Model::Default(_) => family,
+            Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
+            Model::Named(_) | Model::First => return Err(error),
+        };
+        let Ok(models) = self.models(notes) else { return Err(error) };
+        let newest = family.and_then(|family| newest_of(&models, family)).filter(|newest| newest != model);
+        newest.ok_or_else(|| {
+            let names: Vec<&str> = models.iter().take(NAMED_MODELS).map(|model| model.id.as_str()).collect();
+            error.advise(format!("-m or Q_MODEL chooses a model; there are {}", names.join(", ")))
+        })
+    }
+
     /// The models that the server lists, in its order.
     ///
     /// # Errors
     /// It cannot be reached, or its list cannot be read.
-    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<String>, Error> {
+    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<Listed>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
@@ -110,13 +150,26 @@ impl<'a> Target<'a> {
         Ok(request.with_headers(&headers))
     }
 
-    /// The request for a prompt.
+    /// The request for a prompt, with the fields that the file sets and then those that options set.
     ///
     /// # Errors
     /// `Settings`: the provider's address is no URL.
-    pub(crate) fn request(&self, prompt: &Prompt) -> Result<Request, Error> {
+    pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        self.complete(provider.api.request(prompt, provider.habits, self.key.as_ref()))
+        let mut request = provider.api.request(prompt, provider.habits, self.key.as_ref());
+        let fields = [&provider.options[..], options].concat();
+        request.body = request.body.map(|body| request::with_fields(body, &fields));
+        self.complete(request)
+    }
+
+    /// Whether the provider would store requests unless it is asked not to.
+    pub(crate) fn stores_by_default(&self) -> bool {
+        let host = self.provider().address().map_or("", Address::host);
+        match self.provider().api {
+            Api::Responses => true,
+            Api::Gemini => host.eq_ignore_ascii_case(GEMINI_HOST),
+            Api::OpenAi | Api::Anthropic => false,
+        }
     }
 
     /// What a call needs to know.
@@ -147,5 +200,26 @@ impl<'a> Target<'a> {
                 }
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_of_a_family_is_found_by_time_else_by_order() {
+        let model =
+            |(id, created): &(&str, Option<&str>)| Listed { id: (*id).to_owned(), created: created.map(str::to_owned) };
+        for (models, newest) in [
+            (&[("gpt-6-luna", Some("1")), ("gpt-7-luna", Some("3")), ("gpt-8-sol", Some("9"))][..], Some("gpt-7-luna")),
+            (&[("gpt-6-luna", None), ("gpt-7-luna", None)], Some("gpt-6-luna")),
+            (&[("gpt-6-luna", None), ("gpt-7-luna", Some("3"))], Some("gpt-7-luna")),
+            (&[("gpt-8-sol", Some("9"))], None),
+            (&[], None),
+        ] {
+            let models: Vec<Listed> = models.iter().map(model).collect();
+            assert_eq!(newest_of(&models, "gpt-*-luna").as_deref(), newest, "{models:?}");
+        }
     }
 }

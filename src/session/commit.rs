@@ -29,7 +29,7 @@ pub(crate) enum Intent {
 }
 
 /// Where and how exchanges are committed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Committer {
     pub(crate) folder: Folder,
     /// The file of the conversation.
@@ -68,8 +68,21 @@ impl Committed {
 }
 
 impl Committer {
-    /// Saves an exchange. While the lock is another's, `give_up` is asked from time to time, with the time waited.
-    pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
+    /// Saves an exchange; `model` answered in place of the one that was chosen. While the lock is another's, `give_up` is
+    /// asked from time to time, with the time waited.
+    pub(crate) fn commit(
+        &self,
+        exchange: &Exchange,
+        model: Option<&str>,
+        give_up: &dyn Fn(Duration) -> bool,
+    ) -> Committed {
+        match model {
+            Some(model) => Committer { model: model.to_owned(), ..self.clone() }.commit_as_chosen(exchange, give_up),
+            None => self.commit_as_chosen(exchange, give_up),
+        }
+    }
+
+    fn commit_as_chosen(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
         if format::size(&self.alone(exchange, self.asked)) > LARGEST {
             return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
         }

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::table::{self, Kind};
 use crate::address::Address;
 use crate::provider::Api;
+use crate::provider::request::Field;
 use crate::secret::Secret;
 
 /// A TOML value and where it stands.
@@ -32,6 +33,7 @@ pub(super) struct Section {
     pub(super) key_cmd: Option<Vec<String>>,
     pub(super) model: Option<String>,
     pub(super) headers: Vec<(String, Secret)>,
+    pub(super) options: Vec<Field>,
 }
 
 /// What is wrong, and on which line, counted from 1.
@@ -108,7 +110,7 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
 }
 
 fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
-    const FIELDS: [&str; 6] = ["api", "base_url", "key_env", "key_cmd", "model", "headers"];
+    const FIELDS: [&str; 7] = ["api", "base_url", "key_env", "key_cmd", "model", "headers", "options"];
     match key {
         "api" => {
             let name = string(value)?;
@@ -135,9 +137,33 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             section.key_cmd = Some(words);
         }
         "model" => section.model = Some(filled(string(value)?)?),
+        "options" => {
+            let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
+            for (name, value) in in_order(fields) {
+                let name = name.get_ref().to_string();
+                section.options.push(Field { path: vec![name], value: json(value.get_ref()) });
+            }
+        }
         _ => return Err(unknown(key, FIELDS)),
     }
     Ok(())
+}
+
+/// A value as it is sent.
+fn json(value: &DeValue) -> serde_json::Value {
+    match value {
+        DeValue::Boolean(on) => (*on).into(),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).unwrap_or_default().into()
+        }
+        DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().unwrap_or_default().into(),
+        DeValue::Array(values) => values.iter().map(|value| json(value.get_ref())).collect(),
+        DeValue::Table(fields) => {
+            fields.iter().map(|(name, value)| (name.get_ref().to_string(), json(value.get_ref()))).collect()
+        }
+        DeValue::String(text) => text.to_string().into(),
+        DeValue::Datetime(time) => time.to_string().into(),
+    }
 }
 
 /// A header that can be sent.

@@ -15,6 +15,7 @@ pub(crate) use table::{History, Values};
 
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::provider::request::Field;
 
 /// All levels together.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) model: Option<Given>,
     /// For the client: proxies and certificates; for the system prompt: the shell.
     pub(crate) environment: Environment,
+    /// Fields of the request that options set.
+    pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
     /// In the order of the table.
     given: Vec<Option<Given>>,
@@ -72,7 +75,9 @@ impl Settings {
             known(&providers, provider, file)?;
         }
         let environment = environment.clone();
-        Ok(Settings { values, providers, provider, model, environment, file: file.to_owned(), given })
+        let options = arguments.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
+        let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
+        Ok(Settings { values, providers, provider, model, environment, options, file: file.to_owned(), given })
     }
 
     /// The setting `keep`, for actions, which work with a broken file too: then it is the default.
@@ -162,6 +167,7 @@ fn option_of(arguments: &Arguments, key: &str) -> Option<(&'static str, String)>
         "model" => Some(("--model", arguments.model.clone()?)),
         "system" => Some(("--system", arguments.system.as_ref()?.to_string_lossy().into_owned())),
         "messages" => Some(("--messages", arguments.messages.clone()?)),
+        "effort" => Some(("--effort", arguments.effort.clone()?)),
         "save" if arguments.no_save => Some(("--no-save", "false".to_owned())),
         _ => None,
     }

@@ -7,7 +7,7 @@ use super::origin::{Environment, Given, Origin};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Api;
-use crate::provider::request::Habits;
+use crate::provider::request::{Field, Habits};
 use crate::provider::table::{self, Row, USUAL};
 use crate::secret::Secret;
 
@@ -23,6 +23,12 @@ pub(crate) struct Provider {
     pub(crate) model: Option<Given>,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) habits: Habits,
+    /// What takes the place of a built-in default model that is no longer served.
+    pub(crate) family: Option<&'static str>,
+    /// What is sent where nobody says how much the model should think.
+    pub(crate) effort: Option<&'static str>,
+    /// Fields that are added to every request.
+    pub(crate) options: Vec<Field>,
     /// How to start it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
 }
@@ -57,7 +63,7 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
 }
 
 fn built_in(row: &Row, environment: &Environment) -> Provider {
-    Provider {
+    let mut provider = Provider {
         name: row.name.to_owned(),
         api: row.api,
         address: moved(row, environment)
@@ -69,7 +75,20 @@ fn built_in(row: &Row, environment: &Environment) -> Provider {
         model: row.model.map(|model| Given { text: model.to_owned(), origin: Origin::Default }),
         headers: Vec::new(),
         habits: row.habits,
+        family: row.family,
+        effort: row.effort,
+        options: Vec::new(),
         start: row.start,
+    };
+    speak_as_at_home(&mut provider, row);
+    provider
+}
+
+/// OpenAI's own API is spoken at its own address only: servers in its place speak chat completions.
+fn speak_as_at_home(provider: &mut Provider, row: &Row) {
+    let (Ok(home), Ok(here)) = (Address::parse(row.base_url), &provider.address) else { return };
+    if row.api == Api::Responses && !here.host().eq_ignore_ascii_case(home.host()) {
+        provider.api = Api::OpenAi;
     }
 }
 
@@ -86,6 +105,9 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
             model: None,
             headers: Vec::new(),
             habits: USUAL,
+            family: None,
+            effort: None,
+            options: Vec::new(),
             start: None,
         },
     };
@@ -93,7 +115,12 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
     if let Some(address) = section.base_url.filter(|_| row.is_none_or(|row| moved(row, environment).is_none())) {
         provider.address = Ok(address);
     }
+    if let Some(row) = row {
+        provider.api = row.api;
+        speak_as_at_home(&mut provider, row);
+    }
     provider.api = section.api.unwrap_or(provider.api);
+    provider.options = section.options;
     if let Some(variable) = section.key_env {
         provider.key = Key::in_variables(vec![variable], environment);
     }

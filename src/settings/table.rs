@@ -25,6 +25,8 @@ pub(crate) struct Values {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) save: bool,
+    /// How much the model thinks; `None` leaves it to the provider.
+    pub(crate) effort: Option<String>,
 }
 
 /// How a conversation is sent.
@@ -158,6 +160,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.save = on),
         doc: "\"false\" for --no-save always",
+    },
+    Row {
+        key: "effort",
+        variable: "Q_EFFORT",
+        default: None,
+        kind: Kind::Text { allows_empty: false, set: |values, text| values.effort = Some(text) },
+        doc: "how much the model thinks: low, medium, high or a word that the provider defines; unset: the provider's own",
     },
 ];
 

@@ -1,4 +1,4 @@
-//! What goes to a provider and what comes back from it, in each of the three dialects.
+//! What goes to a provider and what comes back from it, in each dialect.
 
 use serde_json::json;
 
@@ -23,6 +23,7 @@ fn each_dialect_sends_its_request_and_nothing_else() {
         "contents": [{"role": "user", "parts": [{"text": "hi there"}]}],
         "systemInstruction": {"parts": [{"text": "be terse"}]},
     });
+    let input = json!([{"role": "user", "content": [{"type": "input_text", "text": "hi there"}]}]);
     let bearer = format!("Bearer {API_KEY}");
     let openai: &[(&str, &str)] = &[("authorization", &bearer)];
     let anthropic: &[(&str, &str)] = &[("x-api-key", API_KEY), ("anthropic-version", "2023-06-01")];
@@ -48,6 +49,13 @@ fn each_dialect_sends_its_request_and_nothing_else() {
             google,
             gemini.clone(),
             gemini,
+        ),
+        (
+            "/v1/responses",
+            "/v1/responses",
+            openai,
+            json!({"model": "m/1", "stream": true, "store": false, "instructions": "be terse", "input": input}),
+            json!({"model": "m/1", "stream": false, "store": false, "instructions": "be terse", "input": input}),
         ),
     ];
     for (dialect, (streamed_path, whole_path, headers, streamed_body, whole_body)) in DIALECTS.iter().zip(table) {
@@ -313,7 +321,7 @@ fn narrow(dialect: &Dialect, room: usize) -> Server {
     let (reply, body) = (
         dialect.reply,
         match dialect.provider {
-            "openai" => json!({"error": {
+            "openai" | "responses" => json!({"error": {
                 "message": "This model's maximum context length is 8192 tokens.", "code": "context_length_exceeded",
             }}),
             "anthropic" => json!({"type": "error", "error": {

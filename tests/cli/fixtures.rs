@@ -382,6 +382,14 @@ pub fn anthropic_reply(request: &Recorded, answer: &str) -> Reply {
     )
 }
 
+/// The reply of a server with the Responses API: a stream or whole, as the request asks.
+pub fn responses_reply(request: &Recorded, answer: &str) -> Reply {
+    if wants_stream(request) {
+        return Reply::sse(responses_stream(&deltas(answer)));
+    }
+    Reply::json(200, response(answer))
+}
+
 /// The reply of a Gemini-like server: a stream or whole, as the path asks.
 pub fn gemini_reply(request: &Recorded, answer: &str) -> Reply {
     if request.path.contains(":streamGenerateContent") {
@@ -448,39 +456,61 @@ fn openai_usage() -> Value {
 /// `message_delta`, `message_stop`.
 pub fn anthropic_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
     let mut events = vec![
-        anthropic_event(json!({"type": "message_start", "message": {
+        typed_event(json!({"type": "message_start", "message": {
             "id": "msg_1", "type": "message", "role": "assistant", "model": LISTED_MODEL,
             "content": [], "stop_reason": null, "stop_sequence": null,
             "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
         }})),
-        anthropic_event(json!({
+        typed_event(json!({
             "type": "content_block_start", "index": 0,
             "content_block": {"type": "text", "text": ""},
         })),
-        anthropic_event(json!({"type": "ping"})),
+        typed_event(json!({"type": "ping"})),
     ];
     for delta in deltas {
-        events.push(anthropic_event(json!({
+        events.push(typed_event(json!({
             "type": "content_block_delta", "index": 0,
             "delta": {"type": "text_delta", "text": delta.as_ref()},
         })));
     }
     events.extend([
-        anthropic_event(json!({"type": "content_block_stop", "index": 0})),
-        anthropic_event(json!({
+        typed_event(json!({"type": "content_block_stop", "index": 0})),
+        typed_event(json!({
             "type": "message_delta",
             "delta": {"stop_reason": "end_turn", "stop_sequence": null},
             "usage": {"output_tokens": OUTPUT_TOKENS},
         })),
-        anthropic_event(json!({"type": "message_stop"})),
+        typed_event(json!({"type": "message_stop"})),
     ]);
     events
 }
 
-/// One event of an Anthropic-like stream, named by its own `type`.
-pub fn anthropic_event(event: Value) -> Vec<u8> {
+/// One event of a stream whose events are named by their own `type`.
+pub fn typed_event(event: Value) -> Vec<u8> {
     let name = event["type"].as_str().expect("an event's type");
     format!("event: {name}\ndata: {event}\n\n").into_bytes()
+}
+
+/// One event a piece: `response.created`, each delta, and `response.completed`, which repeats the whole answer.
+pub fn responses_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
+    let mut events = vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
+    let delta = |delta: &S| json!({"type": "response.output_text.delta", "delta": delta.as_ref()});
+    events.extend(deltas.iter().map(delta));
+    let answer: String = deltas.iter().map(AsRef::as_ref).collect();
+    events.push(json!({"type": "response.completed", "response": response(&answer)}));
+    events.into_iter().map(typed_event).collect()
+}
+
+fn response(answer: &str) -> Value {
+    let content = json!([{"type": "output_text", "text": answer, "annotations": []}]);
+    json!({
+        "id": "resp_1", "object": "response", "status": "completed", "model": LISTED_MODEL, "error": null,
+        "output": [{"type": "message", "role": "assistant", "status": "completed", "content": content}],
+        "usage": {
+            "input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS,
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        },
+    })
 }
 
 /// One event a piece: each delta, then the terminal event with an empty text, the finish reason and the usage.
@@ -583,7 +613,7 @@ pub struct Dialect {
     pub after_finish: usize,
 }
 
-pub const DIALECTS: [Dialect; 3] = [
+pub const DIALECTS: [Dialect; 4] = [
     Dialect {
         provider: "openai",
         env: Q::server_env,
@@ -605,6 +635,13 @@ pub const DIALECTS: [Dialect; 3] = [
         stream: gemini_stream::<&str>,
         after_finish: 0,
     },
+    Dialect {
+        provider: "responses",
+        env: Q::responses_env,
+        reply: responses_reply,
+        stream: responses_stream::<&str>,
+        after_finish: 0,
+    },
 ];
 
 impl Dialect {
@@ -623,7 +660,7 @@ impl Dialect {
     /// An error as this dialect's servers report it: in a body, and as the data of an event.
     pub fn error(&self, status: u16, message: &str) -> Value {
         match self.provider {
-            "openai" => json!({"error": {"message": message, "type": "some_error", "code": null}}),
+            "openai" | "responses" => json!({"error": {"message": message, "type": "some_error", "code": null}}),
             "anthropic" => json!({"type": "error", "error": {"type": "some_error", "message": message}}),
             _ => json!({"error": {"code": status, "message": message, "status": "SOME_ERROR"}}),
         }
@@ -631,23 +668,29 @@ impl Dialect {
 
     pub fn error_event(&self, message: &str) -> Vec<u8> {
         let error = self.error(500, message);
-        if self.provider == "anthropic" { anthropic_event(error) } else { data(&error) }
+        match self.provider {
+            "anthropic" => typed_event(error),
+            "responses" => typed_event(json!({"type": "error", "code": null, "message": message, "param": null})),
+            _ => data(&error),
+        }
     }
 
     /// The system prompt of a request, and its messages as role and text.
     pub fn sent(&self, request: &Recorded) -> (Option<String>, Vec<(String, String)>) {
         let body = request.json();
         let text = |value: &Value| value.as_str().expect("text").to_owned();
-        let said = |value: &Value| {
-            let content = if self.provider == "gemini" { &value["parts"][0]["text"] } else { &value["content"] };
-            (text(&value["role"]), text(content))
+        let (list, content) = match self.provider {
+            "gemini" => ("contents", "/parts/0/text"),
+            "responses" => ("input", "/content/0/text"),
+            _ => ("messages", "/content"),
         };
-        let list = if self.provider == "gemini" { &body["contents"] } else { &body["messages"] };
-        let mut messages: Vec<_> = list.as_array().expect("messages").iter().map(said).collect();
+        let said = |value: &Value| (text(&value["role"]), text(value.pointer(content).expect("content")));
+        let mut messages: Vec<_> = body[list].as_array().expect("messages").iter().map(said).collect();
         let system = match self.provider {
             "openai" if messages[0].0 == "system" => Some(messages.remove(0).1),
             "openai" => None,
             "anthropic" => body.get("system").map(text),
+            "responses" => body.get("instructions").map(text),
             _ => body.get("systemInstruction").map(|system| text(&system["parts"][0]["text"])),
         };
         (system, messages)
@@ -657,6 +700,11 @@ impl Dialect {
     pub fn assistant(&self) -> &'static str {
         if self.provider == "gemini" { "model" } else { "assistant" }
     }
+}
+
+/// The dialects that a built-in provider speaks at any address, so that a variable moves it to a server of the tests.
+pub fn built_in_dialects() -> impl Iterator<Item = &'static Dialect> {
+    DIALECTS.iter().filter(|dialect| dialect.provider != "responses")
 }
 
 /// A server of the dialect that answers every question with `answer`.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DONE, INPUT_TOKENS, OUTPUT_TOKENS, anthropic_event, anthropic_stream, case, data, failure, finish, gemini_stream,
-    openai_event, openai_stream,
+    DONE, INPUT_TOKENS, OUTPUT_TOKENS, anthropic_stream, case, data, failure, finish, gemini_stream, openai_event,
+    openai_stream, typed_event,
 };
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Reply, Server};
@@ -95,9 +95,8 @@ fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
 #[test]
 fn usage_that_nobody_told_is_null() {
     let openai = vec![openai_event(json!({"content": "x"}), Some("stop")), DONE.to_vec()];
-    let anthropic = ["message_start", "content_block_delta", "message_stop"].map(|name| {
-        anthropic_event(json!({"type": name, "message": {}, "delta": {"type": "text_delta", "text": "x"}}))
-    });
+    let anthropic = ["message_start", "content_block_delta", "message_stop"]
+        .map(|name| typed_event(json!({"type": name, "message": {}, "delta": {"type": "text_delta", "text": "x"}})));
     let gemini = json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]});
     let gemini = vec![data(&gemini)];
     for (provider, events) in [("openai", openai), ("anthropic", anthropic.to_vec()), ("gemini", gemini)] {

@@ -20,6 +20,7 @@ mod output;
 mod providers;
 mod pty;
 mod question;
+mod requests;
 mod sandbox;
 mod server;
 mod settings;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    CLOSED, DIALECTS, UNKNOWN_HOST, answering, case, data, failure, finish, openai_reply, openai_stream, snapshot,
-    talked, word,
+    CLOSED, DIALECTS, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_reply,
+    openai_stream, snapshot, talked, word,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -239,7 +239,7 @@ fn a_refused_connection_and_an_unknown_host_are_told_at_once() {
         (format!("http://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
         (format!("https://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
     ] {
-        for dialect in &DIALECTS {
+        for dialect in built_in_dialects() {
             let sandbox = Sandbox::new();
             let name = dialect.provider.to_uppercase();
             let q = sandbox.q(&["hi"]).env(format!("{name}_BASE_URL"), &base);

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DONE, anthropic_event, anthropic_stream, case, everybody, failure, finish, full_device, gemini_stream,
-    openai_event, openai_stream, snapshot, word,
+    DONE, anthropic_stream, case, everybody, failure, finish, full_device, gemini_stream, openai_event, openai_stream,
+    snapshot, typed_event, word,
 };
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -35,12 +35,12 @@ fn gemini_candidate(parts: Value, finish_reason: Option<&str>) -> Value {
 fn anthropic(delta: Value, stop_reason: &str) -> Vec<Vec<u8>> {
     let kind = if delta["type"] == "thinking_delta" { "thinking" } else { "text" };
     vec![
-        anthropic_event(json!({"type": "message_start", "message": {"role": "assistant", "content": []}})),
-        anthropic_event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}})),
-        anthropic_event(json!({"type": "content_block_delta", "index": 0, "delta": delta})),
-        anthropic_event(json!({"type": "content_block_stop", "index": 0})),
-        anthropic_event(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason}})),
-        anthropic_event(json!({"type": "message_stop"})),
+        typed_event(json!({"type": "message_start", "message": {"role": "assistant", "content": []}})),
+        typed_event(json!({"type": "content_block_start", "index": 0, "content_block": {"type": kind, kind: ""}})),
+        typed_event(json!({"type": "content_block_delta", "index": 0, "delta": delta})),
+        typed_event(json!({"type": "content_block_stop", "index": 0})),
+        typed_event(json!({"type": "message_delta", "delta": {"stop_reason": stop_reason}})),
+        typed_event(json!({"type": "message_stop"})),
     ]
 }
 
@@ -186,9 +186,7 @@ fn an_answer_that_is_none_fails() {
             "an error",
             "anthropic",
             "Overloaded",
-            vec![anthropic_event(
-                json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
-            )],
+            vec![typed_event(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}))],
         ),
         ("no words", "gemini", "empty", gemini_stream::<&str>(&[])),
         ("blocked", "gemini", "SAFETY", vec![gemini(gemini_candidate(json!([]), Some("SAFETY")))]),

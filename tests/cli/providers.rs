@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, CLOSED, DIALECTS, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering, case, everybody,
+    ANTHROPIC_MODEL, CLOSED, DIALECTS, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering, built_in_dialects, case,
+    everybody,
 };
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Reply, Server};
@@ -151,6 +152,7 @@ fn a_provider_of_the_file_speaks_the_dialect_that_it_names() {
         let request = server.request();
         let (path, key) = match dialect.provider {
             "openai" => ("/deep/er/chat/completions", "authorization"),
+            "responses" => ("/deep/er/responses", "authorization"),
             "anthropic" => ("/deep/er/v1/messages", "x-api-key"),
             _ => ("/deep/er/v1beta/models/own:streamGenerateContent?alt=sse", "x-goog-api-key"),
         };
@@ -196,7 +198,7 @@ fn a_section_changes_what_it_names_of_a_built_in_provider_and_the_environment_wi
 
 #[test]
 fn a_base_url_may_end_in_a_slash() {
-    for dialect in &DIALECTS {
+    for dialect in built_in_dialects() {
         let _case = case(dialect.provider);
         let server = answering(dialect, "ok");
         let name = format!("{}_BASE_URL", dialect.provider.to_uppercase());
@@ -520,7 +522,9 @@ fn a_model_that_the_server_does_not_know_gets_a_hint() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
         let error = match dialect.provider {
-            "openai" => json!({"error": {"message": "The model does not exist", "code": "model_not_found"}}),
+            "openai" | "responses" => {
+                json!({"error": {"message": "The model does not exist", "code": "model_not_found"}})
+            }
             "anthropic" => json!({"type": "error", "error": {"type": "not_found_error", "message": "model: nope"}}),
             _ => json!({"error": {"code": 404, "message": "models/nope is not found", "status": "NOT_FOUND"}}),
         };

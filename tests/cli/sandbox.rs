@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::fixtures::STORED_MODEL;
 use crate::server::Server;
 
 /// The key that the sandbox gives for a test server; it must never turn up in what q says.
@@ -361,6 +362,25 @@ impl Q {
     /// An Anthropic key, and its API at `server`.
     pub fn anthropic_env(mut self, server: &Server) -> Q {
         self.invocation.env.extend(anthropic_env(server));
+        self
+    }
+
+    /// A section of the configuration file, `responses`, and its key, for the Responses API at `server`.
+    pub fn responses_env(mut self, server: &Server) -> Q {
+        let [_, key] = variables("RESPONSES", String::new());
+        self.invocation.env.extend([key, ("Q_PROVIDER".into(), "responses".into())]);
+        let folder = Path::new(&self.invocation.env[OsStr::new("XDG_CONFIG_HOME")]).join("q");
+        fs::create_dir_all(&folder).expect("the configuration folder");
+        let file = folder.join("config.toml");
+        let mut text = fs::read_to_string(&file).unwrap_or_default();
+        if !text.contains("[providers.responses]") {
+            text.push_str(&format!(
+                "\n[providers.responses]\napi = \"responses\"\nmodel = \"{STORED_MODEL}\"\nbase_url = \"{}/v1\"\n\
+                 key_env = \"RESPONSES_API_KEY\"\n",
+                server.url()
+            ));
+            fs::write(file, text).expect("the configuration file");
+        }
         self
     }
 

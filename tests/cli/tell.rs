@@ -349,7 +349,7 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         let told = status(&["--status", "-j"]).success().stdout_json();
         let error = told["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
-        assert_eq!(told["settings"].as_array().map(Vec::len), Some(13));
+        assert_eq!(told["settings"].as_array().map(Vec::len), Some(14));
         // And it is what a question says.
         status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
     }

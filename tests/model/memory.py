@@ -1,6 +1,7 @@
-"""Asks a real model, through q and in both dialects that llama.cpp serves, whether a follow-up remembers: memory.py PATH-OF-Q."""
+"""Asks a real model, in the three dialects that llama.cpp serves, whether a follow-up of q remembers: memory.py PATH-OF-Q."""
 
 import os
+import pathlib
 import sys
 import tempfile
 
@@ -14,12 +15,23 @@ def dialects(address):
     return {
         "openai": {"Q_PROVIDER": "llamacpp", "LLAMACPP_BASE_URL": f"{address}/v1"},
         "anthropic": {"Q_PROVIDER": "anthropic", "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "any-will-do"},
+        "responses": {"Q_PROVIDER": "local", "Q_MODEL": "any-will-do"},
     }
 
 
-def remembers(q, name, provider, results):
+def configure(address, home):
+    """Only a section of the file chooses the Responses API for another server than OpenAI's."""
+    folder = pathlib.Path(home, ".config/q")
+    folder.mkdir(parents=True)
+    section = f'[providers.local]\napi = "responses"\nbase_url = "{address}/v1"\n'
+    (folder / "config.toml").write_text(section, encoding="utf-8")
+
+
+def remembers(q, name, provider, address, results):
     with tempfile.TemporaryDirectory() as told, tempfile.TemporaryDirectory() as untold:
         print(f"--- {name}")
+        configure(address, told)
+        configure(address, untold)
         shell = Shell(q, provider, told)
         first = shell.ask(TELL)
         check("it answers", first.returncode == 0 and first.stdout.strip() != "", results)
@@ -35,7 +47,7 @@ def main():
     results = []
     with server() as address:
         for name, provider in dialects(address).items():
-            remembers(q, name, provider, results)
+            remembers(q, name, provider, address, results)
     finish(results)
 
 

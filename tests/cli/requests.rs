@@ -1,0 +1,320 @@
+//! What the user and the provider decide about a request: effort, other fields, storage, the Responses API, and a default
+//! model that is no longer served.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    ANTHROPIC_MODEL, DIALECTS, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, case, failure, idle_for,
+    openai_reply, repository_file, responses_reply, with,
+};
+use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
+use crate::server::{Reply, Server};
+
+/// The body that would be sent.
+#[track_caller]
+fn dry_run(q: Q) -> Value {
+    let outcome = q.arg("--dry-run").arg("hi").run();
+    outcome.success();
+    outcome.stdout_json()
+}
+
+/// A sandbox with these variables and nothing else.
+fn with_variables(variables: &[(&str, &str)]) -> Sandbox {
+    variables.iter().fold(Sandbox::new(), |sandbox, (name, value)| sandbox.env(name, value))
+}
+
+// ---- Where the Responses API is spoken
+
+#[test]
+fn openai_speaks_the_responses_api_at_its_own_address_only() {
+    let section = |rest: &str| format!("[providers.openai]\n{rest}\n");
+    for (base, file, responses) in [
+        ("", String::new(), true),
+        ("https://api.openai.com/v1/", String::new(), true),
+        ("https://API.OpenAI.com/v1", String::new(), true),
+        ("http://127.0.0.1:1/v1", String::new(), false),
+        ("http://127.0.0.1:1/v1", section("api = \"responses\""), true),
+        ("", section("api = \"openai\""), false),
+        ("", section("base_url = \"http://127.0.0.1:1/v1\""), false),
+        ("", section("base_url = \"https://api.openai.com/v1\""), true),
+    ] {
+        let _case = case((base, &file));
+        let sandbox = with_variables(&[("OPENAI_API_KEY", API_KEY), ("OPENAI_BASE_URL", base)]);
+        sandbox.config(&file);
+        let body = dry_run(sandbox.q(&[]));
+        assert_eq!((body.get("input").is_some(), body.get("messages").is_some()), (responses, !responses), "{body}");
+        assert_eq!(body["model"], OPENAI_MODEL);
+        let spoken = if responses { "responses at http" } else { "openai at http" };
+        let status = sandbox.q(&["--status"]).run().stdout_text();
+        let line = status.lines().find(|line| line.contains("OPENAI_API_KEY")).expect("a line of openai");
+        assert!(line.contains(spoken), "{line}");
+    }
+}
+
+#[test]
+fn the_readme_has_a_section_for_azure_that_works() {
+    let readme = repository_file("README.md");
+    let section: String = readme
+        .lines()
+        .skip_while(|line| line.trim() != "[providers.azure]")
+        .take_while(|line| !line.is_empty())
+        .map(|line| format!("{}\n", line.trim()))
+        .collect();
+    let sandbox = with_variables(&[("AZURE_OPENAI_API_KEY", API_KEY)]);
+    sandbox.config(&section);
+    let outcome = sandbox.q(&["-p", "azure", "-v", "-S", "", "--dry-run", "hello"]).run();
+    outcome.exit(0).stderr_contains("https://RESOURCE.openai.azure.com/openai/v1");
+    assert_eq!(
+        outcome.stdout_json(),
+        json!({
+            "model": "the-name-of-your-deployment", "stream": true, "store": false,
+            "input": [{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}],
+        })
+    );
+}
+
+// ---- Effort and other fields
+
+#[test]
+fn effort_is_sent_as_each_dialect_has_it() {
+    let places = [
+        "/reasoning_effort",
+        "/output_config/effort",
+        "/generationConfig/thinkingConfig/thinkingLevel",
+        "/reasoning/effort",
+    ];
+    for (dialect, place) in DIALECTS.iter().zip(places) {
+        let _case = case(dialect.provider);
+        let (server, sandbox) = (answering(dialect, "ok"), Sandbox::new());
+        let effort = |args: &[&str], variable: &str| {
+            let q = dialect.q(&sandbox, &server, args).env("Q_EFFORT", variable);
+            dry_run(q).pointer(place).cloned()
+        };
+        assert_eq!(effort(&[], ""), None);
+        for args in [&["-e", "high"], &["--effort", "high"], &["-e", "its own word"]] {
+            assert_eq!(effort(args, "medium"), Some(json!(args[1])));
+        }
+        assert_eq!(effort(&[], "medium"), Some(json!("medium")));
+    }
+}
+
+#[test]
+fn deepseek_thinks_little_unless_it_is_told_to_think_more() {
+    let sandbox = with_variables(&[("DEEPSEEK_API_KEY", API_KEY)]);
+    for (args, effort) in [(&[][..], "low"), (&["-e", "high"], "high")] {
+        assert_eq!(dry_run(sandbox.q(args))["reasoning_effort"], effort);
+    }
+}
+
+#[test]
+fn nothing_is_sent_by_itself_that_changes_how_a_model_answers() {
+    for dialect in &DIALECTS {
+        let (server, sandbox) = (answering(dialect, "ok"), Sandbox::new());
+        let body = dry_run(dialect.q(&sandbox, &server, &[])).to_string();
+        for word in ["temperature", "top_p", "effort", "reasoning", "thinking", "seed"] {
+            assert!(!body.contains(word), "{} {word}: {body}", dialect.provider);
+        }
+    }
+}
+
+#[test]
+fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let server = answering(dialect, "ok");
+        let sandbox = Sandbox::new();
+        // The section goes on what the dialect may have written there itself.
+        dialect.q(&sandbox, &server, &[]);
+        let options = "options = { temperature = 0.5, seed = 7, reply = { form = \"short\", lines = [1, 2] } }\n";
+        let file = fs::read_to_string(sandbox.config_file()).unwrap_or_default();
+        let section = format!("[providers.{}]\n", dialect.provider);
+        sandbox.config(&match file.contains(&section) {
+            true => file + options,
+            false => section + options,
+        });
+        let args = ["-o", "temperature=0", "--option=reply.form=long", "-o", "model=null", "-o", "a.b=x=y", "hi"];
+        dialect.q(&sandbox, &server, &args).run().success();
+        let body = server.request().json();
+        assert_eq!((&body["temperature"], &body["seed"]), (&json!(0), &json!(7)));
+        assert_eq!(body["reply"], json!({"form": "long", "lines": [1, 2]}));
+        assert_eq!((body.get("model"), &body["a"]["b"]), (None, &json!("x=y")));
+        // They are not stored, so that a follow-up has those of the file only.
+        assert!(!sandbox.current().to_string().contains("x=y"));
+        dialect.q(&sandbox, &server, &["-f", "hi"]).run().success();
+        let body = server.last_request().json();
+        assert_eq!((&body["temperature"], body.get("a")), (&json!(0.5), None));
+    }
+}
+
+#[test]
+fn an_option_that_names_no_field_is_refused_before_anything_is_asked() {
+    for option in ["temperature", "=1", "a..b=1", ".=1", ""] {
+        let _case = case(option);
+        let server = Server::openai("never");
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.q(&["-o", option, "hi"]).run().refused(&["--option"]);
+        server.expect_requests(0);
+    }
+}
+
+// ---- Storage at the provider
+
+#[test]
+fn servers_that_store_requests_by_default_are_asked_not_to() {
+    let moved = "http://127.0.0.1:1";
+    for (variables, args, refuses) in [
+        (&[("OPENAI_API_KEY", API_KEY)][..], &[][..], true),
+        (&[("OPENAI_API_KEY", API_KEY), ("OPENAI_BASE_URL", moved)], &[], false),
+        (&[("GEMINI_API_KEY", API_KEY)], &[], true),
+        (&[("GEMINI_API_KEY", API_KEY), ("GEMINI_BASE_URL", moved)], &[], false),
+        (&[("ANTHROPIC_API_KEY", API_KEY)], &[], false),
+        (&[("OPENAI_API_KEY", API_KEY)], &["-o", "store=null"], false),
+    ] {
+        let body = dry_run(with_variables(variables).q(args));
+        assert_eq!(body.get("store"), refuses.then_some(&json!(false)), "{body}");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_field_is_asked_without_it() {
+    let server = Server::start(|request, _| match request.json().get("store") {
+        Some(_) => failure(400, "Unknown parameter: 'store'."),
+        None => responses_reply(request, "fine"),
+    });
+    let responses = &DIALECTS[3];
+    let outcome = responses.q(&Sandbox::new(), &server, &["hi"]).run();
+    outcome.success().stdout("fine\n");
+    server.expect_requests(2);
+
+    // Another fault is not mended that way, and a server that goes on refusing is not asked for ever.
+    for (message, requests) in [("Unknown parameter: 'stored'.", 1), ("Unknown parameter: 'store'.", 2)] {
+        let server = Server::always(failure(400, message));
+        responses.q(&Sandbox::new(), &server, &["hi"]).run().exit(1).stderr_contains(message);
+        server.expect_requests(requests);
+    }
+}
+
+// ---- A model that is no longer served
+
+/// A server with these models, from the newest to the oldest in no order; it knows no others.
+fn serving(models: &'static [(&'static str, u64)]) -> Server {
+    Server::start(move |request, _| {
+        if request.method == "GET" {
+            let list: Vec<Value> = models.iter().map(|(id, created)| json!({"id": id, "created": created})).collect();
+            return Reply::json(200, json!({"data": list}));
+        }
+        let body = request.json();
+        let model = body["model"].as_str().expect("a model");
+        match models.iter().any(|(id, _)| *id == model) {
+            true => openai_reply(request, "fine"),
+            false => failure(404, &format!("The model `{model}` does not exist")),
+        }
+    })
+}
+
+const LUNAS: &[(&str, u64)] = &[("gpt-7-luna", 70), ("gpt-9-sol", 90), ("gpt-8-luna", 80), ("gpt-5-luna", 50)];
+
+fn expect_note(outcome: &Outcome) {
+    outcome.exit(0).stdout("fine\n").stderr_has_lines(1).stderr_contains_all(&[
+        "q: openai no longer serves gpt-6-luna",
+        "gpt-8-luna",
+        "Q_MODEL=gpt-8-luna",
+        "config.toml",
+    ]);
+}
+
+#[test]
+fn a_default_that_is_no_longer_served_gives_way_to_the_newest_of_its_family() {
+    let server = serving(LUNAS);
+    let sandbox = Sandbox::new().server_env(&server);
+    expect_note(&sandbox.q(&["hi"]).run());
+    // The question, the list, and the question again.
+    server.expect_requests(3);
+    assert_eq!(sandbox.current()["model"], "gpt-8-luna");
+    // The conversation has learned it.
+    sandbox.q(&["-f", "hi"]).run().success().stderr_is_empty();
+    server.expect_requests(4);
+    let outcome = sandbox.q(&["--no-save", "--json", "hi"]).run();
+    outcome.exit(0);
+    assert_eq!(outcome.stdout_json()["model"], "gpt-8-luna");
+}
+
+#[test]
+fn the_model_of_a_conversation_heals_too() {
+    let server = serving(LUNAS);
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
+    expect_note(&sandbox.q(&["-f", "hi"]).run());
+    assert_eq!(sandbox.current()["model"], "gpt-8-luna");
+    sandbox.expect_texts("current.json", &["one", "two", "hi", "fine"]);
+}
+
+#[test]
+fn a_model_that_somebody_named_never_gives_way() {
+    for (args, variable, file) in [
+        (&["-m", "gpt-6-luna"][..], "", ""),
+        (&[], "gpt-6-luna", ""),
+        (&[], "", "model = \"gpt-6-luna\"\n"),
+        (&[], "", "[providers.openai]\nmodel = \"gpt-6-luna\"\n"),
+    ] {
+        let _case = case((args, variable, file));
+        let server = serving(LUNAS);
+        let sandbox = Sandbox::new().server_env(&server).env("Q_MODEL", variable);
+        sandbox.config(file);
+        sandbox.q(&[args, &["hi"]].concat()).run().exit(1).stderr_contains("`gpt-6-luna` does not exist");
+        server.expect_requests(1);
+        sandbox.expect_no_files();
+    }
+}
+
+#[test]
+fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
+    const MANY: &[(&str, u64)] = &[
+        ("m1", 1),
+        ("m2", 2),
+        ("m3", 3),
+        ("m4", 4),
+        ("m5", 5),
+        ("m6", 6),
+        ("m7", 7),
+        ("m8", 8),
+        ("m9", 9),
+        ("m10", 10),
+        ("m11", 11),
+    ];
+    let all = "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10\n";
+    let server = serving(MANY);
+    let sandbox = Sandbox::new().server_env(&server);
+    let outcome = sandbox.q(&["hi"]).run();
+    outcome.exit(1).stderr_contains_all(&["`gpt-6-luna` does not exist", all]).stderr_lacks("m11");
+    server.expect_requests(2);
+    // A conversation stays in its family as well.
+    let model = with(idle_for(Duration::ZERO, &["one", "two"]), "model", STORED_MODEL);
+    sandbox.write_current(&model);
+    let server = serving(LUNAS);
+    let outcome = sandbox.q(&["-f", "hi"]).server_env(&server).run();
+    outcome.exit(1).stderr_contains_all(&["`stored-model` does not exist", "gpt-7-luna, gpt-9-sol"]);
+    assert_eq!(sandbox.current(), model);
+}
+
+#[test]
+fn each_dialect_says_in_its_own_way_that_it_does_not_know_a_model() {
+    let not_found =
+        json!({"type": "error", "error": {"type": "not_found_error", "message": "model: claude-haiku-5-5"}});
+    let server = Server::start(move |request, _| match request.method.as_str() {
+        "GET" => Reply::json(200, json!({"data": [{"id": "claude-opus-7"}, {"id": "claude-haiku-6"}]})),
+        _ if request.json()["model"] == ANTHROPIC_MODEL => Reply::json(404, not_found.clone()),
+        _ => anthropic_reply(request, "fine"),
+    });
+    let sandbox = Sandbox::new().anthropic_env(&server);
+    let outcome = sandbox.q(&["hi"]).run();
+    outcome.exit(0).stdout("fine\n").stderr_contains("asking claude-haiku-6");
+    assert_eq!(sandbox.current()["model"], "claude-haiku-6");
+
+    let server = serving(&[("glm-9", 9), ("glm-6-flash", 6), ("glm-7-flash", 7)]);
+    let sandbox = Sandbox::new().env("ZAI_API_KEY", API_KEY).env("ZAI_BASE_URL", server.url());
+    sandbox.q(&["hi"]).run().exit(0).stdout("fine\n").stderr_contains("asking glm-7-flash");
+}
