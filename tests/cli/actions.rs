@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 use crate::server::Server;
 
 /// Every action, as one types it.
-const ACTIONS: &[&[&str]] = &[
+pub const ACTIONS: &[&[&str]] = &[
     &["--history"],
     &["--history", "--json"],
     &["--history", "-s", "work"],

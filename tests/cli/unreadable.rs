@@ -5,27 +5,12 @@ use std::os::unix::fs::chown;
 
 use serde_json::json;
 
+use crate::actions::ACTIONS;
 use crate::fixtures::{CREATED, case, mode, set_mode, snapshot, stored};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
-/// Actions that must look into the folder of the conversations.
-const ACTIONS: &[&[&str]] = &[
-    &["--history"],
-    &["--history", "--json"],
-    &["--history", "-s", "work"],
-    &["--last"],
-    &["--last", "-s", "work"],
-    &["--list"],
-    &["--list", "--json"],
-    &["--undo"],
-    &["--undo", "-s", "work"],
-    &["--clear"],
-    &["--clear", "-s", "work"],
-    &["--clear", "--all"],
-];
-
-/// Those that change something in it.
+/// The actions that change something in the folder of the conversations.
 const CHANGES: &[&[&str]] = &[&["--undo"], &["--clear"], &["--clear", "-s", "work"], &["--clear", "--all"]];
 
 /// Those that must read a conversation. Deleting a file takes no right to read it.
