@@ -5,25 +5,11 @@ use std::io::{self, Read};
 
 use serde_json::json;
 
-use crate::fixtures::{ARCHIVED, CREATED, STORED_MODEL, UPDATED, case, numbered, prompt, snapshot, stored, with};
+use crate::fixtures::{
+    ACTIONS, ARCHIVED, CREATED, STORED_MODEL, UPDATED, case, numbered, prompt, snapshot, stored, with,
+};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
-
-/// Every action, as one types it.
-pub const ACTIONS: &[&[&str]] = &[
-    &["--history"],
-    &["--history", "--json"],
-    &["--history", "-s", "work"],
-    &["--last"],
-    &["--last", "-s", "work"],
-    &["--list"],
-    &["--list", "--json"],
-    &["--undo"],
-    &["--undo", "-s", "work"],
-    &["--clear"],
-    &["--clear", "-s", "work"],
-    &["--clear", "--all"],
-];
 
 /// A sandbox with a current conversation of two exchanges.
 fn with_current() -> Sandbox {

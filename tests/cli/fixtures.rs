@@ -97,6 +97,22 @@ fn change_at(path: &Path, moment: SystemTime) {
 /// When the conversations of `stored` were started and last changed: long enough ago to have expired.
 pub const CREATED: &str = "2026-01-02T03:04:05.678Z";
 pub const UPDATED: &str = "2026-01-02T03:09:00.000Z";
+/// Every action on conversations, as one types it.
+pub const ACTIONS: &[&[&str]] = &[
+    &["--history"],
+    &["--history", "--json"],
+    &["--history", "-s", "work"],
+    &["--last"],
+    &["--last", "-s", "work"],
+    &["--list"],
+    &["--list", "--json"],
+    &["--undo"],
+    &["--undo", "-s", "work"],
+    &["--clear"],
+    &["--clear", "-s", "work"],
+    &["--clear", "--all"],
+];
+
 /// The file in which such a conversation is archived.
 pub const ARCHIVED: &str = "session_20260102030405.json";
 /// The model of the conversations of `stored`.

@@ -5,8 +5,7 @@ use std::os::unix::fs::chown;
 
 use serde_json::json;
 
-use crate::actions::ACTIONS;
-use crate::fixtures::{CREATED, case, mode, set_mode, snapshot, stored};
+use crate::fixtures::{ACTIONS, CREATED, case, mode, set_mode, snapshot, stored};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
