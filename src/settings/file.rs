@@ -141,7 +141,7 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
             for (name, value) in in_order(fields) {
                 let name = name.get_ref().to_string();
-                section.options.push(Field { path: vec![name], value: json(value.get_ref()) });
+                section.options.push(Field { path: vec![name], value: json(value.get_ref())? });
             }
         }
         _ => return Err(unknown(key, FIELDS)),
@@ -150,20 +150,24 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
 }
 
 /// A value as it is sent.
-fn json(value: &DeValue) -> serde_json::Value {
-    match value {
+fn json(value: &DeValue) -> Result<serde_json::Value, String> {
+    Ok(match value {
         DeValue::Boolean(on) => (*on).into(),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).unwrap_or_default().into()
+        DeValue::Integer(number) => i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
+            .map_err(|_| "has a number that is too large")?
+            .into(),
+        DeValue::Float(number) => {
+            let float = number.as_str().replace('_', "").parse().ok().and_then(serde_json::Number::from_f64);
+            float.ok_or("has a number that JSON does not have")?.into()
         }
-        DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().unwrap_or_default().into(),
-        DeValue::Array(values) => values.iter().map(|value| json(value.get_ref())).collect(),
-        DeValue::Table(fields) => {
-            fields.iter().map(|(name, value)| (name.get_ref().to_string(), json(value.get_ref()))).collect()
-        }
+        DeValue::Array(values) => values.iter().map(|value| json(value.get_ref())).collect::<Result<_, _>>()?,
+        DeValue::Table(fields) => fields
+            .iter()
+            .map(|(name, value)| Ok((name.get_ref().to_string(), json(value.get_ref())?)))
+            .collect::<Result<_, String>>()?,
         DeValue::String(text) => text.to_string().into(),
         DeValue::Datetime(time) => time.to_string().into(),
-    }
+    })
 }
 
 /// A header that can be sent.

@@ -294,6 +294,8 @@ fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"", 3, "headers"),
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = 1 }", 3, "headers"),
         ("[providers.work]\nbase_url = \"http://h\"\noptions = \"temperature=0\"", 3, "options"),
+        ("[providers.work]\nbase_url = \"http://h\"\noptions = { seed = 99999999999999999999 }", 3, "options"),
+        ("[providers.work]\nbase_url = \"http://h\"\noptions = { stop = [{ a = inf }] }", 3, "options"),
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }", 3, "headers"),
         ("[providers.openai]\nkey = \"sk-in-the-file\"", 2, "key"),
     ] {
