@@ -63,11 +63,12 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
 }
 
 fn built_in(row: &Row, environment: &Environment) -> Provider {
-    let mut provider = Provider {
+    let address = moved(row, environment)
+        .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url)));
+    Provider {
         name: row.name.to_owned(),
-        api: row.api,
-        address: moved(row, environment)
-            .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url))),
+        api: api_at(row, &address),
+        address,
         key: match row.key_variables {
             [] => Key::None,
             names => Key::in_variables(names.iter().map(|name| (*name).to_owned()).collect(), environment),
@@ -79,16 +80,17 @@ fn built_in(row: &Row, environment: &Environment) -> Provider {
         effort: row.effort,
         options: Vec::new(),
         start: row.start,
-    };
-    speak_as_at_home(&mut provider, row);
-    provider
+    }
 }
 
-/// OpenAI's own API is spoken at its own address only: servers in its place speak chat completions.
-fn speak_as_at_home(provider: &mut Provider, row: &Row) {
-    let (Ok(home), Ok(here)) = (Address::parse(row.base_url), &provider.address) else { return };
-    if row.api == Api::Responses && !here.host().eq_ignore_ascii_case(home.host()) {
-        provider.api = Api::OpenAi;
+/// The dialect of a built-in provider at an address. OpenAI's own API is spoken at its own address only: servers in its
+/// place speak chat completions.
+fn api_at(row: &Row, address: &Result<Address, String>) -> Api {
+    match (Address::parse(row.base_url), address) {
+        (Ok(home), Ok(here)) if row.api == Api::Responses && !here.host().eq_ignore_ascii_case(home.host()) => {
+            Api::OpenAi
+        }
+        _ => row.api,
     }
 }
 
@@ -115,11 +117,8 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
     if let Some(address) = section.base_url.filter(|_| row.is_none_or(|row| moved(row, environment).is_none())) {
         provider.address = Ok(address);
     }
-    if let Some(row) = row {
-        provider.api = row.api;
-        speak_as_at_home(&mut provider, row);
-    }
-    provider.api = section.api.unwrap_or(provider.api);
+    let usual = row.map_or(provider.api, |row| api_at(row, &provider.address));
+    provider.api = section.api.unwrap_or(usual);
     provider.options = section.options;
     if let Some(variable) = section.key_env {
         provider.key = Key::in_variables(vec![variable], environment);
