@@ -106,11 +106,11 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What takes the place of a model that the server does not know: the newest of its family, where nobody named the model,
-    /// or why there is none. The family is that of the provider's built-in default.
+    /// What takes the place of a model that the server does not know and nobody named: the newest of its family, which is that
+    /// of the provider's built-in default.
     ///
     /// # Errors
-    /// `error`, with the models that are there where the list can be fetched.
+    /// Nothing can take its place: `error`, with the names of models that are there.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().family;
         let family = match &self.choice.model {
@@ -118,7 +118,10 @@ impl<'a> Target<'a> {
             Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
             Model::Named(_) | Model::First => return Err(error),
         };
-        let Ok(models) = self.models(notes) else { return Err(error) };
+        let models = self.models(notes).unwrap_or_default();
+        if models.is_empty() {
+            return Err(error);
+        }
         let newest = family.and_then(|family| newest_of(&models, family)).filter(|newest| newest != model);
         newest.ok_or_else(|| {
             let names: Vec<&str> = models.iter().take(NAMED_MODELS).map(|model| model.id.as_str()).collect();

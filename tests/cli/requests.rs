@@ -199,7 +199,7 @@ fn a_server_that_refuses_the_field_is_asked_without_it() {
 
 // ---- A model that is no longer served
 
-/// A server with these models, from the newest to the oldest in no order; it knows no others.
+/// A server that lists these models, each with the time when it was made, and knows no others.
 fn serving(models: &'static [(&'static str, u64)]) -> Server {
     Server::start(move |request, _| {
         if request.method == "GET" {
@@ -291,6 +291,8 @@ fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
     let outcome = sandbox.q(&["hi"]).run();
     outcome.exit(1).stderr_contains_all(&["`gpt-6-luna` does not exist", all]).stderr_lacks("m11");
     server.expect_requests(2);
+    // A list that is empty has nothing to tell.
+    sandbox.q(&["hi"]).server_env(&serving(&[])).run().exit(1).stderr_lacks("there are");
     // A conversation stays in its family as well.
     let model = with(idle_for(Duration::ZERO, &["one", "two"]), "model", STORED_MODEL);
     sandbox.write_current(&model);
