@@ -241,18 +241,24 @@ impl Folder {
         if !lock.may_change_state() {
             return Err(io::Error::other("the state folder cannot be used"));
         }
-        let archived = self.first_free(stamp, ending, |archived| {
+        let moved = self.moved_from_taken_moment(lock, path)?;
+        let stamp = moved.as_ref().map_or_else(|| stamp.to_owned(), |conversation| conversation.created.stamp());
+        let archived = self.first_free(&stamp, ending, |archived| {
             if is_there(archived)? {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             lock.archiving(path, archived);
+            let copy = self.sessions.join(COPY);
+            if let Some(conversation) = &moved {
+                write_new(&copy, conversation, None)?;
+                return fs_err::rename(&copy, archived);
+            }
             fs::hard_link(path, archived).or_else(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Err(error),
                 _ => {
-                    let copy = self.sessions.join(COPY);
                     let bytes = fs_err::read(path)?;
                     write_new_bytes(&copy, PRIVATE_FILE, |file| file.write_all(&bytes))?;
-                    fs_err::rename(copy, archived)
+                    fs_err::rename(&copy, archived)
                 }
             })
         })?;
@@ -261,6 +267,22 @@ impl Folder {
             let _ = File::options().append(true).open(&archived).and_then(|file| file.set_modified(SystemTime::now()));
         }
         Ok(archived)
+    }
+
+    /// The conversation in a file elsewhere, with a `created` of its own, if it has one that is taken here: a q with
+    /// another state folder may have given it.
+    fn moved_from_taken_moment(&self, lock: &mut Lock, path: &Path) -> io::Result<Option<Conversation>> {
+        if self.is_elsewhere(path).is_none() {
+            return Ok(None);
+        }
+        let Found::Conversation(mut conversation) = read(path)? else { return Ok(None) };
+        let created = conversation.created;
+        if self.find_created(created, "")?.is_none() {
+            lock.taken(created);
+            return Ok(None);
+        }
+        conversation.created = lock.unique_after(Timestamp::of_file(SystemTime::now()), created);
+        Ok(Some(conversation))
     }
 
     /// Writes an archived conversation of its own; needs no lock.

@@ -143,6 +143,14 @@ impl Lock {
         self.unique_from(now, other.next(), Some(other))
     }
 
+    /// A conversation from elsewhere comes with this `created`, so no other one may get it from now on.
+    pub(super) fn taken(&mut self, created: Timestamp) {
+        if let Some(state) = &mut self.state {
+            state.journal.created = state.journal.created.max(Some(created));
+            state.write();
+        }
+    }
+
     fn unique_from(&mut self, now: Timestamp, wanted: Timestamp, other: Option<Timestamp>) -> Timestamp {
         // At the end of time there is no next moment.
         let wanted = if other == Some(wanted) { now } else { wanted };
@@ -196,7 +204,8 @@ impl StateLock {
     }
 }
 
-/// Whether a run was killed after it had made a second name, or a copy, and before another file had taken the place.
+/// Whether a run was killed after it had made a second name, or a copy, and before another file had taken the place:
+/// all that has been archived is still there. Another state folder's q may have added to it.
 fn is_unfinished(from: &Path, to: &Path) -> bool {
     let (Ok(from_metadata), Ok(to_metadata)) = (fs::symlink_metadata(from), fs::symlink_metadata(to)) else {
         return false;
@@ -204,9 +213,9 @@ fn is_unfinished(from: &Path, to: &Path) -> bool {
     if (from_metadata.dev(), from_metadata.ino()) == (to_metadata.dev(), to_metadata.ino()) {
         return true;
     }
-    let created = |path| format::read(&fs::read(path).ok()?).ok().map(|conversation| conversation.created);
-    match (created(from), created(to)) {
-        (Some(from), Some(to)) => from == to,
+    let exchanges = |path| format::read(&fs::read(path).ok()?).ok().map(|conversation| conversation.exchanges);
+    match (exchanges(from), exchanges(to)) {
+        (Some(from), Some(to)) => from.starts_with(&to),
         // Of a file that cannot be used only its bytes can be compared.
         _ => fs::read(from).ok() == fs::read(to).ok(),
     }
@@ -289,6 +298,11 @@ mod tests {
         // There is no moment after the last one.
         let last = Timestamp::from_id("session_99991231235959999").expect("an id");
         assert_eq!(locked(folder).unique(moment(9), Some(last)), moment(9));
+        // One that came from elsewhere is not given again.
+        locked(folder).taken(moment(20));
+        assert_eq!(locked(folder).unique(moment(20), None), moment(20).next());
+        locked(folder).taken(moment(3));
+        assert_eq!(locked(folder).unique(moment(20), None), moment(20).next().next());
     }
 
     #[test]

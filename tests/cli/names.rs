@@ -629,6 +629,32 @@ fn a_file_is_written_by_one_at_a_time_also_from_two_state_folders() {
 }
 
 #[test]
+fn what_comes_from_a_file_elsewhere_shares_its_moment_with_nothing_in_the_state_folder() {
+    // An undo takes all of the file away, or its end.
+    for exchanges in [1, 2] {
+        let _case = case(exchanges);
+        let (_server, sandbox) = numbered();
+        let begun = sandbox.q(&["--json", "here"]).run().success().stdout_json();
+        let created = sandbox.current()["created"].as_str().expect("a moment").to_owned();
+        let there: Vec<String> = (0..2 * exchanges).map(|number| format!("text {number}")).collect();
+        let file = with(stored(&there), "created", created.as_str());
+        fs::write(sandbox.home().join("talk.json"), file.to_string()).unwrap();
+        sandbox.q(&["--undo", "-s", "talk.json"]).run().exit(0);
+        let archived = sandbox.only_archived();
+        sandbox.expect_texts(&archived, &there);
+        assert_ne!(sandbox.session(&archived)["created"], created.as_str());
+        sandbox.expect_texts("current.json", &["here", "answer 0"]);
+        let id = begun["id"].as_str().expect("an id");
+        sandbox.q(&["--last", "-s", id]).run().success().stdout("answer 0\n");
+        // The other way round: the moment comes from elsewhere first.
+        let later = with(stored(&there), "created", "2026-01-01T00:00:00.000Z");
+        fs::write(sandbox.home().join("talk.json"), later.to_string()).unwrap();
+        sandbox.q(&["--undo", "-s", "talk.json"]).run().exit(0);
+        assert_eq!(sandbox.session("session_20260101000000.json")["created"], "2026-01-01T00:00:00.000Z");
+    }
+}
+
+#[test]
 fn a_file_of_another_user_is_not_taken_from_him() {
     // SAFETY: the call has no conditions and cannot fail.
     if unsafe { libc::geteuid() } != 0 {

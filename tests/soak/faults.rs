@@ -40,7 +40,8 @@ const ERRORS: &[(&str, &[&str])] = &[
 const OTHER_ERRORS: &[&str] = &["EIO", "EACCES", "EPERM"];
 
 /// What fails at every call: nothing, links, or locks.
-const ALWAYS: &[Option<&str>] = &[None, Some("?link,?linkat:error=EPERM"), Some("?flock:error=ENOLCK")];
+const ALWAYS: &[Option<&str>] = &[None, Some("?link,?linkat:error=EPERM"), Some(NO_LOCKS)];
+const NO_LOCKS: &str = "?flock:error=ENOLCK";
 
 /// Calls of earlier runs, by command and by what always fails.
 type Known = HashMap<(&'static str, Option<&'static str>), Vec<Call>>;
@@ -119,7 +120,18 @@ impl Faults {
         if !scene.settle(soak, part, &label, &allowed) {
             return Ok(false);
         }
-        scene.clean_up(soak, part, random, &label, home..home + 1, (row.place)(home))
+        let place = (row.place)(home);
+        if fault.always == Some(NO_LOCKS) {
+            // Without a lock nothing tells later runs what a killed one was at: only the next about the same conversation
+            // sees it.
+            let same = command::choose(random, &scene.model, home, |other| {
+                (other.place)(home) == place && other.does != Does::ClearAll
+            });
+            if !scene.undisturbed(soak, part, &label, home, same)? {
+                return Ok(false);
+            }
+        }
+        scene.clean_up(soak, part, random, &label, home..home + 1, place)
     }
 
     /// A fault at one of the calls that such a run was seen to make.

@@ -56,6 +56,8 @@ struct Group {
     count: u64,
     first_seed: u64,
     first_copy: PathBuf,
+    /// What was wrong with the first.
+    what: String,
 }
 
 /// Which part of a soak something happened in: the mode, and the seed that repeats it.
@@ -92,7 +94,8 @@ impl Report {
         inner.findings += 1;
         let copy = self.folder.join(format!("{:04}", inner.findings));
         let group = inner.found.entry((part.mode, kind, command.to_owned()));
-        let group = group.or_insert(Group { count: 0, first_seed: part.seed, first_copy: copy.clone() });
+        let group =
+            group.or_insert(Group { count: 0, first_seed: part.seed, first_copy: copy.clone(), what: what.to_owned() });
         group.count += 1;
         if group.count <= COPIES {
             let mode = part.mode;
@@ -129,9 +132,9 @@ impl Report {
                 "mode", "found", "times"
             ));
         }
-        for ((mode, kind, command), Group { count, first_seed, first_copy }) in &inner.found {
+        for ((mode, kind, command), Group { count, first_seed, first_copy, what }) in &inner.found {
             let copy = first_copy.display();
-            text.push_str(&format!("{mode:9} {kind:9} {count:8}  {command}; --seed {first_seed}, {copy}\n"));
+            text.push_str(&format!("{mode:9} {kind:9} {count:8}  {command}; --seed {first_seed}, {copy}\n{what}\n"));
         }
         // Nothing can be done for a reader that is gone.
         let _ = io::stdout().write_all(text.as_bytes());

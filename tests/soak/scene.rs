@@ -109,9 +109,9 @@ impl Scene {
         if let Some((kind, what)) = each_file.differs(std::slice::from_ref(&self.model)).filter(|_| wrong.is_empty()) {
             wrong.push((kind, what));
         }
-        // A shared file that another state folder began may have been created at the same moment as one of this one's.
-        let checks_created = wrong.is_empty() && !label.contains("FILE") && !after.contains("FILE");
-        if let Some(what) = self.created.check(&snapshot).filter(|_| checks_created) {
+        // A shared file that another state folder began may have been created at the same moment as one that was here.
+        let from_elsewhere = label.contains("FILE") || after.contains("FILE");
+        if let Some(what) = self.created.check(&snapshot, from_elsewhere).filter(|_| wrong.is_empty()) {
             wrong.push((Kind::Other, what));
         }
         wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));

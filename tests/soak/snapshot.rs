@@ -124,8 +124,8 @@ pub struct Created(HashMap<(usize, String), u64>);
 
 impl Created {
     /// Looks for two conversations that were created at the same moment, now or one after the other. A conversation is
-    /// known by its first exchange.
-    pub fn check(&mut self, snapshot: &Snapshot) -> Option<String> {
+    /// known by its first exchange. One that comes from elsewhere may only not share its moment with one that is there.
+    pub fn check(&mut self, snapshot: &Snapshot, from_elsewhere: bool) -> Option<String> {
         let mut now: HashMap<(usize, &str), &File> = HashMap::new();
         for file in &snapshot.files {
             let (Some(home), Some(first)) = (file.place.home(), file.exchanges.first()) else { continue };
@@ -139,8 +139,8 @@ impl Created {
                     file.created
                 ));
             }
-            let before = *self.0.entry((home, file.created.clone())).or_insert(first.id);
-            if before != first.id {
+            let before = self.0.insert((home, file.created.clone()), first.id).unwrap_or(first.id);
+            if before != first.id && !from_elsewhere {
                 return Some(format!(
                     "{:?}{:?} was created at {}, as was the one that began with {before}",
                     file.place,

@@ -280,7 +280,7 @@ impl Batch<'_> {
         wrong.extend(self.ledger.lock().unwrap_or_else(PoisonError::into_inner).check(&snapshot));
         // The last moment of creation is kept in the lock's file.
         if self.mix != Mix::LockRemoved {
-            wrong.extend(Created::default().check(&snapshot).map(|what| (Kind::Other, what)));
+            wrong.extend(Created::default().check(&snapshot, false).map(|what| (Kind::Other, what)));
         }
         self.soak.report.check(self.part, &self.label, wrong, self.world.path());
     }
