@@ -134,6 +134,9 @@ impl Folder {
             None => Lock::of_state(&file, &self.sessions, give_up)?,
         };
         lock.recover();
+        if lock.is_new() {
+            self.tell_moments(&mut lock);
+        }
         if lock.may_change_state() {
             self.undo_second_name(path);
         }
@@ -144,6 +147,17 @@ impl Folder {
             let _ = fs::remove_file(leftover);
         }
         Ok(lock)
+    }
+
+    /// Tells a lock whose file is new, perhaps because somebody has deleted it, which moments are taken.
+    fn tell_moments(&self, lock: &mut Lock) {
+        let conversations = self.all().into_iter().flatten().filter_map(|path| match read(&path) {
+            Ok(Found::Conversation(conversation)) => Some(conversation.created),
+            _ => None,
+        });
+        if let Some(latest) = conversations.max() {
+            lock.taken(latest);
+        }
     }
 
     /// Takes away the archived name of a file that a killed run gave to it before it had put another file in its place; no

@@ -143,7 +143,12 @@ impl Lock {
         self.unique_from(now, other.next(), Some(other))
     }
 
-    /// A conversation from elsewhere comes with this `created`, so no other one may get it from now on.
+    /// Whether no `created` was given yet under this lock.
+    pub(super) fn is_new(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.journal.created.is_none())
+    }
+
+    /// A conversation has this `created` already, so no other one may get it from now on.
     pub(super) fn taken(&mut self, created: Timestamp) {
         if let Some(state) = &mut self.state {
             state.journal.created = state.journal.created.max(Some(created));

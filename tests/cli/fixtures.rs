@@ -69,7 +69,15 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A moment in the past, as a session file has it.
 pub fn ago(duration: Duration) -> String {
-    let moment = OffsetDateTime::now_utc() - duration;
+    moment(OffsetDateTime::now_utc() - duration)
+}
+
+/// A moment that is yet to come, as a session file has it.
+pub fn ahead(duration: Duration) -> String {
+    moment(OffsetDateTime::now_utc() + duration)
+}
+
+fn moment(moment: OffsetDateTime) -> String {
     let moment = moment.replace_millisecond(moment.millisecond()).expect("a millisecond");
     moment.format(&Rfc3339).expect("a time")
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, LARGEST, STORED_MODEL, Snapshot, age, case, failure, mode, numbered,
-    openai_reply, prompt, set_mode, snapshot, stored, texts, with,
+    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, HOUR, LARGEST, STORED_MODEL, Snapshot, age, ahead, case, failure, mode,
+    numbered, openai_reply, prompt, set_mode, snapshot, stored, texts, with,
 };
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
@@ -651,6 +651,21 @@ fn what_comes_from_a_file_elsewhere_shares_its_moment_with_nothing_in_the_state_
         fs::write(sandbox.home().join("talk.json"), later.to_string()).unwrap();
         sandbox.q(&["--undo", "-s", "talk.json"]).run().exit(0);
         assert_eq!(sandbox.session("session_20260101000000.json")["created"], "2026-01-01T00:00:00.000Z");
+    }
+}
+
+#[test]
+fn no_moment_is_given_twice_though_the_lock_file_was_deleted() {
+    let (_server, sandbox) = numbered();
+    // The clock has gone back since.
+    let latest = ahead(HOUR);
+    sandbox.write_session("session_20260101000000.json", &with(stored(&["one", "two"]), "created", latest.as_str()));
+    for _ in 0..2 {
+        sandbox.q(&["new"]).run().success();
+        let created = sandbox.current()["created"].as_str().expect("a moment").to_owned();
+        assert!(created > latest, "{created} and {latest}");
+        sandbox.q(&["--clear"]).run().exit(0);
+        fs::remove_file(sandbox.state().join("q/lock")).unwrap();
     }
 }
 
