@@ -80,10 +80,11 @@ impl Settings {
         Ok(Settings { values, providers, provider, model, environment, options, file: file.to_owned(), given })
     }
 
-    /// The setting `keep`, for actions, which work with a broken file too: then it is the default.
+    /// The setting `keep`, for actions, which work with a broken file too: then it is as if there were none.
     pub(crate) fn keep(environment: &Environment, file: &Path) -> Option<std::time::Duration> {
-        let settings = Settings::load(&Arguments::default(), environment, file);
-        settings.or_else(|_| Settings::defaults(environment)).ok().and_then(|settings| settings.values.keep)
+        let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
+        let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
+        settings.ok().and_then(|settings| settings.values.keep)
     }
 
     /// The settings where nobody sets anything, with the environment's providers.
@@ -239,6 +240,23 @@ mod tests {
         let values = settings.values;
         assert_eq!((values.messages, values.pairs, values.retries, values.save), (8, 9, 6, false));
         assert_eq!(values.max_history, 400_000);
+    }
+
+    #[test]
+    fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config.toml");
+        for (file, variables, days) in [
+            ("keep = \"2d\"", &[][..], 2),
+            ("keep = \"2d\"", &[("Q_KEEP", "3d")], 3),
+            ("keep = ", &[("Q_KEEP", "3d")], 3),
+            ("keep = ", &[], 30),
+            ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30),
+        ] {
+            fs_err::write(&path, file).expect("a file");
+            let keep = Settings::keep(&Environment::of(variables), &path).expect("a time");
+            assert_eq!(keep.as_secs(), days * 24 * 60 * 60, "{file} {variables:?}");
+        }
     }
 
     #[test]
