@@ -2,9 +2,12 @@
 function __q_conversations
     set -l folders $HOME/.local/state "$HOME/Library/Application Support"
     string match -q '/*' -- "$XDG_STATE_HOME"; and set folders $XDG_STATE_HOME
+    # There are many session_... that q has set aside.
+    set -l hidden '^(current(-|$)|session_)'
+    string match -q '*session_*' -- "$(commandline -ct)"; and set hidden '^current(-|$)'
     for file in $folders/q/sessions/*.json
         string replace -r '.*/(.*)\.json$' '$1' -- $file
-    end | string match -v -r '^current(-|$)'
+    end | string match -v -r $hidden
 end
 
 function __q_providers
@@ -21,7 +24,7 @@ function __q_options
     for word in $words
         if test $value = yes
             set value no
-        else if string match -q -r '^(-[fnxjqvhV]*([spmeoS])|--(session|provider|model|effort|option|system|messages|generate))$' -- $word
+        else if string match -q -r '^(-[fnxjqvhV]*([spmeoS])|--(session|provider|model|effort|option|system|messages|copy|generate))$' -- $word
             set value yes
         else if not string match -q -r '^-.' -- $word
             return 1
@@ -46,10 +49,12 @@ complete -c q -n __q_options -s j -l json -d 'machine-readable output'
 complete -c q -n __q_options -s q -l quiet -d 'no notes at all'
 complete -c q -n __q_options -s v -l verbose -d 'tell what is done'
 complete -c q -n __q_options -l dry-run -d 'print the request, send nothing'
+complete -c q -n __q_options -l again -d 'ask the last question again'
 complete -c q -n __q_options -l history -d 'print the conversation'
 complete -c q -n __q_options -l last -d 'print the last answer again'
 complete -c q -n __q_options -l undo -d 'drop the last exchange, print its question'
-complete -c q -n __q_options -l list -d 'list the conversations'
+complete -c q -n __q_options -l list -d 'list the conversations, or find some by words'
+complete -c q -n __q_options -l copy -x -d 'copy the conversation under a new name'
 complete -c q -n __q_options -l clear -d 'delete the conversation'
 complete -c q -n __q_options -l all -d 'with --clear: delete all of them'
 complete -c q -n __q_options -l status -d 'print settings, providers, conversation'

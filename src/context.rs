@@ -8,6 +8,9 @@ use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::Environment;
 
+/// Below this likeness (Jaro-Winkler, 0 to 1) the nearest name is no help.
+const LIKENESS: f64 = 0.8;
+
 /// The same for all that one run does.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
@@ -37,5 +40,26 @@ impl Context {
         })?;
         let path = folder.path(&self.which).map_err(|error| Error::file(error.to_string()))?;
         Ok(Place { folder, which: &self.which, path })
+    }
+}
+
+impl Place<'_> {
+    /// The name, among those of the other conversations, that is nearest to the one that is meant.
+    pub(crate) fn nearest(&self) -> Option<String> {
+        let Which::Named(name) = self.which else { return None };
+        let others = self.folder.all().unwrap_or_default().into_iter();
+        let others = others.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+        let others = others.filter(|other| other != name && Which::is_name(other));
+        others
+            .map(|other| (strsim::jaro_winkler(name, &other), other))
+            .filter(|(likeness, _)| *likeness >= LIKENESS)
+            .max_by(|one, other| one.0.total_cmp(&other.0))
+            .map(|(_, other)| other)
+    }
+
+    /// Where to look for the conversation that was meant, where there is none.
+    pub(crate) fn others(&self) -> String {
+        let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));
+        format!("{meant}q --list lists those that are there")
     }
 }

@@ -5,6 +5,7 @@ mod address;
 mod ask;
 mod context;
 mod error;
+mod fence;
 mod flags;
 mod interrupt;
 mod manual;
@@ -76,11 +77,12 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
     match arguments.mode {
         Mode::Ask => ask::ask(arguments, &context()?),
         Mode::History => actions::history(&context()?, arguments.json),
-        Mode::Last => actions::last(&context()?, arguments.extract),
-        Mode::Undo => actions::undo(&context()?),
-        Mode::List => actions::list(&context()?, arguments.json),
-        Mode::Clear if arguments.all => actions::clear_all(&context()?),
-        Mode::Clear => actions::clear(&context()?),
+        Mode::Last => actions::last(&context()?, arguments.extract, arguments.json),
+        Mode::Undo => actions::undo(&context()?, arguments.json),
+        Mode::List => actions::list(&context()?, &arguments.words, arguments.json),
+        Mode::Copy => actions::copy(&context()?, arguments.copy.as_deref().unwrap_or_default(), arguments.json),
+        Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.json),
+        Mode::Clear => actions::clear(&context()?, arguments.json),
         Mode::Status => actions::print_status(arguments, &context()?),
         Mode::Models => actions::list_models(arguments, &context()?),
         Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),

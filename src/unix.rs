@@ -19,14 +19,32 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// How many columns the terminal has that standard output is, if it is one.
-pub(crate) fn terminal_columns() -> Option<usize> {
+/// Whether standard input is a pipe or a regular file; `/dev/null`, a terminal and a socket are neither.
+pub(crate) fn stdin_is_pipe_or_file() -> bool {
+    // SAFETY: `stat` is plain data, for which zeroes are a value; the call only fills it.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(libc::STDIN_FILENO, &mut status) == 0
+            && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFREG)
+    }
+}
+
+/// The columns and rows of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+/// The size of the terminal that standard output is, if it is one that knows.
+pub(crate) fn terminal_size() -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
     };
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    let size = size.map(|size| Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) });
+    size.filter(|size| size.columns > 0 && size.rows > 0)
 }
 
 /// A new file in a folder that has no name until it gets one. Without one it goes when it is closed.

@@ -21,7 +21,7 @@ cat >"$scratch/cases" <<'END'
 full      q --fo<TAB>                         --follow
 full      q --no-s<TAB>                       --no-save, --no-stdin, --no-stream
 full      q --provi<TAB>                      --provider
-full      q -<TAB>                            --all, *--follow, *--session, *--version, *-f, *-p, *-s, *
+full      q -<TAB>                            *--all, *--follow, *--session, *--version, *-f, *-p, *-s, *
 full      q --xyz<TAB>                        nothing
 full      git diff | q --fo<TAB>              --follow
 
@@ -39,10 +39,14 @@ full      q -fpan<TAB>                        -fpanthropic
 full      q -f -p an<TAB>                     anthropic
 full      q --models -p an<TAB>               anthropic
 
-full      q -s <TAB>                          session_20261121100000, weekly.v2, work
+full      q -s <TAB>                          weekly.v2, work
+full      q -s session_<TAB>                  session_20261121100000
+full      q --session=session_<TAB>           session_20261121100000
+full      q -ssession_<TAB>                   -ssession_20261121100000
+full      q -s sess<TAB>                      nothing
 full      q -s w<TAB>                         weekly.v2, work
 full      q -s c<TAB>                         nothing
-full      q --session <TAB>                   session_20261121100000, weekly.v2, work
+full      q --session <TAB>                   weekly.v2, work
 full      q --session=wo<TAB>                 work
 full      q -swo<TAB>                         -swork
 full      q --clear -s wo<TAB>                work
@@ -51,7 +55,7 @@ full      q --generate <TAB>                  bash, fish, man, zsh
 full      q --generate=<TAB>                  bash, fish, man, zsh
 full      q --generate z<TAB>                 zsh
 
-full      q -m gpt -<TAB>                     --all, *-f, *
+full      q -m gpt -<TAB>                     *--all, *-f, *
 full      q -m gpt --fo<TAB>                  --follow
 full      q -mgpt --fo<TAB>                   --follow
 full      q -fm gpt --js<TAB>                 --json

@@ -1,15 +1,16 @@
 //! What q does with conversations without asking a model: no standard input is read, no request is sent.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
-use crate::output::{OutputError, Stdout, code, print, visible};
+use crate::output::{OutputError, Stdout, code, print};
+use crate::session::commit;
 use crate::session::folder;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
@@ -17,7 +18,6 @@ use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Exchange};
 use crate::settings::Settings;
-use crate::unix;
 
 impl Place<'_> {
     /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
@@ -45,7 +45,7 @@ impl Place<'_> {
             Which::Id(created) => created.id(),
             Which::Current { .. } => "current".to_owned(),
         };
-        Error::nothing(format!("there is no conversation {what}")).advise("q --list lists those that are there")
+        Error::nothing(format!("there is no conversation {what}")).advise(self.others())
     }
 
     /// There is something to lock only where there is a folder.
@@ -89,7 +89,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
 
 /// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
 /// was whole.
-pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
+pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
     let answer = conversation.exchanges.iter().rev().find_map(Exchange::answer);
@@ -106,17 +106,28 @@ pub(crate) fn last(context: &Context, extract: bool) -> Result<(), Error> {
         }
         context.notes.note(&ended);
     }
-    if !extract {
-        return print(&answer.message.to_text());
+    let mut text = answer.message.to_text();
+    if extract {
+        let code = code::extract(&text);
+        text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
     }
-    let code = code::extract(&answer.message.to_text())
-        .ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?;
-    print(&code)
+    if !json {
+        return print(&text);
+    }
+    let told = json!({
+        "id": place.which.id(conversation.created),
+        "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
+        "model": answer.model.as_ref().unwrap_or(&conversation.model),
+        "answer": text,
+        "finish": answer.finish.as_deref().unwrap_or("stop"),
+        "interrupted": answer.interrupted,
+    });
+    print(&told.to_string())
 }
 
 /// Prints the question of the last exchange and drops the exchange; the conversation as it was is archived. Nothing is
 /// dropped if the question cannot be printed.
-pub(crate) fn undo(context: &Context) -> Result<(), Error> {
+pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
     if place.which.is_current() && !place.folder.exists().map_err(state)? {
@@ -125,7 +136,7 @@ pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
     let (created, undone) = undone.ok_or_else(nothing)?;
     let question = undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned());
-    print_to_reader(&question)?;
+    print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
     if matches!(place.which, Which::File(_)) {
         place.folder.prepare().map_err(failed)?;
@@ -143,16 +154,9 @@ pub(crate) fn undo(context: &Context) -> Result<(), Error> {
     })?;
     conversation.undo();
     let keep = Settings::keep(&context.environment, &context.configuration);
-    let keeps = keep.is_none_or(|keep| !keep.is_zero());
-    let stamp = created.stamp();
-    conversation.created = lock.unique_after(Timestamp::new(OffsetDateTime::now_utc()), created);
-    let done = match (conversation.message_count(), keeps) {
-        (0, true) => place.folder.retire(&mut lock, &path, &stamp).map(|_| ()),
-        (0, false) => folder::remove(&path).map(|_| ()),
-        (_, true) => place.folder.displace(&mut lock, &path, &conversation, &stamp, folder::ENDING).map(|_| ()),
-        (_, false) => place.folder.replace(&path, &conversation),
-    };
-    done.map_err(failed)
+    let now = Timestamp::new(OffsetDateTime::now_utc());
+    commit::revise(place.folder, &mut lock, &path, conversation, now, keep).map_err(failed)?;
+    Ok(())
 }
 
 /// Prints a text; a reader that has gone away is an error here.
@@ -170,124 +174,31 @@ fn print_to_reader(text: &str) -> Result<(), Error> {
     })
 }
 
-/// How much of a first question a list shows.
-const LONGEST_QUESTION: usize = 200;
-
-/// A conversation in a list.
-#[derive(Debug, Serialize)]
-struct Listed {
-    name: String,
-    path: String,
-    provider: String,
-    model: String,
-    created: Timestamp,
-    updated: Timestamp,
-    messages: usize,
-    #[serde(skip)]
-    question: String,
-    #[serde(skip)]
-    current: bool,
-}
-
-/// Lists the conversations, newest first.
-pub(crate) fn list(context: &Context, json: bool) -> Result<(), Error> {
+/// Copies the conversation under another name. The original stays.
+pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Error> {
+    let which = Which::for_copy(name)?;
     let place = context.place()?;
-    let mut listed = Vec::new();
-    let mut unusable_files = false;
-    let mut unread = None;
-    for path in place.folder.all().map_err(state)? {
-        match folder::read(&path) {
-            Ok(Found::Conversation(conversation)) => listed.push(listing(&conversation, path, &place.path)),
-            // It was removed meanwhile.
-            Ok(Found::Nothing) => {}
-            Ok(Found::Unusable(unusable)) => {
-                unusable_files = true;
-                context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
-            }
-            // A pipe or a device is not a conversation of q's.
-            Err(error) if error.kind() == folder::NOT_REGULAR => {
-                unusable_files = true;
-                context.notes.note(&format!("not listed: {error}"));
-            }
-            Err(error) => unread = Some(Error::file(format!("not everything is listed: {error}"))),
-        }
+    let nothing = || Error::nothing("there is no conversation to copy");
+    place.read()?.ok_or_else(nothing)?;
+    let path = place.folder.path(&which).map_err(state)?;
+    let target = Place { folder: place.folder, which: &which, path };
+    place.folder.prepare().map_err(state)?;
+    let mut lock = target.lock()?;
+    if folder::is_there(&target.path).map_err(state)? {
+        return Err(Error::nothing(format!("there is a conversation {} already", name.display()))
+            .advise("--copy takes a name that is new"));
     }
-    if listed.is_empty() && !unusable_files && unread.is_none() {
-        context.notes.note("there are no conversations");
-    }
-    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
+    let mut conversation = place.read()?.ok_or_else(nothing)?;
+    conversation.created = lock.unique(Timestamp::new(OffsetDateTime::now_utc()), Some(conversation.created));
+    target.folder.replace(&target.path, &conversation).map_err(state)?;
     if json {
-        if let Some(error) = unread {
-            return Err(error);
-        }
-        let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
-        return print(&array);
+        return print(&json!({"id": which.id(conversation.created)}).to_string());
     }
-    let text = match unix::terminal_columns().filter(|_| io::stdout().is_terminal()) {
-        Some(columns) => aligned(&listed, columns),
-        None => separated(&listed),
-    };
-    print(&text)?;
-    unread.map_or(Ok(()), Err)
-}
-
-fn listing(conversation: &Conversation, path: PathBuf, current: &Path) -> Listed {
-    let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let question = conversation.exchanges.iter().find_map(Exchange::question);
-    let question = question.map_or_else(String::new, |question| {
-        on_one_line(&question.message.to_text().chars().take(LONGEST_QUESTION).collect::<String>())
-    });
-    Listed {
-        current: path == current,
-        name: on_one_line(&name),
-        path: path.to_string_lossy().into_owned(),
-        provider: on_one_line(&conversation.provider),
-        model: on_one_line(&conversation.model),
-        created: conversation.created,
-        updated: conversation.updated,
-        messages: conversation.message_count(),
-        question,
-    }
-}
-
-/// Fields are parted by tabs, and conversations by line ends.
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// For programs: tabs between the fields.
-fn separated(listed: &[Listed]) -> String {
-    let mut text = String::new();
-    for one in listed {
-        let Listed { name, updated, messages, provider, model, question, .. } = one;
-        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
-    }
-    text
-}
-
-/// For people: columns, no line longer than the terminal.
-fn aligned(listed: &[Listed], columns: usize) -> String {
-    let width = |field: fn(&Listed) -> usize| listed.iter().map(field).max().unwrap_or_default();
-    let names = width(|one| one.name.len());
-    let counts = width(|one| one.messages.to_string().len());
-    let models = width(|one| one.provider.len() + 1 + one.model.chars().count());
-    let mut text = String::new();
-    for one in listed {
-        let mark = if one.current { '*' } else { ' ' };
-        let updated = one.updated.to_string().chars().take(16).collect::<String>().replace('T', " ");
-        let model = format!("{}/{}", one.provider, one.model);
-        let line = format!(
-            "{mark} {:names$}  {updated}  {:>counts$}  {model:models$}  {}",
-            one.name, one.messages, one.question
-        );
-        let line: String = visible(&line).chars().take(columns).collect();
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+    print(&format!("Conversation copied to {}", name.display()))
 }
 
 /// Deletes the conversation.
-pub(crate) fn clear(context: &Context) -> Result<(), Error> {
+pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let there = folder::is_there(&place.path).map_err(state)?;
     if !there && !place.which.is_current() {
@@ -300,6 +211,9 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
     if there {
         let _lock = place.lock()?;
         folder::remove(&place.path).map_err(state)?;
+    }
+    if json {
+        return print(&json!({"cleared": usize::from(there)}).to_string());
     }
     print("Conversation cleared")?;
     if !there {
@@ -314,7 +228,7 @@ pub(crate) fn clear(context: &Context) -> Result<(), Error> {
 }
 
 /// Deletes all conversations. On a terminal it asks first.
-pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
+pub(crate) fn clear_all(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let list = || place.folder.all().map_err(state);
     let there = list()?.len();
@@ -336,6 +250,9 @@ pub(crate) fn clear_all(context: &Context) -> Result<(), Error> {
             context.notes.note(&format!("Conversations cleared: {deleted}"));
             return Err(state(error));
         }
+    }
+    if json {
+        return print(&json!({"cleared": deleted}).to_string());
     }
     print(&format!("Conversations cleared: {deleted}"))
 }

@@ -1,9 +1,11 @@
 //! What q does without asking a model: no standard input is read, no question is sent.
 
 mod conversations;
+mod list;
 mod models;
 mod status;
 
-pub(crate) use conversations::{clear, clear_all, history, last, list, undo};
+pub(crate) use conversations::{clear, clear_all, copy, history, last, undo};
+pub(crate) use list::list;
 pub(crate) use models::list as list_models;
 pub(crate) use status::print_status;

@@ -1,5 +1,7 @@
 //! `q --models`: what the provider has, one model a line.
 
+use serde_json::json;
+
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -16,12 +18,13 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.sign());
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let mut target = discover::find(&settings, None, true, notes)?;
+    let mut target = discover::find(&settings, None, notes)?;
     target.fetch_key(notes)?;
     let models = target.models(notes)?;
     notes.sign().stop();
     if models.is_empty() {
         return Err(Error::nothing(format!("{} has no models", target.provider().name)));
     }
-    print(&models.into_iter().map(|model| model.id).collect::<Vec<_>>().join("\n"))
+    let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
+    print(&if arguments.json { json!(names).to_string() } else { names.join("\n") })
 }

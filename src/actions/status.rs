@@ -9,21 +9,36 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::output::print;
-use crate::session::folder;
+use crate::server::choice::{self, HeldWith};
+use crate::server::discover;
+use crate::session::folder::{self, Folder};
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Key, Provider, Settings};
 
 #[derive(Serialize)]
 struct Status {
+    asks: Asks,
     version: &'static str,
     config: String,
     /// What is wrong with the settings; then those that follow are the defaults.
     error: Option<String>,
     sessions: Option<String>,
+    /// How many conversations there are, and how many bytes they have together.
+    kept: usize,
+    bytes: u64,
     settings: Vec<Setting>,
     providers: Vec<ProviderStatus>,
     conversation: Option<ConversationStatus>,
+}
+
+/// Whom a question would go to, and why; or why to nobody.
+#[derive(Serialize)]
+struct Asks {
+    provider: Option<String>,
+    /// `None`: the first that the server lists.
+    model: Option<String>,
+    why: String,
 }
 
 #[derive(Serialize)]
@@ -53,6 +68,8 @@ struct ConversationStatus {
     model: Option<String>,
     updated: Option<Timestamp>,
     messages: usize,
+    /// The system prompt that was given for it.
+    system: Option<String>,
 }
 
 /// Prints all of it. It works with settings that are wrong, and says what is wrong with them.
@@ -66,7 +83,13 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
     let folder = context.folder.as_ref();
+    let conversation = folder.and_then(|folder| conversation(folder.path(&context.which)));
+    let (kept, bytes) = folder.map_or((0, 0), kept);
     let status = Status {
+        asks: match &error {
+            Some(_) => Asks { provider: None, model: None, why: "the configuration is wrong".to_owned() },
+            None => asks(&settings, conversation.as_ref().filter(|_| !context.which.is_current())),
+        },
         version: env!("CARGO_PKG_VERSION"),
         config: context.configuration.display().to_string(),
         error,
@@ -80,13 +103,53 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
             })
             .collect(),
         providers: providers(&settings),
-        conversation: folder.and_then(|folder| conversation(folder.path(&context.which))),
+        kept,
+        bytes,
+        conversation,
     };
     if arguments.json {
         let json = serde_json::to_string(&status).map_err(|error| Error::file(error.to_string()))?;
         return print(&json);
     }
     print(&text(&status))
+}
+
+/// Whom a question would go to; `named` is a conversation that keeps its own provider and model.
+fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
+    let held =
+        named.and_then(|named| Some(HeldWith { provider: named.provider.as_deref()?, model: named.model.as_deref()? }));
+    let nobody = |why: String| Asks { provider: None, model: None, why };
+    let choice = match choice::choose(settings, held) {
+        Ok(Some(choice)) => choice,
+        Err(error) => return nobody(error.message),
+        Ok(None) => {
+            return match discover::running(settings) {
+                Some(running) => Asks {
+                    provider: Some(running.provider.name.clone()),
+                    model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
+                    why: "no key is set, and it is the first local server that answers".to_owned(),
+                },
+                None => nobody("no key is set, and no local server answers".to_owned()),
+            };
+        }
+    };
+    let provider = choice.provider;
+    if let Err(error) = provider.address().and_then(|_| provider.key()) {
+        return nobody(error.message);
+    }
+    let why = match (&settings.provider, held) {
+        (_, Some(held)) if held.provider == provider.name => "the conversation is with it".to_owned(),
+        (Some(named), _) => named.origin.to_string(),
+        (None, _) => format!("the first with a key: {}", key(provider)),
+    };
+    Asks { provider: Some(provider.name.clone()), model: choice.model.name().map(str::to_owned), why }
+}
+
+/// How many conversations there are, and their bytes together; as far as that can be told.
+fn kept(folder: &Folder) -> (usize, u64) {
+    let files = folder.all().unwrap_or_default();
+    let bytes = files.iter().filter_map(|path| fs_err::symlink_metadata(path).ok()).map(|metadata| metadata.len());
+    (files.len(), bytes.sum())
 }
 
 fn providers(settings: &Settings) -> Vec<ProviderStatus> {
@@ -122,6 +185,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
         model: None,
         updated: None,
         messages: 0,
+        system: None,
     };
     match path.and_then(|path| folder::read(&path)) {
         Ok(Found::Nothing) => return None,
@@ -130,6 +194,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
             status.updated = Some(conversation.updated);
             status.provider = Some(conversation.provider);
             status.model = Some(conversation.model);
+            status.system = conversation.system;
         }
         Ok(Found::Unusable(unusable)) => status.error = Some(unusable.to_string()),
         Err(error) => status.error = Some(error.to_string()),
@@ -138,13 +203,22 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
 }
 
 fn text(status: &Status) -> String {
-    let mut lines = vec![format!("q {}", status.version), String::new()];
+    let Asks { provider, model, why } = &status.asks;
+    let mut lines = vec![match (provider, model) {
+        (None, _) => format!("asks nobody: {why}"),
+        (Some(provider), None) => format!("asks {provider}, the first model that it lists ({why})"),
+        (Some(provider), Some(model)) => format!("asks {provider}, model {model} ({why})"),
+    }];
+    lines.extend([String::new(), format!("q {}", status.version), String::new()]);
     lines.push(format!("configuration  {}", status.config));
     if let Some(error) = &status.error {
         lines.push(format!("  wrong: {error}"));
         lines.push("  q asks nothing until that is put right; these are the defaults:".to_owned());
     }
-    lines.push(format!("conversations  {}", status.sessions.as_deref().unwrap_or("none: there is no home folder")));
+    lines.push(match &status.sessions {
+        Some(sessions) => format!("conversations  {sessions} ({}, {})", status.kept, size(status.bytes)),
+        None => "conversations  none: there is no home folder".to_owned(),
+    });
     lines.push(String::new());
     for setting in &status.settings {
         let value = setting.value.as_deref().unwrap_or("-").replace('\n', " ");
@@ -168,5 +242,17 @@ fn text(status: &Status) -> String {
             updated.map_or_else(String::new, |updated| updated.to_string())
         ),
     });
+    if let Some(system) = status.conversation.as_ref().and_then(|conversation| conversation.system.as_ref()) {
+        lines.push(format!("  its system prompt: {}", system.replace('\n', " ")));
+    }
     lines.join("\n")
+}
+
+/// Bytes, for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+    }
 }

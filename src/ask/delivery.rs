@@ -152,7 +152,7 @@ impl<'a> Delivery<'a> {
             && !self.stdout.is_terminal()
             && let Err(error) = ended
         {
-            return Err(self.advise_last(error, "", "the answer as far as it came", &committed));
+            return Err(self.advise_last(error, "the answer as far as it came", &committed));
         }
         let printed = match self.form {
             Form::Text => line,
@@ -169,7 +169,7 @@ impl<'a> Delivery<'a> {
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::told),
                     usage: reply.usage(),
-                    id: committed.created.map(|created| self.which.id(created)),
+                    id: id(self.which, &committed),
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),
                     messages_sent: facts.messages_sent,
                 });
@@ -189,18 +189,25 @@ impl<'a> Delivery<'a> {
     fn code_of(&self, answer: &str, committed: &Committed) -> Result<String, Error> {
         code::extract(answer).ok_or_else(|| {
             let error = Error::new(Kind::NoCode, "there is no code block in the answer");
-            self.advise_last(error, "", "the whole answer", committed)
+            self.advise_last(error, "the whole answer", committed)
         })
     }
 
     /// Tells how to see the answer all the same, where it was saved.
-    fn advise_last(&self, error: Error, extract: &str, what: &str, committed: &Committed) -> Error {
-        match committed.path {
-            Some(_) => error
-                .advise(format!("{} prints {what}", format!("q --last{} {extract}", self.which.option()).trim_end())),
-            None => error,
-        }
+    fn advise_last(&self, error: Error, what: &str, committed: &Committed) -> Error {
+        let option = match committed.created {
+            Some(created) if committed.alone => format!(" -s {}", created.id()),
+            Some(_) => self.which.option(),
+            None => return error,
+        };
+        error.advise(format!("q --last{option} prints {what}"))
     }
+}
+
+/// What `-s` takes for the conversation that the exchange got into.
+fn id(which: &Which, committed: &Committed) -> Option<String> {
+    let created = committed.created?;
+    Some(if committed.alone { created.id() } else { which.id(created) })
 }
 
 /// The provider's word for how an answer ended that is incomplete, or may be.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use crate::context::Context;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::manual;
@@ -39,34 +39,48 @@ use window::Window;
 pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let words = question::joined(&arguments.words, notes);
-    let input = (!arguments.no_stdin && !io::stdin().is_terminal()).then(io::stdin);
-    if input.is_none() && words.trim().is_empty() {
+    let says_nothing = words.trim().is_empty();
+    // The last question as it was has its input.
+    let has_all = arguments.again && says_nothing;
+    let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !has_all;
+    if !reads && says_nothing && !arguments.again {
         return Err(no_question());
     }
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         question::note_replaced("the system prompt", notes);
     }
-    // What is wrong with these is reported before input is waited for. A conversation by name has a provider of its own,
-    // which is known only once its file has been read.
-    let known = (context.which.is_current() || arguments.provider.is_some())
-        .then(|| discover::find(&settings, None, !arguments.dry_run, notes))
-        .transpose()?;
+    // What is wrong with these is reported before input is waited for. A conversation that has a provider of its own tells
+    // which only once its file has been read.
+    let keeps_own = arguments.again || !context.which.is_current();
+    let known =
+        (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
     let interrupts = Interrupts::new(notes.sign());
-    let input = input.map(|input| question::read(input.lock(), notes)).transpose()?;
-    let question = question::compose(&words, input.as_deref()).ok_or_else(no_question)?;
+    let input = if reads { Some(question::read(io::stdin().lock(), notes)?) } else { None };
+    if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
+        question::note_empty(input, notes);
+    }
+    let question = match arguments.again {
+        true => None,
+        false => Some(question::compose(&words, input.as_deref()).ok_or_else(no_question)?),
+    };
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
+    let again = || question::again(&session.last_question().unwrap_or_default(), &words, input.as_deref());
+    let question = question.unwrap_or_else(again);
     let model = if arguments.dry_run {
-        target.choice.model.name().ok_or_else(unknown_without_request)?.to_owned()
+        target.model_without_key(notes)?
     } else {
         target.fetch_key(notes)?;
         target.model(notes)?
     };
-    let committer = session.committer(&target, &model, asked, &settings.values);
+    let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
+    let system = given.clone().or_else(|| session.system.clone());
+    let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
+    let committer = session.committer(&target, &model, given, asked, &settings.values);
     let window = Window::new(session.window, &settings.values);
     window.report_limit(&settings.values, notes);
-    let system = system_prompt(&settings, asked);
+    window.report_hand_over(session.handed_to.as_deref(), notes);
     let stream = !arguments.no_stream;
     let refuses_storage = target.stores_by_default();
     let settings = &settings;
@@ -214,12 +228,7 @@ fn no_question() -> Error {
     Error::usage("there is no question").advise(format!("usage:\n{}q -h lists the options", manual::SYNOPSIS))
 }
 
-fn unknown_without_request() -> Error {
-    Error::new(Kind::Settings, "the model would be the first that the server lists, which only a request tells")
-        .advise("name one with -m")
-}
-
-/// The system prompt of the option or the settings, else the built-in one.
+/// The system prompt of the settings, else the built-in one.
 fn system_prompt(settings: &Settings, now: Timestamp) -> String {
     let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date());
     settings.values.system.clone().unwrap_or_else(built_in)

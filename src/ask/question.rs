@@ -1,13 +1,14 @@
 //! The question: the words of the command line and what comes on standard input.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::error::{Error, Kind};
+use crate::fence;
 use crate::output::Notes;
+use crate::unix;
 
 /// The most bytes that are taken from standard input.
 pub(crate) const LONGEST_INPUT: usize = 10_000_000;
@@ -35,6 +36,18 @@ fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
         note_replaced(source, notes);
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
+}
+
+/// Says that input is missing where a pipe or a file should have brought some: a command that failed leaves its pipe empty.
+pub(crate) fn note_empty(input: &str, notes: &Notes) {
+    if !input.trim().is_empty() || !unix::stdin_is_pipe_or_file() {
+        return;
+    }
+    notes.note(if input.is_empty() {
+        "standard input was empty"
+    } else {
+        "standard input was empty but for white space"
+    });
 }
 
 /// Reads standard input to its end, with a note where nothing comes for long.
@@ -104,26 +117,30 @@ pub(crate) fn compose(words: &str, input: Option<&str>) -> Option<String> {
         (None, None) => None,
         (Some(words), None) => Some(words.to_owned()),
         (None, Some(input)) => Some(input.trim_end_matches(['\n', '\r']).to_owned()),
-        (Some(words), Some(input)) => Some(fenced(input, words)),
+        (Some(words), Some(input)) => Some(behind(&fence::around_input(input), words)),
     }
 }
 
-/// The fence has a name that the input does not close.
-fn fenced(input: &str, words: &str) -> String {
-    const NAME: &str = "context";
-    // In one pass, so that an input full of closing tags takes no longer than another.
-    let closed: HashSet<&str> =
-        input.split("</context").skip(1).filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix)).collect();
-    let suffixes = (1_u32..).map(|number| if number == 1 { String::new() } else { format!("-{number}") });
-    let suffix = suffixes.into_iter().find(|suffix| !closed.contains(suffix.as_str())).unwrap_or_default();
-    let line_end = if input.ends_with('\n') { "" } else { "\n" };
-    format!("<{NAME}{suffix}>\n{input}{line_end}</{NAME}{suffix}>\n\n{words}")
+/// The question to ask again: the last one with these words in place of its own, and this input in place of its own, so far
+/// as there are any.
+pub(crate) fn again(last: &str, words: &str, input: Option<&str>) -> String {
+    if words.trim().is_empty() {
+        return last.to_owned();
+    }
+    let input = input.filter(|input| !input.trim().is_empty());
+    match (fence::split(last), input) {
+        (Some((fence, _)), None) => behind(fence, words),
+        _ => compose(words, input).unwrap_or_else(|| last.to_owned()),
+    }
+}
+
+fn behind(fence: &str, words: &str) -> String {
+    format!("{fence}\n\n{words}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn words_and_input_come_together() {
@@ -146,14 +163,19 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn no_input_can_close_its_fence(input in "(</?context(-[2-4])?>|[a-z \n]){1,20}") {
-            prop_assume!(!input.trim().is_empty());
-            let question = compose("why", Some(&input)).expect("a question");
-            let name = &question[1..question.find('>').expect("a fence")];
-            prop_assert_eq!(question.matches(&format!("</{name}>")).count(), 1);
-            prop_assert!(question.contains(&input));
+    #[test]
+    fn a_question_is_asked_again_with_other_words_or_other_input() {
+        let fenced = "<context>\nlog\n</context>\n\nwhy";
+        for (last, words, input, question) in [
+            ("why", "", None, "why"),
+            ("why", "how", None, "how"),
+            ("why", "how", Some("new\n"), "<context>\nnew\n</context>\n\nhow"),
+            (fenced, "", None, fenced),
+            (fenced, "how", None, "<context>\nlog\n</context>\n\nhow"),
+            (fenced, "how", Some(" \n"), "<context>\nlog\n</context>\n\nhow"),
+            (fenced, "how", Some("new"), "<context>\nnew\n</context>\n\nhow"),
+        ] {
+            assert_eq!(again(last, words, input), question, "{last:?} {words:?} {input:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The conversation that a question belongs to: which one it is, what of it is sent again, and which server is asked.
 
-use std::io;
+use std::borrow::Cow;
+use std::io::{self, IsTerminal};
 
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
@@ -22,16 +23,30 @@ pub(super) struct Session<'a> {
     /// `None`: without a home nothing is read or saved.
     place: Option<Place<'a>>,
     intent: Intent,
+    keeps_own: bool,
+    /// The conversation's own system prompt.
+    pub(super) system: Option<String>,
     /// Its last messages.
     pub(super) window: Vec<Message>,
+    /// Whom they are handed to, if that is not who has answered so far.
+    pub(super) handed_to: Option<String>,
 }
 
 impl Session<'_> {
-    /// How the exchange is to be saved, if it is.
+    /// The question that is to be asked again.
+    pub(super) fn last_question(&self) -> Option<Cow<'_, str>> {
+        match &self.intent {
+            Intent::Again { last, .. } => last.question().map(|question| question.message.to_text()),
+            _ => None,
+        }
+    }
+
+    /// How the exchange is to be saved, if it is. `system` is a system prompt that comes with it.
     pub(super) fn committer(
         &self,
         target: &Target,
         model: &str,
+        system: Option<String>,
         asked: Timestamp,
         values: &Values,
     ) -> Option<Committer> {
@@ -41,11 +56,14 @@ impl Session<'_> {
             path: place.path.clone(),
             provider: target.provider().name.clone(),
             model: model.to_owned(),
+            keeps_own: self.keeps_own,
+            system,
             asked,
             intent: self.intent.clone(),
             pairs: values.pairs,
             keep: values.keep,
             expire: values.expire,
+            hands_over: values.hands_over,
         })
     }
 }
@@ -53,7 +71,8 @@ impl Session<'_> {
 /// Opens the conversation that is meant. `known` is the server, unless only the conversation can say which one that is.
 ///
 /// # Errors
-/// `Session`: a conversation that was named cannot be used, or its provider is gone. Else why there is no server to ask.
+/// `Session`: a conversation that was named cannot be used, or its provider is gone. `Nothing`: one that must be there is not,
+/// or has no question. Else why there is no server to ask.
 pub(super) fn open<'a>(
     arguments: &Arguments,
     known: Option<Target<'a>>,
@@ -65,37 +84,54 @@ pub(super) fn open<'a>(
     let place = match context.place() {
         Ok(place) => Some(place),
         Err(error) if !current => return Err(Error { kind: Kind::Session, ..error }),
+        Err(error) if arguments.again => return Err(error),
         Err(_) => {
             context.notes.note("there is no home folder: conversations are neither read nor saved");
             None
         }
     };
     let held = match &place {
-        Some(place) if !current => open_named(place)?,
+        Some(place) if arguments.again => Some(open_again(place)?),
+        Some(place) if !current => open_named(place, arguments.follow, context)?,
         _ => None,
     };
     let keeps = held.as_ref().map(|held| HeldWith { provider: &held.provider, model: &held.model });
-    let search = !arguments.dry_run;
     let mut target = match known {
         Some(mut target) => {
             target.choose_again(settings, keeps)?;
             target
         }
-        None => discover::find(settings, keeps, search, &context.notes)?,
+        None => discover::find(settings, keeps, &context.notes)?,
     };
-    let (intent, conversation) = match (current, &place) {
-        (false, _) => match (&context.which, held) {
-            (Which::Id(created), Some(conversation)) => (Intent::Follow { created: *created }, Some(conversation)),
-            (_, held) => (Intent::Named, held),
-        },
-        (true, Some(place)) if arguments.follow => follow(place, &target, &settings.values, now, context),
-        (true, _) => (Intent::New, None),
+    let (intent, conversation) = match (held, &place) {
+        (Some(mut held), _) if arguments.again => {
+            let last = held.undo().ok_or_else(nothing_to_ask_again)?;
+            (Intent::Again { created: held.created, last }, Some(held))
+        }
+        (Some(held), _) if matches!(context.which, Which::Id(_)) => {
+            (Intent::Follow { created: held.created }, Some(held))
+        }
+        (held, _) if !current => (Intent::Named, held),
+        (_, Some(place)) if arguments.follow => follow(place, &target, &settings.values, now, context),
+        _ => (Intent::New, None),
     };
-    if let Some(conversation) = conversation.as_ref().filter(|_| current) {
+    let Some(conversation) = conversation else {
+        let session = Session { place, intent, keeps_own: false, system: None, window: Vec::new(), handed_to: None };
+        return Ok((target, session));
+    };
+    let same_provider = target.provider().name == conversation.provider;
+    if current && !arguments.again && same_provider {
         target.choice.continue_with(&conversation.model);
     }
-    let window = conversation.map_or_else(Vec::new, |conversation| conversation.window(settings.values.messages));
-    Ok((target, Session { place, intent, window }))
+    let differs = !same_provider || target.choice.named_model().is_some_and(|model| model != conversation.model);
+    let handed_to = (current && !arguments.again && differs).then(|| match target.choice.named_model() {
+        Some(model) if same_provider => format!("{}, model {model}", target.provider().name),
+        _ => target.provider().name.clone(),
+    });
+    let window = conversation.window(settings.values.messages);
+    // A conversation that was named becomes that of whom it is continued with.
+    let keeps_own = differs && (current || arguments.again);
+    Ok((target, Session { place, intent, keeps_own, system: conversation.system, window, handed_to }))
 }
 
 /// The current conversation, where a follow-up can continue it; else a note says why a new one is started.
@@ -106,36 +142,86 @@ fn follow(
     now: Timestamp,
     context: &Context,
 ) -> (Intent, Option<Conversation>) {
-    let wanted =
-        Wanted { provider: &target.provider().name, model: target.choice.named_model(), expire: values.expire };
+    let wanted = Wanted {
+        provider: &target.provider().name,
+        model: target.choice.named_model(),
+        expire: values.expire,
+        hands_over: values.hands_over,
+    };
     let found = folder::read(&place.path).or_else(|error| match error.kind() {
         // Of a folder of the user's own, saving would put the mode right too.
         io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| folder::read(&place.path)),
         _ => Err(error),
     });
-    let reason = match found {
-        Err(error) => format!("the conversation cannot be read ({error})"),
-        Ok(found) => {
-            let obstacle = rules::obstacle(&found, &wanted, now);
-            let reason = obstacle.as_ref().map_or_else(String::new, ToString::to_string);
-            match found {
-                Found::Conversation(conversation) if obstacle.is_none() => {
-                    return (Intent::Follow { created: conversation.created }, Some(conversation));
-                }
-                Found::Conversation(_) if values.keep.is_none_or(|keep| !keep.is_zero()) => {
-                    format!("{reason} (q --list has it)")
-                }
-                Found::Unusable(_) => format!("{reason} (it is set aside, q --list tells where)"),
-                _ => reason,
-            }
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            context.notes.note(&format!("the conversation cannot be read ({error}): this is a new one"));
+            return (Intent::FollowAnew, None);
         }
     };
-    context.notes.note(&format!("{reason}: this is a new one"));
+    let Some(obstacle) = rules::obstacle(&found, &wanted, now) else {
+        return match found {
+            Found::Conversation(conversation) => (Intent::Follow { created: conversation.created }, Some(conversation)),
+            Found::Nothing | Found::Unusable(_) => (Intent::FollowAnew, None),
+        };
+    };
+    let old = match found {
+        Found::Conversation(conversation) if values.keep.is_none_or(|keep| !keep.is_zero()) => {
+            format!("; q --list has the old one, and this continues it: q -s {}", conversation.created.id())
+        }
+        Found::Unusable(_) => "; the old one is set aside, q --list tells where".to_owned(),
+        Found::Conversation(_) | Found::Nothing => String::new(),
+    };
+    context.notes.note(&format!("{obstacle}: this is a new one{old}"));
     (Intent::FollowAnew, None)
 }
 
+/// The conversation whose last question is to be asked again.
+fn open_again(place: &Place) -> Result<Conversation, Error> {
+    let found = if place.which.is_current() {
+        match folder::read(&place.path).map_err(|error| Error::file(error.to_string()))? {
+            Found::Conversation(conversation) => Some(conversation),
+            Found::Unusable(unusable) => return Err(Error::file(format!("{}: {unusable}", place.path.display()))),
+            Found::Nothing => None,
+        }
+    } else {
+        Some(open_demanded(place)?)
+    };
+    found.ok_or_else(nothing_to_ask_again)
+}
+
+fn nothing_to_ask_again() -> Error {
+    Error::nothing("there is no question to ask again")
+}
+
+/// A conversation by name or path that must have begun.
+fn open_demanded(place: &Place) -> Result<Conversation, Error> {
+    open_if_begun(place)?.ok_or_else(|| {
+        let name = match place.which {
+            Which::File(path) => path.display().to_string(),
+            _ => place.path.file_stem().unwrap_or_default().display().to_string(),
+        };
+        Error::nothing(format!("there is no conversation {name}")).advise(place.others())
+    })
+}
+
+/// A conversation by name or path; unless it is `demanded`, it may be yet to begin, which a person is told.
+fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option<Conversation>, Error> {
+    if demanded {
+        return open_demanded(place).map(Some);
+    }
+    let conversation = open_if_begun(place)?;
+    if conversation.is_none() && io::stderr().is_terminal() {
+        let name = place.path.file_stem().unwrap_or_default().display();
+        let other = place.nearest().map_or_else(String::new, |other| format!("; there is one called {other}"));
+        context.notes.note(&format!("{name} is a new conversation{other}"));
+    }
+    Ok(conversation)
+}
+
 /// A conversation by name or path, if it has begun.
-fn open_named(place: &Place) -> Result<Option<Conversation>, Error> {
+fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
     let path = place.path.display();
     if place.folder.locks_owner_out(&place.path) {
         return Err(Error::file(format!(

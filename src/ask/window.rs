@@ -60,6 +60,15 @@ impl Window {
         }
     }
 
+    /// Says to whom messages go that somebody else has answered.
+    pub(super) fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
+        match (to, self.messages.len()) {
+            (None, _) | (_, 0) => {}
+            (Some(to), 1) => notes.note(&format!("1 message of this conversation goes to {to}")),
+            (Some(to), count) => notes.note(&format!("{count} messages of this conversation go to {to}")),
+        }
+    }
+
     /// Says what the provider found too long.
     pub(super) fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {

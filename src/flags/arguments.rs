@@ -11,6 +11,7 @@ pub(crate) enum Mode {
     Last,
     Undo,
     List,
+    Copy,
     Clear,
     Status,
     Models,
@@ -26,6 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) mode: Mode,
     pub(crate) words: Vec<OsString>,
     pub(crate) follow: bool,
+    pub(crate) again: bool,
     /// A name, or the path of a file.
     pub(crate) session: Option<OsString>,
     pub(crate) provider: Option<String>,
@@ -41,6 +43,8 @@ pub(crate) struct Arguments {
     pub(crate) no_stream: bool,
     pub(crate) json: bool,
     pub(crate) all: bool,
+    /// A name, or the path of a file.
+    pub(crate) copy: Option<OsString>,
     pub(crate) extract: bool,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,

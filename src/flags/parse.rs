@@ -85,7 +85,7 @@ fn apply(
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     let action = used.iter().find(|flag| flag.mode().is_some());
     let action = action.map_or_else(|| "a question".to_owned(), |flag| flag.name());
-    if let Some(word) = arguments.words.first().filter(|_| arguments.mode != Mode::Ask) {
+    if let Some(word) = arguments.words.first().filter(|_| !matches!(arguments.mode, Mode::Ask | Mode::List)) {
         return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
             .advise(format!("to ask about {action}, put -- before the question")));
     }

@@ -75,8 +75,17 @@ impl Flag {
 const ASK: &[Mode] = &[Mode::Ask];
 /// The modes that settings matter to.
 const SET: &[Mode] = &[Mode::Ask, Mode::Status];
-const ALL: &[Mode] =
-    &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::List, Mode::Clear, Mode::Status, Mode::Models];
+const ALL: &[Mode] = &[
+    Mode::Ask,
+    Mode::History,
+    Mode::Last,
+    Mode::Undo,
+    Mode::List,
+    Mode::Copy,
+    Mode::Clear,
+    Mode::Status,
+    Mode::Models,
+];
 
 /// Every option, in the order of the documents.
 pub(crate) const FLAGS: &[Flag] = &[
@@ -87,7 +96,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: ASK,
         help: "continue the conversation",
         doc: "Continue the current conversation. It starts anew, with a note that says why, if there is none, if it was \
-              idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now.",
+              idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now; \
+              with the setting mismatch = \"continue\" another provider or model goes on with it.",
     },
     Flag {
         short: Some('s'),
@@ -101,12 +111,12 @@ pub(crate) const FLAGS: &[Flag] = &[
                 Ok(())
             },
         },
-        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Clear, Mode::Status],
+        modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Copy, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
               or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
               value that ends in .json is the path of a file. The id that --json tells, session_ and 17 digits, finds a \
-              conversation also once another one has displaced it.",
+              conversation also once another one has displaced it. With --follow, it must exist.",
     },
     Flag {
         short: Some('p'),
@@ -187,7 +197,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         },
         modes: SET,
         help: "replace the system prompt",
-        doc: "Send TEXT in place of the built-in system prompt, for this question. An empty TEXT sends none.",
+        doc: "Send TEXT in place of the built-in system prompt. It is kept with the conversation, for its follow-ups too, \
+              until another one is given. An empty TEXT sends none.",
     },
     Flag {
         short: None,
@@ -242,10 +253,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         short: Some('j'),
         long: Some("json"),
         effect: Effect::Switch(|arguments| arguments.json = true),
-        modes: &[Mode::Ask, Mode::History, Mode::List, Mode::Status],
+        modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with --history, --list and --status what they show.",
+              with error; with an action what it shows or has done.",
     },
     Flag {
         short: Some('q'),
@@ -271,6 +282,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: ASK,
         help: "print the request, send nothing",
         doc: "Print the body of the request that would be sent, as JSON, and send nothing.",
+    },
+    Flag {
+        short: None,
+        long: Some("again"),
+        effect: Effect::Switch(|arguments| arguments.again = true),
+        modes: ASK,
+        help: "ask the last question again",
+        doc: "Ask the last question of the conversation again, of its own provider and model or those that -p and -m name. Words, \
+              and input that comes with them, take the place of its own. The new answer takes the place of the old one once it \
+              is complete; the conversation as it was is set aside.",
     },
     Flag {
         short: None,
@@ -302,9 +323,27 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("list"),
         effect: Effect::Mode(Mode::List),
         modes: &[],
-        help: "list the conversations",
-        doc: "List the conversations, newest first: name, when updated, messages, provider/model and first question; \
-              tab-separated in a pipe. With --json, an array.",
+        help: "list the conversations, or find some by words",
+        doc: "List the conversations, newest first. On a terminal: name, age and first question of as many as the screen holds, \
+              with a star at the current one. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
+              question. With words, only conversations with a message that has all of them, in any case, and the first place \
+              where one was found. With --json, an array.",
+    },
+    Flag {
+        short: None,
+        long: Some("copy"),
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Nothing,
+            mode: Some(Mode::Copy),
+            set: |arguments, value| {
+                arguments.copy = Some(value);
+                Ok(())
+            },
+        },
+        modes: &[],
+        help: "copy the conversation under a new name",
+        doc: "Copy the conversation under NAME, which must be new: to keep it, or to go on with it in two ways. The original stays.",
     },
     Flag {
         short: None,

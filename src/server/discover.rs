@@ -13,24 +13,15 @@ use crate::settings::{Key, Provider, Settings};
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The server that options, settings and a conversation that keeps its own choose, else, with `search`, the first local one.
+/// The server that options, settings and a conversation that keeps its own choose, else the first local one.
 ///
 /// # Errors
 /// `Settings`: there is none, or the one that is chosen cannot be used. `Session`: the conversation's provider is gone.
-pub(crate) fn find<'a>(
-    settings: &'a Settings,
-    keeps: Option<HeldWith>,
-    search: bool,
-    notes: &Notes,
-) -> Result<Target<'a>, Error> {
+pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &Notes) -> Result<Target<'a>, Error> {
     if let Some(choice) = choice::choose(settings, keeps)? {
         return Target::new(choice, settings);
     }
-    let running = if search { running(settings) } else { None };
-    let Some(Running { provider, model }) = running else {
-        let servers = if search { "no local server answers" } else { "local servers are not asked for a dry run" };
-        return Err(nobody(settings, servers));
-    };
+    let Some(Running { provider, model }) = running(settings) else { return Err(nobody(settings)) };
     let name = &provider.name;
     notes.note(&format!(
         "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
@@ -43,13 +34,13 @@ pub(crate) fn find<'a>(
 }
 
 /// A server that runs, and the first model that it lists.
-struct Running<'a> {
-    provider: &'a Provider,
-    model: String,
+pub(crate) struct Running<'a> {
+    pub(crate) provider: &'a Provider,
+    pub(crate) model: String,
 }
 
 /// The first, in the order of the providers, of those that want no key and answer in time with at least one model.
-fn running(settings: &Settings) -> Option<Running<'_>> {
+pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
     let (send, answers) = mpsc::channel();
     let candidates: Vec<&Provider> = settings.providers.iter().filter(|provider| provider.key == Key::None).collect();
     for (index, provider) in candidates.iter().enumerate() {
@@ -80,7 +71,7 @@ fn running(settings: &Settings) -> Option<Running<'_>> {
 }
 
 /// Nobody to ask: every way out in one message.
-fn nobody(settings: &Settings, no_server: &str) -> Error {
+fn nobody(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
@@ -93,7 +84,7 @@ fn nobody(settings: &Settings, no_server: &str) -> Error {
             _ => {}
         }
     }
-    Error::settings(format!("no provider is configured: no key is set, and {no_server}")).advise(format!(
+    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
         "set one of {}; or start one of {}",
         variables.join(", "),
         servers.join(", ")

@@ -106,6 +106,21 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// The same where nothing is to be sent: only a server on this machine that needs no key is asked for its list.
+    ///
+    /// # Errors
+    /// Only another server could tell; or as for [`Target::model`].
+    pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
+        match self.choice.model.name() {
+            Some(model) => Ok(model.to_owned()),
+            None if self.provider().key == Key::None && self.provider().address()?.is_loopback() => self.model(notes),
+            None => {
+                Err(Error::settings("the model would be the first that the server lists, which only a request tells")
+                    .advise("name one with -m"))
+            }
+        }
+    }
+
     /// What takes the place of a model that the server does not know and nobody named: the newest of its family, which is that
     /// of the provider's built-in default.
     ///

@@ -16,7 +16,7 @@ use super::timestamp::Timestamp;
 const SHRUNK: usize = LARGEST / 10 * 9;
 
 /// Which conversation an exchange belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Intent {
     /// A new one takes the current one's place.
     New,
@@ -26,6 +26,8 @@ pub(crate) enum Intent {
     FollowAnew,
     /// The one that has this name, or is this file: it is begun where it is missing, and keeps all pairs.
     Named,
+    /// The one that was created then, in place of its last exchange, if that is still the last.
+    Again { created: Timestamp, last: Exchange },
 }
 
 /// Where and how exchanges are committed.
@@ -37,6 +39,10 @@ pub(crate) struct Committer {
     /// Which provider and which model answer.
     pub(crate) provider: String,
     pub(crate) model: String,
+    /// The conversation stays with its own provider and model, and the answer says whose it is.
+    pub(crate) keeps_own: bool,
+    /// A system prompt that comes with this exchange and stays with the conversation.
+    pub(crate) system: Option<String>,
     pub(crate) asked: Timestamp,
     pub(crate) intent: Intent,
     /// The most pairs that the conversation keeps.
@@ -44,6 +50,8 @@ pub(crate) struct Committer {
     /// How long conversations set aside are kept; zero sets none aside.
     pub(crate) keep: Option<Duration>,
     pub(crate) expire: Option<Duration>,
+    /// See [`Wanted::hands_over`].
+    pub(crate) hands_over: bool,
 }
 
 /// Where an exchange went.
@@ -53,13 +61,15 @@ pub(crate) struct Committed {
     pub(crate) path: Option<PathBuf>,
     /// When its conversation was created.
     pub(crate) created: Option<Timestamp>,
+    /// It got into a conversation of its own.
+    pub(crate) alone: bool,
     /// What was not as asked.
     pub(crate) note: Option<String>,
 }
 
 impl Committed {
     fn to(path: PathBuf, created: Timestamp) -> Committed {
-        Committed { path: Some(path), created: Some(created), note: None }
+        Committed { path: Some(path), created: Some(created), ..Committed::default() }
     }
 
     fn not_saved(reason: impl std::fmt::Display) -> Committed {
@@ -106,7 +116,12 @@ impl Committer {
         match &self.intent {
             Intent::New => self.begin(found, exchange, lock),
             Intent::FollowAnew => {
-                let wanted = Wanted { provider: &self.provider, model: Some(&self.model), expire: self.expire };
+                let wanted = Wanted {
+                    provider: &self.provider,
+                    model: Some(&self.model),
+                    expire: self.expire,
+                    hands_over: self.hands_over,
+                };
                 match (rules::obstacle(&found, &wanted, self.asked), found) {
                     (None, Found::Conversation(conversation)) => {
                         self.extend(&self.path, conversation, exchange, self.pairs, lock)
@@ -119,6 +134,21 @@ impl Committer {
                 Found::Conversation(conversation) => self.extend(&self.path, conversation, exchange, usize::MAX, lock),
                 Found::Unusable(unusable) => Ok(Committed::not_saved(format!("{}: {unusable}", self.path.display()))),
             },
+            Intent::Again { created, last } => {
+                if !exchange.is_complete() {
+                    return self.commit_alone(exchange, Some(lock), "the new answer is not complete");
+                }
+                let there = match found {
+                    Found::Conversation(conversation) if conversation.created == *created => {
+                        Some((self.path.clone(), conversation))
+                    }
+                    _ => self.folder.find_archived(*created)?,
+                };
+                match there.filter(|(_, conversation)| conversation.exchanges.last() == Some(last)) {
+                    Some((path, conversation)) => self.replace_last(&path, conversation, exchange, lock),
+                    None => self.commit_alone(exchange, Some(lock), "the conversation has changed meanwhile"),
+                }
+            }
             Intent::Follow { created } => match found {
                 Found::Conversation(conversation) if conversation.created == *created => {
                     // What is archived is kept as it is, so nothing is cut off at its beginning.
@@ -167,7 +197,7 @@ impl Committer {
         lock: &mut Lock,
     ) -> io::Result<Committed> {
         let created = conversation.created;
-        conversation.add(exchange.clone(), &self.provider, &self.model);
+        self.add(&mut conversation, exchange);
         conversation.keep_last(pairs);
         if format::size(&conversation) <= LARGEST {
             self.folder.replace(path, &conversation)?;
@@ -184,6 +214,20 @@ impl Committer {
         Ok(Committed { note: Some(note), ..Committed::to(path.to_owned(), conversation.created) })
     }
 
+    /// The conversation with this exchange in place of its last one.
+    fn replace_last(
+        &self,
+        path: &Path,
+        mut conversation: Conversation,
+        exchange: &Exchange,
+        lock: &mut Lock,
+    ) -> io::Result<Committed> {
+        conversation.exchanges.pop();
+        self.add(&mut conversation, exchange);
+        let created = revise(&self.folder, lock, path, conversation, self.asked, self.keep)?;
+        Ok(Committed::to(path.to_owned(), created))
+    }
+
     /// An archived conversation of its own, without the lock where it cannot be had.
     fn commit_alone(&self, exchange: &Exchange, lock: Option<&mut Lock>, reason: &str) -> io::Result<Committed> {
         let created = match lock {
@@ -198,13 +242,42 @@ impl Committer {
         };
         let path = self.folder.write_archived(&created.stamp(), &self.alone(exchange, created))?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
-        Ok(Committed { note: Some(note), ..Committed::to(path, created) })
+        Ok(Committed { note: Some(note), alone: true, ..Committed::to(path, created) })
     }
 
     /// A conversation of one exchange.
     fn alone(&self, exchange: &Exchange, created: Timestamp) -> Conversation {
         let mut conversation = Conversation::new(&self.provider, &self.model, created);
-        conversation.add(exchange.clone(), &self.provider, &self.model);
+        self.add(&mut conversation, exchange);
         conversation
     }
+
+    fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
+        conversation.add(exchange.clone(), &self.provider, &self.model, self.keeps_own);
+        if self.system.is_some() {
+            conversation.system.clone_from(&self.system);
+        }
+    }
+}
+
+/// Puts a conversation whose end has changed in place of what it was, which is archived unless nothing is kept; it gets a
+/// moment of its own. One without messages goes. Returns when it was created.
+pub(crate) fn revise(
+    folder: &Folder,
+    lock: &mut Lock,
+    path: &Path,
+    mut conversation: Conversation,
+    now: Timestamp,
+    keep: Option<Duration>,
+) -> io::Result<Timestamp> {
+    let was = conversation.created;
+    conversation.created = lock.unique_after(now, was);
+    let keeps = keep.is_none_or(|keep| !keep.is_zero());
+    match (conversation.message_count(), keeps) {
+        (0, true) => folder.retire(lock, path, &was.stamp()).map(|_| ()),
+        (0, false) => folder::remove(path).map(|_| ()),
+        (_, true) => folder.displace(lock, path, &conversation, &was.stamp(), folder::ENDING).map(|_| ()),
+        (_, false) => folder.replace(path, &conversation),
+    }?;
+    Ok(conversation.created)
 }

@@ -13,6 +13,8 @@ pub(crate) struct Conversation {
     /// Tells this conversation from all others.
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
+    /// The system prompt that was given for it.
+    pub(crate) system: Option<String>,
     /// Oldest first.
     pub(crate) exchanges: Vec<Exchange>,
     /// Fields that q does not know, as the file has them.
@@ -37,22 +39,37 @@ pub(crate) struct Entry {
     pub(crate) interrupted: bool,
     /// The provider's word for how the answer ended, where it is incomplete or was blocked.
     pub(crate) finish: Option<String>,
+    /// Who answered, where that is not the conversation's provider and model.
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
     /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
     pub(super) json: Option<Box<RawValue>>,
+    /// Provider and model are not in that JSON yet.
+    pub(super) signed: bool,
 }
 
 /// The same message, whatever else its file says about it.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
-        let about = |entry: &Entry| (entry.timestamp, entry.interrupted, entry.finish.clone());
-        self.message == other.message && about(self) == about(other)
+        let Entry { message, timestamp, interrupted, finish, provider, model, json: _, signed: _ } = self;
+        (message, timestamp, interrupted) == (&other.message, &other.timestamp, &other.interrupted)
+            && (finish, provider, model) == (&other.finish, &other.provider, &other.model)
     }
 }
 
 impl Entry {
     /// One that no file has yet.
     pub(crate) fn new(message: Message, timestamp: Timestamp) -> Entry {
-        Entry { message, timestamp: Some(timestamp), interrupted: false, finish: None, json: None }
+        Entry {
+            message,
+            timestamp: Some(timestamp),
+            interrupted: false,
+            finish: None,
+            provider: None,
+            model: None,
+            json: None,
+            signed: false,
+        }
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -83,9 +100,23 @@ impl Exchange {
         self.entries.first().filter(|entry| entry.role() == Role::User)
     }
 
+    /// Whether its last answer is there as a whole.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.answer().is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
+    }
+
     /// Whether the provider blocked the answer: it broke off with a word for why.
     fn is_blocked(&self) -> bool {
         self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
+    }
+
+    /// Its answers that do not say so yet are of this provider and this model.
+    fn sign(&mut self, provider: &str, model: &str) {
+        let answers = self.entries.iter_mut().filter(|entry| entry.role() == Role::Assistant);
+        for answer in answers.filter(|answer| answer.provider.is_none() && answer.model.is_none()) {
+            (answer.provider, answer.model) = (Some(provider.to_owned()), Some(model.to_owned()));
+            answer.signed = true;
+        }
     }
 
     /// The last answer, where there is one.
@@ -102,6 +133,7 @@ impl Conversation {
             model: model.to_owned(),
             created,
             updated: created,
+            system: None,
             exchanges: Vec::new(),
             unknown: Vec::new(),
         }
@@ -125,10 +157,18 @@ impl Conversation {
         window
     }
 
-    /// Adds an exchange to the end; the provider and the model that it was held with become the conversation's.
-    pub(crate) fn add(&mut self, exchange: Exchange, provider: &str, model: &str) {
-        provider.clone_into(&mut self.provider);
-        model.clone_into(&mut self.model);
+    /// Adds an exchange to the end. Where another provider or model answered, the conversation becomes theirs, and the answers
+    /// before it say whose they are; or, if it `keeps_own`, the new answer says so.
+    pub(crate) fn add(&mut self, mut exchange: Exchange, provider: &str, model: &str, keeps_own: bool) {
+        if (self.provider.as_str(), self.model.as_str()) != (provider, model) {
+            if keeps_own {
+                exchange.sign(provider, model);
+            } else {
+                self.exchanges.iter_mut().for_each(|exchange| exchange.sign(&self.provider, &self.model));
+                provider.clone_into(&mut self.provider);
+                model.clone_into(&mut self.model);
+            }
+        }
         self.updated = exchange.entries.last().and_then(|entry| entry.timestamp).unwrap_or(self.updated);
         self.exchanges.push(exchange);
     }
@@ -166,7 +206,7 @@ pub(super) mod tests {
     pub(in crate::session) fn conversation(exchanges: &[(&str, &str)]) -> Conversation {
         let mut conversation = Conversation::new("openai", "m", moment(0));
         for (second, (question, answer)) in exchanges.iter().enumerate() {
-            conversation.add(exchange(question, answer, second as i64), "openai", "m");
+            conversation.add(exchange(question, answer, second as i64), "openai", "m", false);
         }
         conversation
     }
@@ -226,6 +266,25 @@ pub(super) mod tests {
         answers.exchanges = Exchange::group(vec![entry(Role::Assistant, "1")]);
         assert!(answers.undo().is_none());
         assert_eq!((answers.message_count(), answers.created), (1, moment(0)));
+    }
+
+    #[test]
+    fn answers_say_whose_they_are_where_the_conversation_does_not() {
+        let signatures = |conversation: &Conversation| -> Vec<Option<String>> {
+            conversation.exchanges.iter().map(|exchange| exchange.answer().and_then(|one| one.model.clone())).collect()
+        };
+        let some = |model: &str| Some(model.to_owned());
+        let mut kept = conversation(&[("one", "1")]);
+        kept.add(exchange("two", "2", 2), "groq", "other", true);
+        kept.add(exchange("three", "3", 4), "openai", "m", true);
+        assert_eq!((kept.provider.as_str(), kept.model.as_str()), ("openai", "m"));
+        assert_eq!(signatures(&kept), [None, some("other"), None]);
+        let mut taken_over = conversation(&[("one", "1")]);
+        taken_over.add(exchange("two", "2", 2), "openai", "newer", false);
+        taken_over.add(exchange("three", "3", 4), "groq", "other", false);
+        assert_eq!((taken_over.provider.as_str(), taken_over.model.as_str()), ("groq", "other"));
+        assert_eq!(signatures(&taken_over), [some("m"), some("newer"), None]);
+        assert!(taken_over.entries().filter(|entry| entry.role() == Role::User).all(|entry| entry.model.is_none()));
     }
 
     #[test]

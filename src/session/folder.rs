@@ -12,7 +12,7 @@ use super::format::{self, LARGEST, Unusable};
 use super::lock::{Lock, NoLock};
 use super::name::Which;
 use super::rules::Found;
-use super::timestamp::Timestamp;
+use super::timestamp::{ARCHIVED, Timestamp};
 use crate::unix;
 
 /// Files that nobody else may read.
@@ -37,9 +37,6 @@ const COPY: &str = ".tmp-copy";
 
 /// The most bytes that the name of a file may have.
 const LONGEST_NAME: usize = 255;
-
-/// How the names of archived conversations begin.
-const ARCHIVED: &str = "session_";
 
 /// What follows the name of a conversation.
 pub(crate) const ENDING: &str = ".json";
@@ -80,13 +77,15 @@ impl Folder {
             Which::Current { slot: None } => self.sessions.join("current.json"),
             Which::Current { slot: Some(slot) } => self.sessions.join(format!("current-{slot}.json")),
             Which::Named(name) => self.sessions.join(format!("{name}.json")),
-            Which::Id(created) => match self.find_created(*created, "current")? {
-                Some((path, _)) => path,
-                None => match self.find_created(*created, ARCHIVED)? {
-                    Some((path, _)) => path,
-                    None => self.sessions.join(format!("{}.json", created.id())),
-                },
-            },
+            Which::Id(created) => {
+                // The last one finds a file that was renamed by hand.
+                for beginning in ["current", ARCHIVED, ""] {
+                    if let Some((path, _)) = self.find_created(*created, beginning)? {
+                        return Ok(path);
+                    }
+                }
+                self.sessions.join(format!("{}.json", created.id()))
+            }
             Which::File(path) => path.clone(),
         })
     }

@@ -103,7 +103,6 @@ fn size_of_exchange(exchange: &Exchange) -> usize {
 
 /// All that stands before the first message.
 fn head(conversation: &Conversation) -> String {
-    let quoted = |value: &str| serde_json::Value::from(value).to_string();
     let mut head = format!(
         "{{\"version\":{VERSION},\"provider\":{},\"model\":{},\"created\":\"{}\",\"updated\":\"{}\"",
         quoted(&conversation.provider),
@@ -111,11 +110,19 @@ fn head(conversation: &Conversation) -> String {
         conversation.created,
         conversation.updated
     );
+    if let Some(system) = &conversation.system {
+        head.push_str(&format!(",\"system\":{}", quoted(system)));
+    }
     for (name, value) in &conversation.unknown {
         head.push_str(&format!(",{}:{}", quoted(name), value.get()));
     }
     head.push_str(",\"messages\":[");
     head
+}
+
+/// Text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// A message as q writes it.
@@ -129,20 +136,34 @@ struct Written<'a> {
     interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     finish: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
 }
 
 /// The JSON of a message: what it was read from, or what q writes.
 fn json(entry: &Entry) -> Cow<'_, str> {
+    let Entry { message, timestamp, interrupted, finish, provider, model, .. } = entry;
     if let Some(json) = &entry.json {
-        return Cow::Borrowed(json.get());
+        return match (provider, model, json.get().strip_suffix('}')) {
+            // A field that is there twice would make the file unusable.
+            (Some(provider), Some(model), Some(fields))
+                if entry.signed && !["\"provider\"", "\"model\""].iter().any(|name| fields.contains(name)) =>
+            {
+                Cow::Owned(format!("{fields},\"provider\":{},\"model\":{}}}", quoted(provider), quoted(model)))
+            }
+            _ => Cow::Borrowed(json.get()),
+        };
     }
-    let Entry { message, timestamp, interrupted, finish, .. } = entry;
     let written = Written {
         role: message.role,
         content: message.to_text(),
         timestamp: *timestamp,
         interrupted: *interrupted,
         finish: finish.as_deref(),
+        provider: provider.as_deref(),
+        model: model.as_deref(),
     };
     // Text can always be written as JSON.
     Cow::Owned(serde_json::to_string(&written).unwrap_or_default())
@@ -161,6 +182,10 @@ struct Read<'a> {
     interrupted: Option<bool>,
     #[serde(default)]
     finish: Option<String>,
+    #[serde(default)]
+    provider: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
 }
 
 /// Every message is read whole: one that cannot be read makes the file unusable, and none is skipped.
@@ -173,7 +198,10 @@ impl<'de> Deserialize<'de> for Entry {
             timestamp: read.timestamp,
             interrupted: read.interrupted == Some(true),
             finish: read.finish,
+            provider: read.provider,
+            model: read.model,
             json: Some(json.to_owned()),
+            signed: false,
         })
     }
 }
@@ -239,8 +267,8 @@ impl<'de> Visitor<'de> for FileVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<File, A::Error> {
-        let (mut version, mut provider, mut model, mut created, mut updated, mut messages) =
-            (None, None, None, None, None, None);
+        let (mut version, mut provider, mut model, mut created, mut updated) = (None, None, None, None, None);
+        let (mut system, mut messages) = (None, None);
         let mut unknown = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -249,6 +277,7 @@ impl<'de> Visitor<'de> for FileVisitor {
                 "model" => set_once("model", &mut model, map.next_value()?)?,
                 "created" => set_once("created", &mut created, map.next_value()?)?,
                 "updated" => set_once("updated", &mut updated, map.next_value()?)?,
+                "system" => set_once("system", &mut system, map.next_value::<Option<String>>()?)?,
                 "messages" => set_once("messages", &mut messages, map.next_value::<Vec<Entry>>()?)?,
                 _ => unknown.push((key, map.next_value()?)),
             }
@@ -259,6 +288,7 @@ impl<'de> Visitor<'de> for FileVisitor {
             model: model.ok_or_else(|| missing("model"))?,
             created: created.ok_or_else(|| missing("created"))?,
             updated: updated.ok_or_else(|| missing("updated"))?,
+            system: system.flatten(),
             exchanges: Exchange::group(messages.ok_or_else(|| missing("messages"))?),
             unknown,
         };
@@ -289,14 +319,16 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut conversation = Conversation::new("openai", "a \"model\"", moment(0));
-        conversation.add(exchange("one\n\u{1b}", "\"two\"", 0), "openai", "a \"model\"");
+        conversation.add(exchange("one\n\u{1b}", "\"two\"", 0), "openai", "a \"model\"", false);
+        conversation.system = Some("be \"brief\"".to_owned());
         let mut broken = exchange("three", "fo", 2);
         broken.entries[1].interrupted = true;
-        conversation.add(broken, "openai", "a \"model\"");
+        conversation.add(broken, "openai", "a \"model\"", false);
         let bytes = to_bytes(&conversation);
         let again = read(&bytes).expect("a conversation");
         assert_eq!(to_bytes(&again), bytes);
         assert_eq!((again.created, again.updated), (moment(0), moment(3)));
+        assert_eq!(again.system.as_deref(), Some("be \"brief\""));
         assert_eq!(texts(&again), ["one\n\u{1b}", "\"two\"", "three", "fo"]);
         let value: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
         assert_eq!(value["model"], "a \"model\"");
@@ -311,12 +343,24 @@ mod tests {
             "created": "2026-11-21T10:00:00.000Z", "updated": "2026-11-21T10:00:00.000Z", "big": 12345678901234567890123,
             "messages": [{"role": "user", "content": "q", "stars": 1e2}, {"role": "assistant", "content": "a", "timestamp": "2026-11-21T10:00:00.000Z"}]}"#;
         let mut conversation = read(file.as_bytes()).expect("a conversation");
-        conversation.add(exchange("more", "yes", 0), "p", "m");
+        conversation.add(exchange("more", "yes", 0), "p", "other", false);
         let written = String::from_utf8(to_bytes(&conversation)).expect("text");
-        for kept in [r#""x-title":{"b": 1.50, "a": [ null ]}"#, r#""big":12345678901234567890123"#, r#""stars": 1e2"#] {
+        let signed = r#""timestamp": "2026-11-21T10:00:00.000Z","provider":"p","model":"m"}"#;
+        for kept in
+            [r#""x-title":{"b": 1.50, "a": [ null ]}"#, r#""big":12345678901234567890123"#, r#""stars": 1e2"#, signed]
+        {
             assert!(written.contains(kept), "{kept} is missing in {written}");
         }
         assert_eq!(conversation.message_count(), 4);
+    }
+
+    #[test]
+    fn an_answer_that_has_a_signature_of_another_hand_gets_no_second_one() {
+        let file = r#"{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z",
+            "messages":[{"role":"user","content":"a"},{"role":"assistant","content":"\"model\"","provider":null}]}"#;
+        let mut conversation = read(file.as_bytes()).expect("a conversation");
+        conversation.add(exchange("more", "yes", 0), "p", "other", false);
+        assert!(read(&to_bytes(&conversation)).is_ok());
     }
 
     #[test]
@@ -361,6 +405,8 @@ mod tests {
             (sound.replace("[\n]", r#"[{"role":"user","content":"a","interrupted":"yes"}]"#), "invalid type"),
             (sound.replace("\"version\":1", "\"version\":1,\"model\":\"m\""), "duplicate field `model`"),
             (sound.replace("\n]", "\n],\"messages\":[]"), "duplicate field `messages`"),
+            (sound.replace("\"version\":1", "\"version\":1,\"system\":7"), "invalid type"),
+            (sound.replace("[\n]", r#"[{"role":"assistant","content":"a","model":7}]"#), "invalid type"),
             (format!("{sound}x"), "trailing"),
             (" ".repeat(LARGEST + 1), "more than"),
         ] {

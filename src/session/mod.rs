@@ -1,5 +1,6 @@
 //! Conversations: what their files say, whether they can be continued, and how an exchange gets into one.
 
+pub(crate) mod age;
 pub(crate) mod commit;
 mod conversation;
 pub(crate) mod folder;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::timestamp::Timestamp;
+use super::timestamp::{ARCHIVED, Timestamp};
 use crate::error::Error;
 
 /// The most characters of a name.
@@ -76,6 +76,25 @@ impl Which {
         }
     }
 
+    /// Reads the name for a copy: one that a user may give.
+    ///
+    /// # Errors
+    /// `Usage`: a value that cannot be such a name.
+    pub(crate) fn for_copy(value: &OsStr) -> Result<Which, Error> {
+        let which = Which::parse(value).map_err(|reason| Error::usage(format!("--copy: {reason}")))?;
+        match &which {
+            Which::Id(_) => {}
+            Which::Named(name) if !Which::is_name(name) => {}
+            _ => return Ok(which),
+        }
+        Err(Error::usage(format!("--copy: names that begin with {ARCHIVED} are given by q itself")))
+    }
+
+    /// Whether a user may have given this name to a conversation.
+    pub(crate) fn is_name(name: &str) -> bool {
+        check(name).is_ok() && !name.starts_with(ARCHIVED)
+    }
+
     /// Whether it is displaced and expires.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self, Which::Current { .. })
@@ -127,6 +146,21 @@ mod tests {
         {
             assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
             assert!(Which::slot(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_copy_gets_a_name_that_a_user_may_give() {
+        for (name, allowed) in [
+            ("work", true),
+            ("session_20261121100000", false),
+            ("session_20261121100000123", false),
+            ("session_x", false),
+            ("current", false),
+            ("a/b", false),
+        ] {
+            assert_eq!(Which::for_copy(OsStr::new(name)).is_ok(), allowed, "{name}");
+            assert_eq!(Which::is_name(name), allowed, "{name}");
         }
     }
 

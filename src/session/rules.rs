@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::age;
 use super::conversation::Conversation;
 use super::format::Unusable;
 use super::timestamp::Timestamp;
@@ -22,6 +23,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) model: Option<&'a str>,
     /// The longest idle time; `None` is any.
     pub(crate) expire: Option<Duration>,
+    /// Another provider or model may go on with it.
+    pub(crate) hands_over: bool,
 }
 
 /// Why a follow-up starts anew.
@@ -48,6 +51,9 @@ fn mismatch(conversation: &Conversation, wanted: &Wanted, now: Timestamp) -> Opt
     if wanted.expire.is_some_and(|expire| idle > expire) {
         return Some(Anew::Idle(idle));
     }
+    if wanted.hands_over {
+        return None;
+    }
     if conversation.provider != wanted.provider {
         return Some(Anew::Provider { was: conversation.provider.clone(), is: wanted.provider.to_owned() });
     }
@@ -64,13 +70,7 @@ impl std::fmt::Display for Anew {
         match self {
             Anew::Nothing => formatter.write_str("there is no conversation to continue"),
             Anew::Unusable(reason) => write!(formatter, "the conversation cannot be continued: {reason}"),
-            Anew::Idle(idle) => {
-                let hours = idle.as_secs() / 3600;
-                match hours {
-                    0 => write!(formatter, "the conversation was idle for {} s", idle.as_secs()),
-                    _ => write!(formatter, "the conversation was idle for {hours} h"),
-                }
-            }
+            Anew::Idle(idle) => write!(formatter, "the conversation was idle for {}", age::in_words(*idle)),
             Anew::Provider { was, is } => write!(formatter, "the conversation is with the provider {was}, not {is}"),
             Anew::Model { was, is } => write!(formatter, "the conversation is with the model {was}, not {is}"),
         }
@@ -86,7 +86,7 @@ mod tests {
 
     fn anew(now: i64, provider: &str, model: Option<&str>, expire: Option<u64>) -> Option<Anew> {
         let conversation = Conversation::new("openai", "m", moment(0));
-        let wanted = Wanted { provider, model, expire: expire.map(Duration::from_secs) };
+        let wanted = Wanted { provider, model, expire: expire.map(Duration::from_secs), hands_over: false };
         obstacle(&Found::Conversation(conversation), &wanted, moment(now))
     }
 
@@ -105,8 +105,18 @@ mod tests {
     }
 
     #[test]
+    fn a_conversation_may_be_handed_over_while_it_is_fresh() {
+        let conversation = || Found::Conversation(Conversation::new("openai", "m", moment(0)));
+        for (provider, model) in [("openai", Some("other")), ("groq", None), ("groq", Some("m"))] {
+            let wanted = Wanted { provider, model, expire: Some(Duration::from_secs(60)), hands_over: true };
+            assert_eq!(obstacle(&conversation(), &wanted, moment(60)), None, "{provider} {model:?}");
+            assert!(matches!(obstacle(&conversation(), &wanted, moment(61)), Some(Anew::Idle(_))), "{provider}");
+        }
+    }
+
+    #[test]
     fn what_is_not_there_or_not_usable_is_not_followed() {
-        let wanted = Wanted { provider: "openai", model: None, expire: None };
+        let wanted = Wanted { provider: "openai", model: None, expire: None, hands_over: true };
         assert_eq!(obstacle(&Found::Nothing, &wanted, moment(0)), Some(Anew::Nothing));
         let unusable = Found::Unusable(Unusable::Version(2));
         assert!(matches!(obstacle(&unusable, &wanted, moment(0)), Some(Anew::Unusable(_))));

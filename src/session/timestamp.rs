@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// How ids begin.
-const ID_PREFIX: &str = "session_";
+/// How ids begin, and the names of archived conversations.
+pub(crate) const ARCHIVED: &str = "session_";
 
 /// A date, a time and milliseconds.
 const ID_DIGITS: usize = 17;
@@ -61,12 +61,12 @@ impl Timestamp {
 
     /// The id of the conversation that was created then: `session_` and the moment to the millisecond, in 17 digits.
     pub(crate) fn id(self) -> String {
-        format!("{ID_PREFIX}{}{:03}", self.stamp(), self.0.millisecond())
+        format!("{ARCHIVED}{}{:03}", self.stamp(), self.0.millisecond())
     }
 
     /// Reads an id. `None`: it is none.
     pub(super) fn from_id(id: &str) -> Option<Timestamp> {
-        let digits = id.strip_prefix(ID_PREFIX)?;
+        let digits = id.strip_prefix(ARCHIVED)?;
         if digits.len() != ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }

@@ -191,6 +191,7 @@ fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<std::borro
 /// The value of a setting as it would stand in its environment variable.
 fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
     match kind {
+        Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value),
         Kind::Whole { .. } => {
             let number = value.as_integer().ok_or_else(|| found("a whole number", value))?;
             u64::from_str_radix(&number.as_str().replace('_', ""), number.radix())

@@ -25,6 +25,8 @@ pub(crate) struct Values {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) save: bool,
+    /// `-f` goes on with a conversation of another provider or model, in place of starting anew.
+    pub(crate) hands_over: bool,
     /// How much the model thinks; `None` leaves it to the provider.
     pub(crate) effort: Option<String>,
 }
@@ -53,10 +55,25 @@ pub(crate) struct Row {
 /// What a value may be, and where it goes.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Text { allows_empty: bool, set: fn(&mut Values, String) },
-    Whole { least: u64, most: u64, set: fn(&mut Values, u64) },
-    Duration { allows_zero: bool, set: fn(&mut Values, Option<Duration>) },
-    Choice { words: &'static [&'static str], set: fn(&mut Values, usize) },
+    Text {
+        allows_empty: bool,
+        set: fn(&mut Values, String),
+    },
+    /// A number, or the word `all` where there may be any.
+    Whole {
+        least: u64,
+        most: u64,
+        all: bool,
+        set: fn(&mut Values, u64),
+    },
+    Duration {
+        allows_zero: bool,
+        set: fn(&mut Values, Option<Duration>),
+    },
+    Choice {
+        words: &'static [&'static str],
+        set: fn(&mut Values, usize),
+    },
     Switch(fn(&mut Values, bool)),
 }
 
@@ -88,7 +105,12 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "messages",
         variable: "Q_MESSAGES",
         default: Some("10"),
-        kind: Kind::Whole { least: 0, most: u32::MAX as u64, set: |values, number| values.messages = number as usize },
+        kind: Kind::Whole {
+            least: 0,
+            most: u32::MAX as u64,
+            all: false,
+            set: |values, number| values.messages = number as usize,
+        },
         doc: "of the last messages, how many a follow-up sends",
     },
     Row {
@@ -98,6 +120,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         kind: Kind::Whole {
             least: 0,
             most: u32::MAX as u64,
+            all: false,
             set: |values, number| values.max_history = number as usize,
         },
         doc: "bytes of them at most; older ones are left out, with a note",
@@ -116,8 +139,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "pairs",
         variable: "Q_PAIRS",
         default: Some("20"),
-        kind: Kind::Whole { least: 1, most: u32::MAX as u64, set: |values, number| values.pairs = number as usize },
-        doc: "question-answer pairs that the current conversation keeps",
+        kind: Kind::Whole {
+            least: 1,
+            most: u32::MAX as u64,
+            all: true,
+            set: |values, number| values.pairs = usize::try_from(number).unwrap_or(usize::MAX),
+        },
+        doc: "question-answer pairs that the current conversation keeps, or \"all\"",
     },
     Row {
         key: "expire",
@@ -137,7 +165,12 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "max_tokens",
         variable: "Q_MAX_TOKENS",
         default: None,
-        kind: Kind::Whole { least: 1, most: u32::MAX as u64, set: |values, number| values.max_tokens = Some(number) },
+        kind: Kind::Whole {
+            least: 1,
+            most: u32::MAX as u64,
+            all: false,
+            set: |values, number| values.max_tokens = Some(number),
+        },
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
     Row {
@@ -151,7 +184,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "retries",
         variable: "Q_RETRIES",
         default: Some("3"),
-        kind: Kind::Whole { least: 0, most: 100, set: |values, number| values.retries = number as u32 },
+        kind: Kind::Whole { least: 0, most: 100, all: false, set: |values, number| values.retries = number as u32 },
         doc: "how often a request is tried again that failed before the first word",
     },
     Row {
@@ -160,6 +193,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.save = on),
         doc: "\"false\" for --no-save always",
+    },
+    Row {
+        key: "mismatch",
+        variable: "Q_MISMATCH",
+        default: Some("new"),
+        kind: Kind::Choice { words: &["new", "continue"], set: |values, index| values.hands_over = index == 1 },
+        doc: "what -f does with another provider or model: start anew, or continue with a note",
     },
     Row {
         key: "effort",
@@ -188,8 +228,13 @@ impl Row {
                 }
                 set(values, text.to_owned());
             }
-            Kind::Whole { least, most, set } => {
-                let wrong = || format!("“{text}” is not a whole number from {least} to {most}");
+            Kind::Whole { least, most, all, set } => {
+                if *all && text == "all" {
+                    set(values, u64::MAX);
+                    return Ok(());
+                }
+                let word = if *all { ", nor all" } else { "" };
+                let wrong = || format!("“{text}” is not a whole number from {least} to {most}{word}");
                 if !text.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(wrong());
                 }
@@ -248,6 +293,9 @@ mod tests {
             ("messages", "+1"),
             ("messages", "99999999999999999999"),
             ("pairs", "0"),
+            ("pairs", "ALL"),
+            ("messages", "all"),
+            ("mismatch", "keep"),
             ("max_tokens", "0"),
             ("history", "chat"),
             ("save", "yes"),
@@ -261,5 +309,7 @@ mod tests {
         let mut values = Values::default();
         assert_eq!(find("keep").expect("keep").set(&mut values, "0"), Ok(()));
         assert_eq!(values.keep, Some(Duration::ZERO));
+        assert_eq!(find("pairs").expect("pairs").set(&mut values, "all"), Ok(()));
+        assert_eq!(values.pairs, usize::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! What q does with conversations without asking a model: `--history`, `--last`, `--undo`, `--list`, `--clear`.
+//! What q does with conversations without asking a model: `--history`, `--last`, `--undo`, `--copy`, `--clear`.
 
 use std::fs;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, STORED_MODEL, UPDATED, case, numbered, prompt, snapshot, stored, with,
+    ACTIONS, ARCHIVED, CREATED, STORED_MODEL, case, numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -105,7 +105,7 @@ fn what_cannot_go_together_is_refused_and_nothing_is_done() {
         sandbox.q(arguments).stdin_open().run().exit(2).stdout_is_empty().stderr_contains("q: ");
     }
     for action in ["--last", "--undo", "--clear"] {
-        let outcome = sandbox.q(&[action, "--json"]).stdin_open().run();
+        let outcome = sandbox.q(&[action, "--json", "words"]).stdin_open().run();
         outcome.exit(2).stdout_contains("{\"error\":").stderr_contains("q: ");
     }
     before.expect_unchanged();
@@ -317,115 +317,6 @@ fn undo_keeps_nobody_waiting_while_its_question_is_read() {
     undo.wait().success();
 }
 
-/// A folder with a conversation of each kind, none changed at the same time as another.
-fn with_every_kind() -> Sandbox {
-    let sandbox = Sandbox::new();
-    for (name, updated, messages) in [
-        ("current.json", "2026-01-02T03:09:00.000Z", &["what is\n a rebase?", "x", "and", "y"][..]),
-        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"]),
-        ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
-        ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
-        (ARCHIVED, "2026-01-15T00:00:00.000Z", &["older", "x"]),
-    ] {
-        sandbox.write_session(name, &with(stored(messages), "updated", updated));
-    }
-    sandbox
-}
-
-#[test]
-fn a_list_has_a_line_for_each_newest_first() {
-    let sandbox = with_every_kind();
-    sandbox.write_bytes("notes.txt", "not a conversation");
-    let before = snapshot(sandbox.sessions());
-    let expected = "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal\n\
-                    work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
-                    session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
-                    current\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?\n\
-                    empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n";
-    sandbox.q(&["--list"]).run().success().stdout(expected);
-    sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected);
-    before.expect_unchanged();
-}
-
-#[test]
-fn a_list_as_json_has_an_object_for_each() {
-    let sandbox = with_every_kind();
-    let listed = sandbox.q(&["--list", "--json"]).run();
-    listed.success();
-    let expected = |name: &str, updated: &str, messages: usize| {
-        json!({
-            "name": name, "path": sandbox.sessions().join(format!("{name}.json")), "provider": "openai",
-            "model": STORED_MODEL, "created": CREATED, "updated": updated, "messages": messages,
-        })
-    };
-    let all = json!([
-        expected("current-tty1", "2026-03-01T00:00:00.000Z", 2),
-        expected("work", "2026-02-01T00:00:00.000Z", 1),
-        expected("session_20260102030405", "2026-01-15T00:00:00.000Z", 2),
-        expected("current", UPDATED, 4),
-        expected("empty", "2025-02-01T00:00:00.000Z", 0),
-    ]);
-    listed.check(listed.stdout_json() == all, || format!("expected {all}"));
-    listed.check(listed.stdout.ends_with(b"\n"), || "expected a newline at the end".to_owned());
-}
-
-#[test]
-fn a_list_goes_on_after_what_it_cannot_read() {
-    let sandbox = with_current();
-    sandbox.write_bytes("broken.json", "{");
-    sandbox.write_bytes("session_20250101000000.json.unreadable", "hello");
-    sandbox.write_bytes("newer.json", json!({"version": 2}).to_string());
-    sandbox.shell("mkfifo ../state/q/sessions/pipe.json; mkdir ../state/q/sessions/folder.json").run().success();
-    let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\n");
-    let listed = sandbox.q(&["--list"]).run();
-    listed.exit(0).stdout(&line);
-    let unreadable = ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"];
-    listed.stderr_contains_all(&unreadable);
-    let listed = sandbox.q(&["--list", "--json"]).run();
-    listed.exit(0).stderr_contains("broken.json");
-    let length = listed.stdout_json().as_array().map(Vec::len);
-    listed.check(length == Some(1), || "expected a list of one".to_owned());
-}
-
-#[test]
-fn a_list_of_what_cannot_be_read_does_not_claim_that_nothing_is_there() {
-    let sandbox = Sandbox::new();
-    sandbox.write_bytes("broken.json", "{");
-    sandbox.q(&["--list"]).run().exit(0).stderr_contains("broken.json").stderr_lacks("no conversations");
-}
-
-#[test]
-fn a_line_of_a_list_is_one_line_of_five_fields_whatever_files_say() {
-    let sandbox = Sandbox::new();
-    let conversation = stored(&["a\tb\nc\r\n\u{2028}d\u{85}e", "x"]);
-    let conversation = with(with(conversation, "model", "m\tn\no"), "provider", "p\tr\ns");
-    // As a copy by hand may be called.
-    for name in ["work.json", "a\tb\nc.json"] {
-        sandbox.write_session(name, &conversation);
-    }
-    let listed = sandbox.q(&["--list"]).run();
-    let text = listed.stdout_text();
-    let fields: Vec<_> = text.lines().map(|line| line.split('\t').count()).collect();
-    listed.check(fields == [5, 5], || "expected two lines of five fields".to_owned());
-}
-
-/// Other systems have no such names.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_list_shows_files_whose_names_are_not_utf8() {
-    use std::os::unix::ffi::OsStrExt;
-    let sandbox = with_current();
-    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.json");
-    fs::write(sandbox.sessions().join(name), stored(&["one", "two"]).to_string()).unwrap();
-    let listed = sandbox.q(&["--list"]).run();
-    listed.exit(0).stdout_contains("caf").stdout_contains("current\t");
-    let listed = sandbox.q(&["--list", "--json"]).run();
-    listed.exit(0);
-    let list = listed.stdout_json();
-    let named = list.as_array().is_some_and(|list| list.iter().any(|one| one["name"] == "current"));
-    listed.check(named, || "expected the other conversation too".to_owned());
-}
-
 #[test]
 fn clear_deletes_one_and_tells_of_the_others() {
     for (typed, slot, gone) in [
@@ -491,4 +382,77 @@ fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
         told.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
         before.expect_unchanged();
     }
+}
+
+#[test]
+fn actions_tell_as_json_what_they_show_or_have_done() {
+    let sandbox = with_current();
+    let id = "session_20260102030405678";
+    let told = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();
+    let expected = json!({
+        "id": id, "provider": "openai", "model": STORED_MODEL, "answer": "four", "finish": "stop", "interrupted": false,
+    });
+    assert_eq!(told(&["--last", "-j"]), expected);
+    assert_eq!(told(&["--copy", "work", "-j"]), json!({"id": "work"}));
+    assert_eq!(told(&["--undo", "-j"]), json!({"question": "three"}));
+    assert_eq!(told(&["--clear", "-j"]), json!({"cleared": 1}));
+    assert_eq!(told(&["--clear", "-j"]), json!({"cleared": 0}));
+    let mut odd = stored(&["one", "```\nls\n```\nmore"]);
+    let answer = &mut odd["messages"][1];
+    (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));
+    sandbox.write_session("odd.json", &odd);
+    let last = told(&["--last", "-j", "-s", "odd"]);
+    assert_eq!((&last["finish"], &last["provider"], &last["model"]), (&json!("length"), &json!("groq"), &json!("big")));
+    odd["messages"][1]["interrupted"] = json!(true);
+    odd["messages"][1]["finish"] = json!(null);
+    sandbox.write_session("odd.json", &odd);
+    assert_eq!(told(&["--last", "-j", "-s", "odd"])["interrupted"], true);
+    odd["messages"][1]["interrupted"] = json!(false);
+    sandbox.write_session("odd.json", &odd);
+    assert_eq!(told(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
+    assert_eq!(told(&["--clear", "--all", "-j"])["cleared"], 3);
+    let nothing = sandbox.q(&["--last", "-j"]).run();
+    assert_eq!(nothing.exit(1).stdout_json()["error"]["message"], "there is no conversation");
+}
+
+#[test]
+fn a_copy_has_all_that_the_original_has_and_a_life_of_its_own() {
+    let (server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    let original = with(with(stored(&["one", "two", "three", "four"]), "system", "be brief"), "x-mine", 7);
+    sandbox.write_current(&original);
+    let before = sandbox.read_bytes("current.json");
+    sandbox.q(&["--copy", "branch"]).run().success().stdout("Conversation copied to branch\n");
+    sandbox.expect_bytes("current.json", before);
+    let copy = sandbox.session("branch.json");
+    assert_ne!(copy["created"], original["created"]);
+    assert_eq!(with(copy, "created", CREATED), original);
+    // Branched at an earlier point, each goes on by itself.
+    sandbox.q(&["--undo", "-s", "branch"]).run().success().stdout("three\n");
+    sandbox.q(&["-s", "branch", "instead"]).run().success();
+    sandbox.q(&["-f", "more"]).run().success();
+    assert!(prompt(&server.requests()[0]).contains("two\n\nHuman: instead"));
+    sandbox.expect_texts("branch.json", &["one", "two", "instead", "answer 0"]);
+    sandbox.expect_texts("current.json", &["one", "two", "three", "four", "more", "answer 1"]);
+    // Of a named one, and into a file.
+    sandbox.q(&["-s", "branch", "--copy", "talk.json"]).run().success();
+    assert_eq!(sandbox.home_session("talk.json")["messages"], sandbox.session("branch.json")["messages"]);
+}
+
+#[test]
+fn a_copy_overwrites_nothing_and_has_a_name_that_a_user_may_give() {
+    let sandbox = with_current();
+    sandbox.write_session("work.json", &stored(&["five", "six"]));
+    sandbox.write_home("talk.json", "mine");
+    let before = snapshot(sandbox.sessions());
+    for name in ["work", "talk.json"] {
+        sandbox.q(&["--copy", name]).run().exit(1).stdout_is_empty().stderr_contains_all(&[name, "new"]);
+    }
+    for name in ["session_20260102030405", "session_20260102030405678", "current", "a/b", ""] {
+        sandbox.q(&["--copy", name]).run().exit(2).stdout_is_empty();
+    }
+    sandbox.q(&["--copy", "new", "-s", "nobody"]).run().exit(1).stdout_is_empty().stderr_contains("nobody");
+    assert_eq!(snapshot(sandbox.sessions()).contents(), before.contents());
+    assert_eq!(fs::read_to_string(sandbox.home().join("talk.json")).unwrap(), "mine");
+    Sandbox::new().q(&["--copy", "new"]).run().exit(1).stdout_is_empty().stderr_contains("no conversation");
 }

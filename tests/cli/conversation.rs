@@ -8,9 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::fixtures::{
-    ARCHIVED, DAY, DONE, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL, ago, case, change_when_created, failure,
-    finish, first_word_then_silence, held_back, idle_for, mode, numbered, openai_event, openai_reply, prompt, set_mode,
-    snapshot, texts, with, word,
+    ANTHROPIC_MODEL, ARCHIVED, DAY, DONE, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL, STORED_MODEL, ago, case,
+    change_when_created, failure, finish, first_word_then_silence, held_back, idle_for, mode, numbered, openai_event,
+    openai_reply, prompt, set_mode, snapshot, stored, texts, with, word,
 };
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -116,7 +116,9 @@ fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
         let _case = case((idle, variable, file));
         let old = idle_for(idle, &["one", "1"]);
         let outcome = expect_replaced(&old, &["-f", "two"], ("Q_EXPIRE", variable), file, OPENAI_MODEL);
-        outcome.stderr_contains("q: the conversation was idle for ");
+        let told = outcome.stderr_text();
+        let words = ["25 hours", "2 hours", "2 minutes"].iter().any(|age| told.contains(&format!("idle for {age}:")));
+        outcome.check(words, || "expected the idle time in words".to_owned());
     }
 }
 
@@ -172,6 +174,11 @@ fn expect_replaced(old: &Value, args: &[&str], variable: (&str, &str), file: &st
     let (server, sandbox) = with_current(old, file);
     let outcome = sandbox.q(args).env(variable.0, variable.1).run();
     outcome.exit(0).stdout("answer\n").stderr_contains("q --list");
+    // It ends with the command that continues the old one.
+    let told = outcome.stderr_text();
+    let command = told.trim_end().rsplit_once(": q ").map_or("", |(_, command)| command);
+    let command: Vec<&str> = ["--last"].into_iter().chain(command.split(' ')).collect();
+    sandbox.q(&command).run().success().stdout("1\n");
     let sent = server.request();
     assert_eq!(prompt(&sent), "two");
     assert_eq!(sent.json()["model"], model);
@@ -258,9 +265,15 @@ fn a_note_promises_no_old_conversation_where_it_is_not_kept() {
 fn the_current_conversation_keeps_its_last_pairs() {
     let server = Server::openai("answer");
     let old: Vec<String> = (0..40).map(|number| format!("text {number}")).collect();
-    for (variable, file, kept) in
-        [("", "", 20), ("2", "", 2), ("1", "pairs = 7", 1), ("", "pairs = 7", 7), ("1000", "", 21)]
-    {
+    for (variable, file, kept) in [
+        ("", "", 20),
+        ("2", "", 2),
+        ("1", "pairs = 7", 1),
+        ("", "pairs = 7", 7),
+        ("1000", "", 21),
+        ("all", "", 21),
+        ("", "pairs = \"all\"", 21),
+    ] {
         let _case = case((variable, file));
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.config(file);
@@ -454,4 +467,81 @@ fn a_time_that_is_yet_to_come_does_not_spread_to_new_conversations() {
     // Later than what it displaced, so that no two are alike; but when it was used is told as it was.
     assert_eq!(current["created"], "2099-01-01T00:00:00.001Z");
     assert_eq!(current["updated"], current["messages"][1]["timestamp"]);
+}
+
+#[test]
+fn a_conversation_is_handed_over_where_that_is_wanted() {
+    let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
+    for (args, provider, model, told) in [
+        (
+            &["-p", "anthropic"][..],
+            "anthropic",
+            ANTHROPIC_MODEL,
+            "q: 2 messages of this conversation go to anthropic\n",
+        ),
+        (&["-m", "big"], "openai", "big", "q: 2 messages of this conversation go to openai, model big\n"),
+        (
+            &["-p", "anthropic", "--messages", "1"],
+            "anthropic",
+            ANTHROPIC_MODEL,
+            "q: 1 message of this conversation goes to anthropic\n",
+        ),
+        (&["-p", "anthropic", "--messages", "0"], "anthropic", ANTHROPIC_MODEL, ""),
+        (&[], "openai", STORED_MODEL, ""),
+    ] {
+        let _case = case(args);
+        let sandbox = Sandbox::new().server_env(&openai).anthropic_env(&claude).env("Q_PROVIDER", "openai");
+        sandbox.config("mismatch = \"continue\"\n");
+        sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+        let outcome = sandbox.q(&["-f"]).args(args).arg("two").run();
+        outcome.exit(0).stderr(told);
+        let server = if provider == "openai" { &openai } else { &claude };
+        assert_eq!(server.last_request().json()["model"], model);
+        let current = sandbox.current();
+        // The file keeps its own, and the answer says whose it is.
+        assert_eq!((&current["provider"], &current["model"]), (&json!("openai"), &json!(STORED_MODEL)));
+        let answer = &current["messages"][3];
+        let own = model == STORED_MODEL;
+        let signature = if own { (&Value::Null, &Value::Null) } else { (&json!(provider), &json!(model)) };
+        assert_eq!((&answer["provider"], &answer["model"]), signature);
+        sandbox.expect_files(&["current.json"]);
+        // The next one goes to the conversation's own again.
+        sandbox.q(&["-f", "three"]).run().success();
+        assert_eq!(openai.last_request().json()["model"], STORED_MODEL);
+    }
+    // What is too old is not handed over.
+    let sandbox = Sandbox::new().server_env(&openai).env("Q_MISMATCH", "continue");
+    sandbox.write_current(&stored(&["one", "1"]));
+    sandbox.q(&["-f", "-m", "big", "two"]).run().exit(0).stderr_contains("idle");
+    sandbox.expect_texts("current.json", &["two", "from openai"]);
+}
+
+#[test]
+fn a_system_prompt_belongs_to_its_conversation() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server).env("Q_SYSTEM", "of the setting");
+    let sent = |args: &[&str]| {
+        sandbox.q(args).run().exit(0);
+        let body = server.last_request().json();
+        body["messages"][0]["content"].as_str().expect("text").to_owned()
+    };
+    assert_eq!(sent(&["-S", "pirate", "one"]), "pirate");
+    assert_eq!(sandbox.current()["system"], "pirate");
+    assert_eq!(sent(&["-f", "two"]), "pirate");
+    // The later one wins, and an undo leaves it.
+    assert_eq!(sent(&["-f", "-S", "poet", "three"]), "poet");
+    sandbox.q(&["--undo"]).run().exit(0);
+    assert_eq!(sent(&["-f", "four"]), "poet");
+    assert_eq!(sent(&["-f", "--no-save", "-S", "nobody", "five"]), "nobody");
+    assert_eq!(sent(&["-f", "six"]), "poet");
+    sandbox.q(&["--status"]).run().success().stdout_contains("its system prompt: poet");
+    assert_eq!(sandbox.q(&["--status", "-j"]).run().success().stdout_json()["conversation"]["system"], "poet");
+    assert_eq!(sandbox.q(&["--history", "-j"]).run().success().stdout_json()["system"], "poet");
+    // A new conversation does not inherit it; neither does one that takes the place of an expired one.
+    assert_eq!(sent(&["new"]), "of the setting");
+    assert_eq!(sandbox.current().get("system"), None);
+    assert_eq!(sent(&["-s", "work", "-S", "clerk", "one"]), "clerk");
+    assert_eq!(sent(&["-s", "work", "two"]), "clerk");
+    sandbox.write_current(&with(stored(&["one", "1"]), "system", "old"));
+    assert_eq!(sent(&["-f", "two"]), "of the setting");
 }

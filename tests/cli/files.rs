@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::fixtures::{ARCHIVED, case, lacks, numbered, prompt, repository_file, snapshot, stored, texts};
+use crate::fixtures::{ARCHIVED, case, everybody, lacks, numbered, prompt, repository_file, snapshot, stored, texts};
 use crate::sandbox::{Outcome, Sandbox};
 
 /// A script in a shell that knows the folder of the conversations as `$sessions`, and stops at the first failure.
@@ -36,10 +36,30 @@ fn shown(command: &str) -> &str {
 fn all_conversations_are_searched_with_grep() {
     let sandbox = Sandbox::new();
     library(&sandbox);
-    let search = format!("cd \"$sessions\"; {}", shown("grep -l rebase *.json"));
-    script(&sandbox, &search).success().stdout(format!("{ARCHIVED}\n"));
+    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json").success().stdout(format!("{ARCHIVED}\n"));
     script(&sandbox, "q --history | grep -A1 '^.user'").success().stdout_contains("\nand a merge?\n");
     script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260102030405\n");
+}
+
+#[test]
+fn the_readmes_ways_to_find_to_ask_again_and_to_branch_work() {
+    let server = everybody("answer");
+    let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
+    library(&sandbox);
+    script(&sandbox, &format!("{} | cut -f1 | sort", shown("q --list rebase")))
+        .success()
+        .stdout(format!("current\n{}\n", ARCHIVED.trim_end_matches(".json")));
+    let continued = shown("q -s session_20261114093000 \"and how do I undo one?\"");
+    script(&sandbox, &continued.replace("session_20261114093000", ARCHIVED.trim_end_matches(".json"))).success();
+    assert!(prompt(&server.last_request()).contains("Human: squash?"));
+    for command in ["q --again", "q --again \"shorter, please\"", "q --again -p anthropic"] {
+        script(&sandbox, shown(command)).exit(0);
+    }
+    assert_eq!(texts(&sandbox.current())[2], "shorter, please");
+    script(&sandbox, shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if we did not?\"")).success();
+    let branch = texts(&sandbox.session("plan-b.json"));
+    assert_eq!(branch[..3], ["what is a Rebase?", "It \"moves\"\ncommits.", "what if we did not?"]);
+    assert_eq!(texts(&sandbox.current()).len(), 4);
 }
 
 #[test]
@@ -104,9 +124,9 @@ fn a_conversation_is_branched_by_a_copy_and_both_continue() {
     let (server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     library(&sandbox);
-    let branch = shown("cp current.json rebase.json; q -s rebase");
+    let branch = shown("q --copy rebase; q -s rebase");
     let branch = format!("cd \"$sessions\"; {branch} 'one way'; q -f 'other way'; q new");
-    script(&sandbox, &branch).success().stdout("answer 0\nanswer 1\nanswer 2\n");
+    script(&sandbox, &branch).success().stdout("Conversation copied to rebase\nanswer 0\nanswer 1\nanswer 2\n");
     for request in &server.requests()[..2] {
         let sent = prompt(request);
         assert!(sent.starts_with("Previous conversation:\nHuman: what is a Rebase?\n"), "{sent}");

@@ -156,6 +156,21 @@ pub fn with(mut conversation: Value, field: &str, value: impl Into<Value>) -> Va
     conversation
 }
 
+/// A folder with a conversation of each kind, none changed at the same time as another.
+pub fn with_every_kind() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for (name, updated, messages) in [
+        ("current.json", "2026-01-02T03:09:00.000Z", &["what is\n a rebase?", "x", "and", "y"][..]),
+        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"]),
+        ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
+        ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
+        (ARCHIVED, "2026-01-15T00:00:00.000Z", &["older", "x"]),
+    ] {
+        sandbox.write_session(name, &with(stored(messages), "updated", updated));
+    }
+    sandbox
+}
+
 /// What was said in a conversation, questions and answers in turn.
 #[track_caller]
 pub fn texts(conversation: &Value) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! q from outside: the real binary against a server inside the test process.
 
 mod actions;
+mod again;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
@@ -13,6 +14,7 @@ mod files;
 mod fixtures;
 mod hook;
 mod json;
+mod list;
 mod names;
 mod network;
 mod options;

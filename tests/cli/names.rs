@@ -11,6 +11,7 @@ use crate::fixtures::{
     ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, HOUR, LARGEST, STORED_MODEL, Snapshot, age, ahead, case, failure, mode,
     numbered, openai_reply, prompt, set_mode, snapshot, stored, texts, with,
 };
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
 
@@ -597,6 +598,10 @@ fn an_id_finds_a_conversation_wherever_it_lies() {
     sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 3\n");
     let other = archived.replace(".json", "-7.json");
     fs::rename(sandbox.sessions().join(&archived), sandbox.sessions().join(&other)).unwrap();
+    let renamed = "whatever.json";
+    fs::rename(sandbox.sessions().join(&other), sandbox.sessions().join(renamed)).unwrap();
+    sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 3\n");
+    fs::rename(sandbox.sessions().join(renamed), sandbox.sessions().join(&other)).unwrap();
     sandbox.q(&["--undo", "-s", &id]).run().exit(0).stdout("three\n");
     fs::rename(sandbox.sessions().join(&other), sandbox.sessions().join("current-tty1.json")).unwrap();
     let unknown = "session_20200101000000000";
@@ -696,4 +701,40 @@ fn the_longest_names_of_files_are_saved_too() {
         assert_eq!(texts(&sandbox.home_session(&name)).len(), 4, "{length}");
         fs::remove_file(sandbox.home().join(&name)).unwrap();
     }
+}
+
+#[test]
+fn a_person_is_told_that_a_name_is_new() {
+    let (server, sandbox) = numbered();
+    sandbox.write_session("work.json", &stored(&["one", "two"]));
+    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+    for (name, told) in [
+        ("wrok", "q: wrok is a new conversation; there is one called work"),
+        ("garden", "q: garden is a new conversation"),
+    ] {
+        let terminal = Terminal::new(WIDE);
+        sandbox.q(&["-s", name, "hi"]).stderr_to(terminal.end()).run().exit(0);
+        assert_eq!(terminal.screen(), [told, ""]);
+        // Not once it is there, and not where nobody looks.
+        let terminal = Terminal::new(WIDE);
+        sandbox.q(&["-s", name, "hi"]).stderr_to(terminal.end()).run().exit(0);
+        assert_eq!(terminal.screen(), [""]);
+    }
+    sandbox.q(&["-s", "house", "hi"]).run().success();
+    server.expect_requests(5);
+}
+
+#[test]
+fn a_follow_up_by_name_demands_that_it_exists() {
+    let (server, sandbox) = numbered();
+    sandbox.write_session("work.json", &stored(&["one", "two"]));
+    let before = snapshot(sandbox.sessions());
+    let outcome = sandbox.q(&["-f", "-s", "wrok", "hi"]).run();
+    outcome.exit(1).stdout_is_empty().stderr_contains_all(&["no conversation wrok", "did you mean work?"]);
+    sandbox.q(&["-f", "-s", "talk.json", "hi"]).run().exit(1).stdout_is_empty().stderr_contains("talk.json");
+    sandbox.q(&["--last", "-s", "wokr"]).run().exit(1).stderr_contains("did you mean work?");
+    sandbox.q(&["-f", "-s", "zzz", "hi"]).run().exit(1).stderr_lacks("did you mean");
+    server.expect_requests(0);
+    before.expect_unchanged();
+    sandbox.q(&["-f", "-s", "work", "hi"]).run().success();
 }

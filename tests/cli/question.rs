@@ -81,13 +81,27 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
 }
 
 #[test]
-fn input_of_white_space_is_none_and_so_is_no_input() {
-    for input in ["", "\n", " \t\r\n \n"] {
-        let _case = case(input);
-        assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin(input)), "why");
-    }
-    for script in ["q why </dev/null", "q why <&-", ": | q why"] {
-        assert_eq!(asked_by(|sandbox| sandbox.shell(script)), "why", "{script}");
+fn input_of_white_space_is_none_and_a_pipe_or_file_without_any_is_told_of() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_home("empty", "");
+    let empty = "q: standard input was empty\n";
+    let blank = "q: standard input was empty but for white space\n";
+    for (script, told) in [
+        (": | q why", empty),
+        ("q why <empty", empty),
+        ("echo | q why", blank),
+        ("printf ' \\t\\r\\n \\n' | q why", blank),
+        // These are meant to be empty, or nobody can know.
+        ("q why </dev/null", ""),
+        ("q why <&-", ""),
+        (": | q -n why", ""),
+        (": | q -q why", ""),
+        ("echo why | q", ""),
+    ] {
+        let _case = case(script);
+        sandbox.shell(script).run().exit(0).stdout("fine\n").stderr(told);
+        assert_eq!(prompt(&server.last_request()), "why");
     }
 }
 

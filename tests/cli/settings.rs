@@ -142,6 +142,14 @@ const SETTINGS: &[Setting] = &[
         seen: |seen| seen.requests.to_string(),
     },
     Setting {
+        file: ("mismatch = \"continue\"", "4"),
+        variable: ("Q_MISMATCH", "new", "0"),
+        option: None,
+        default: "0",
+        args: &["-f", "-m", "other", "hi"],
+        seen: |seen| seen.history().to_string(),
+    },
+    Setting {
         file: ("save = false", "question 1"),
         variable: ("Q_SAVE", "true", "hi"),
         option: Some((&["--no-save"], "question 1")),

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DONE, HOUR, case, failure, idle_for, openai_event, openai_reply, openai_stream, snapshot, word};
+use crate::fixtures::{
+    ARCHIVED, DONE, HOUR, OPENAI_MODEL, STORED_MODEL, case, everybody, failure, idle_for, openai_event, openai_reply,
+    openai_stream, snapshot, stored, with, word,
+};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
@@ -228,9 +231,72 @@ fn a_dry_run_needs_no_server_runs_no_key_command_and_saves_nothing() {
     }
     sandbox.check(!sandbox.home().join("ran").exists(), || "expected that the key's command does not run".to_owned());
     sandbox.expect_no_state();
-    // Which model is the first only a server tells, and none is asked.
-    let outcome = sandbox.q(&["--dry-run", "-p", "ollama", "hi"]).run();
+    // Which model is the first only a server tells, and none elsewhere is asked.
+    sandbox.config("[providers.far]\nbase_url = \"https://llm.invalid/v1\"\n");
+    let outcome = sandbox.q(&["--dry-run", "-p", "far", "hi"]).run();
     outcome.exit(2).stdout_is_empty().stderr_contains("-m");
+}
+
+#[test]
+fn a_dry_run_asks_a_local_server_for_its_list_alone() {
+    let server = everybody("never");
+    let sandbox = Sandbox::new().env("OLLAMA_HOST", server.url());
+    for args in [&["--dry-run", "-p", "ollama", "hi"][..], &["--dry-run", "-q", "hi"]] {
+        let _case = case(args);
+        assert_eq!(sandbox.q(args).run().success().stdout_json()["model"], "first");
+    }
+    assert!(server.requests().iter().all(|request| request.method == "GET"));
+    sandbox.expect_no_state();
+}
+
+#[test]
+fn the_status_says_first_whom_q_would_ask_and_why() {
+    let server = everybody("never");
+    let first = |sandbox: &Sandbox, args: &[&str]| {
+        let text = sandbox.q(&["--status"]).args(args).run().success().stdout_text();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("XAI_API_KEY", API_KEY);
+    let by_key = format!("asks openai, model {OPENAI_MODEL} (the first with a key: OPENAI_API_KEY is set)");
+    assert_eq!(first(&sandbox, &[]), by_key);
+    assert_eq!(first(&sandbox, &["-p", "xai", "-m", "m"]), "asks xai, model m (--provider)");
+    assert!(first(&sandbox, &["-p", "groq"]).starts_with("asks nobody: "), "{}", first(&sandbox, &["-p", "groq"]));
+    sandbox.write_session("work.json", &with(stored(&["one", "two"]), "provider", "xai"));
+    let held = format!("asks xai, model {STORED_MODEL} (the conversation is with it)");
+    assert_eq!(first(&sandbox, &["-s", "work"]), held);
+    sandbox.config("provider = \"xai\"\n");
+    assert!(first(&sandbox, &[]).starts_with("asks xai, model ") && first(&sandbox, &[]).contains("config.toml"));
+    sandbox.config("colour = 1\n");
+    assert_eq!(first(&sandbox, &[]), "asks nobody: the configuration is wrong");
+    let local = Sandbox::new().env("OLLAMA_HOST", server.url());
+    let why = "(no key is set, and it is the first local server that answers)";
+    assert_eq!(first(&local, &[]), format!("asks ollama, model first {why}"));
+    let told = local.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!((&told["asks"]["provider"], &told["asks"]["model"]), (&json!("ollama"), &json!("first")));
+    let nobody = first(&Sandbox::new().env("OLLAMA_HOST", "127.0.0.1:1"), &[]);
+    assert_eq!(nobody, "asks nobody: no key is set, and no local server answers");
+}
+
+#[test]
+fn the_status_tells_how_much_is_kept() {
+    let sandbox = Sandbox::new();
+    for (name, length) in [("current.json", 10), ("work.json", 1_200_000), (ARCHIVED, 500)] {
+        sandbox.write_session(name, &stored(&["q", &"x".repeat(length)]));
+    }
+    let bytes: u64 = sandbox.session_files().iter().map(|name| sandbox.read_bytes(name).len() as u64).sum();
+    sandbox.q(&["--status"]).run().success().stdout_contains("(3, 1.2 MB)");
+    let told = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!((&told["kept"], &told["bytes"]), (&json!(3), &json!(bytes)));
+}
+
+#[test]
+fn models_are_an_array_as_json() {
+    let server = everybody("never");
+    let sandbox = Sandbox::new().env("OLLAMA_HOST", server.url());
+    assert_eq!(
+        sandbox.q(&["--models", "-j", "-p", "ollama"]).run().success().stdout_json(),
+        json!(["first", "second"])
+    );
 }
 
 #[test]
@@ -247,6 +313,7 @@ fn the_status_tells_every_setting_and_where_it_comes_from() {
         ("timeout", "5m", "\"10s\"", "20s"),
         ("retries", "3", "2", "4"),
         ("save", "true", "false", "true"),
+        ("mismatch", "new", "\"continue\"", "new"),
         ("provider", "", "\"groq\"", "mistral"),
         ("model", "", "\"one\"", "two"),
         ("system", "", "\"be brief\"", "be kind"),
@@ -349,7 +416,7 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         let told = status(&["--status", "-j"]).success().stdout_json();
         let error = told["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
-        assert_eq!(told["settings"].as_array().map(Vec::len), Some(14));
+        assert_eq!(told["settings"].as_array().map(Vec::len), Some(15));
         // And it is what a question says.
         status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
     }

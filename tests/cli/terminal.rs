@@ -334,7 +334,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
     let terminal = Terminal::new(WIDE);
     let mut running = both(sandbox.q(&["hi"]), &terminal).stdin_open().spawn();
     terminal.wait_for("waiting for standard input", 0);
-    running.close_stdin();
+    running.write_stdin("log\n").close_stdin();
     terminal.wait_for("Passphrase: ", 0);
     let asked = terminal.screen_so_far();
     let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a command that reads");

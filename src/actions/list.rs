@@ -1,0 +1,297 @@
+//! `q --list`: the conversations, all or those in which some words were said; for programs, or to fit a terminal.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use unicode_width::UnicodeWidthChar;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::fence;
+use crate::output::{print, visible};
+use crate::session::folder;
+use crate::session::name::Which;
+use crate::session::rules::Found;
+use crate::session::timestamp::Timestamp;
+use crate::session::{Conversation, Exchange, age};
+use crate::unix::{self, Size};
+
+/// How many characters of a question, or around a place that was found, a list shows.
+const LONGEST_TEXT: usize = 200;
+
+/// How many characters before a place that was found are shown.
+const BEFORE_MATCH: usize = 20;
+
+/// A conversation in a list.
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: String,
+    name: String,
+    path: String,
+    state: State,
+    provider: String,
+    model: String,
+    created: Timestamp,
+    updated: Timestamp,
+    messages: usize,
+    /// The first one, on one line, without its fenced input.
+    question: String,
+    /// The first place where one of the words was found, on one line.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+    /// `-f` would continue it, or ask whether it can be.
+    #[serde(skip)]
+    current: bool,
+}
+
+/// What a conversation's file is called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// The current one, or that of a slot.
+    Current,
+    Named,
+    /// Set aside.
+    Archived,
+}
+
+/// Lists the conversations, newest first; with words, those in which a message has all of them.
+///
+/// # Errors
+/// Not all of them could be read, or the list not printed.
+pub(crate) fn list(context: &Context, words: &[OsString], json: bool) -> Result<(), Error> {
+    let place = context.place()?;
+    let words: Vec<String> = words.iter().map(|word| folded(&word.to_string_lossy())).collect();
+    let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
+    let mut listed = Vec::new();
+    let mut unusable_files = false;
+    let mut unread = None;
+    for path in place.folder.all().map_err(|error| Error::file(error.to_string()))? {
+        match folder::read(&path) {
+            Ok(Found::Conversation(conversation)) => {
+                let found = find(&conversation, &words);
+                if words.is_empty() || found.is_some() {
+                    listed.push(listing(&conversation, path, &place.path, found));
+                }
+            }
+            // It was removed meanwhile.
+            Ok(Found::Nothing) => {}
+            Ok(Found::Unusable(unusable)) => {
+                unusable_files = true;
+                context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
+            }
+            // A pipe or a device is not a conversation of q's.
+            Err(error) if error.kind() == folder::NOT_REGULAR => {
+                unusable_files = true;
+                context.notes.note(&format!("not listed: {error}"));
+            }
+            Err(error) => unread = Some(Error::file(format!("not everything is listed: {error}"))),
+        }
+    }
+    if listed.is_empty() && unread.is_none() {
+        match words.is_empty() {
+            true if unusable_files => {}
+            true => context.notes.note("there are no conversations"),
+            false => context.notes.note("no message of any conversation has all of these words"),
+        }
+    }
+    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
+    if json {
+        if let Some(error) = unread {
+            return Err(error);
+        }
+        let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
+        return print(&array);
+    }
+    let text = match unix::terminal_size().filter(|_| io::stdout().is_terminal()) {
+        Some(size) => fitted(&listed, size, Timestamp::new(OffsetDateTime::now_utc())),
+        None => separated(&listed),
+    };
+    print(&text)?;
+    unread.map_or(Ok(()), Err)
+}
+
+fn listing(conversation: &Conversation, path: PathBuf, current: &Path, place: Option<String>) -> Listed {
+    let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let question = conversation.exchanges.iter().find_map(Exchange::question);
+    let question = question.map_or_else(String::new, |question| {
+        let text = question.message.to_text();
+        shortened(fence::split(&text).map_or(&*text, |(_, words)| words))
+    });
+    let state = match path.file_name() {
+        Some(name) if folder::is_archived(name) => State::Archived,
+        _ if Which::is_name(&name) => State::Named,
+        _ => State::Current,
+    };
+    Listed {
+        id: if state == State::Named { name.clone() } else { conversation.created.id() },
+        current: path == current,
+        name: on_one_line(&name),
+        path: path.to_string_lossy().into_owned(),
+        state,
+        provider: on_one_line(&conversation.provider),
+        model: on_one_line(&conversation.model),
+        created: conversation.created,
+        updated: conversation.updated,
+        messages: conversation.message_count(),
+        question,
+        place,
+    }
+}
+
+/// The first place, in the first message that has all the words, where one of them is; in any case. The words are folded.
+fn find(conversation: &Conversation, words: &[&str]) -> Option<String> {
+    if words.is_empty() {
+        return None;
+    }
+    conversation.entries().find_map(|entry| {
+        let text = entry.message.to_text();
+        let folded = folded(&text);
+        let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
+        places.into_iter().min().map(|place| around(&text, place))
+    })
+}
+
+/// Text in which letters of either case are the same.
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_ascii() {
+            true => folded.push(character.to_ascii_lowercase()),
+            false => folded.extend(character.to_lowercase()),
+        }
+    }
+    folded
+}
+
+/// The text around a place that is so many bytes into its folded form.
+fn around(text: &str, place: usize) -> String {
+    let mut folded = 0;
+    let at = text.char_indices().find(|(_, character)| {
+        folded += character.to_lowercase().map(char::len_utf8).sum::<usize>();
+        folded > place
+    });
+    let at = at.map_or(0, |(at, _)| at);
+    let begin = text[..at].char_indices().rev().take(BEFORE_MATCH).last().map_or(at, |(begin, _)| begin);
+    // No word is shown by halves.
+    let begin = match text[..begin].chars().next_back() {
+        Some(before) if !before.is_whitespace() => {
+            text[begin..at].find(char::is_whitespace).map_or(at, |blank| begin + blank)
+        }
+        _ => begin,
+    };
+    let cut = if text[..begin].trim().is_empty() { "" } else { "…" };
+    format!("{cut}{}", shortened(&text[begin..]))
+}
+
+/// The beginning of a text, on one line.
+fn shortened(text: &str) -> String {
+    on_one_line(&text.trim_start().chars().take(LONGEST_TEXT).collect::<String>())
+}
+
+/// Fields are parted by tabs, and conversations by line ends.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// For programs: tabs between the fields.
+fn separated(listed: &[Listed]) -> String {
+    let mut text = String::new();
+    for one in listed {
+        let Listed { name, updated, messages, provider, model, question, place, .. } = one;
+        let question = place.as_ref().unwrap_or(question);
+        let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
+    }
+    text
+}
+
+/// For people: name, age and question, no line longer than the terminal, and no more lines than it has.
+fn fitted(listed: &[Listed], size: Size, now: Timestamp) -> String {
+    // The last line is for the shell's prompt, and the one before tells how many more there are.
+    let room = size.rows.saturating_sub(1).max(2);
+    let shown = if listed.len() > room { room - 1 } else { listed.len() };
+    let ages: Vec<String> = listed[..shown].iter().map(|one| age::short(one.updated.elapsed_until(now))).collect();
+    let names = listed[..shown].iter().map(|one| one.name.len()).max().unwrap_or_default().min(size.columns / 2);
+    let longest = ages.iter().map(String::len).max().unwrap_or_default();
+    let mut text = String::new();
+    for (one, age) in listed.iter().zip(&ages) {
+        let mark = if one.current { '*' } else { ' ' };
+        let question = one.place.as_ref().unwrap_or(&one.question);
+        let line = visible(&format!("{mark} {:names$}  {age:>longest$}  {question}", one.name));
+        let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
+    }
+    if listed.len() > shown {
+        let _ = writeln!(text, "{}", cut(&format!("  {} more: q --list | less", listed.len() - shown), size.columns));
+    }
+    text
+}
+
+/// The beginning of a line that has no more columns than these; what is cut off leaves a mark.
+fn cut(line: &str, columns: usize) -> String {
+    let width = |character: char| character.width().unwrap_or_default();
+    if line.chars().map(width).sum::<usize>() <= columns {
+        return line.to_owned();
+    }
+    let mut used = 1;
+    let fits = line.chars().take_while(|character| {
+        used += width(*character);
+        used <= columns
+    });
+    fits.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_the_columns_that_it_takes() {
+        for (line, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            ("a\u{301}bc", 3, "a\u{301}bc"),
+            ("", 3, ""),
+        ] {
+            assert_eq!(cut(line, columns), expected, "{line} {columns}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_begins_a_little_before_the_place_that_was_found() {
+        let long = "one two three four five six seven eight nine ten";
+        for (text, word, expected) in [
+            ("Bäume im Wald", "wald", "Bäume im Wald"),
+            ("ÄÖÜ straße", "äö", "ÄÖÜ straße"),
+            ("İİİ wald", "wald", "İİİ wald"),
+            (long, "eight", "…four five six seven eight nine ten"),
+            ("a\n\tb   c", "c", "a b c"),
+            (&"x".repeat(300), "x", &"x".repeat(200)),
+        ] {
+            let place = folded(text).find(word).expect("the word");
+            assert_eq!(around(text, place), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_screen_holds_so_many_lines_and_says_how_many_more_there_are() {
+        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
+        let listed = |count: usize| -> Vec<Listed> {
+            let conversation = Conversation::new("openai", "m", now);
+            (0..count)
+                .map(|_| listing(&conversation, PathBuf::from("/s/work.json"), Path::new("/s/current.json"), None))
+                .collect()
+        };
+        for (count, rows, lines, more) in [(3, 4, 3, false), (4, 4, 3, true), (90, 24, 23, true), (5, 1, 2, true)] {
+            let text = fitted(&listed(count), Size { columns: 40, rows }, now);
+            assert_eq!(text.lines().count(), lines, "{count} {rows}");
+            assert_eq!(text.contains("more: q --list | less"), more, "{count} {rows}");
+        }
+    }
+}

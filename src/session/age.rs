@@ -1,0 +1,53 @@
+//! How long something took or ago it was, for people: short for a column, in words for a sentence.
+
+use std::time::Duration;
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// A number and a letter: `12s`, `5m`, `3h`, `2d`; less than one more is left out.
+pub(crate) fn short(age: Duration) -> String {
+    match age.as_secs() {
+        seconds if seconds < MINUTE => format!("{seconds}s"),
+        seconds if seconds < HOUR => format!("{}m", seconds / MINUTE),
+        seconds if seconds < DAY => format!("{}h", seconds / HOUR),
+        seconds => format!("{}d", seconds / DAY),
+    }
+}
+
+/// A number and a unit: `40 minutes`, `26 hours`, `3 days`.
+pub(crate) fn in_words(age: Duration) -> String {
+    let (count, unit) = match age.as_secs() {
+        seconds if seconds < 2 * MINUTE => (seconds, "second"),
+        seconds if seconds < 2 * HOUR => (seconds / MINUTE, "minute"),
+        seconds if seconds < 2 * DAY => (seconds / HOUR, "hour"),
+        seconds => (seconds / DAY, "day"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_for_people() {
+        for (seconds, column, sentence) in [
+            (0, "0s", "0 seconds"),
+            (1, "1s", "1 second"),
+            (59, "59s", "59 seconds"),
+            (60, "1m", "60 seconds"),
+            (2433, "40m", "40 minutes"),
+            (3599, "59m", "59 minutes"),
+            (3600, "1h", "60 minutes"),
+            (7200, "2h", "2 hours"),
+            (93_600, "1d", "26 hours"),
+            (172_800, "2d", "2 days"),
+            (30 * 86_400, "30d", "30 days"),
+        ] {
+            let age = Duration::from_secs(seconds);
+            assert_eq!((short(age).as_str(), in_words(age).as_str()), (column, sentence), "{seconds}");
+        }
+    }
+}
