@@ -26,7 +26,11 @@ pub enum Does {
     Ask,
     /// Asks a question that continues one.
     Follow,
+    /// Asks the last question again, in other words.
+    Again,
     Undo,
+    /// Copies the current conversation under the name.
+    Copy,
     Clear,
     ClearAll,
 }
@@ -75,6 +79,29 @@ pub const ROWS: &[Row] = &[
         does: Does::Clear,
         change: Model::clear,
     },
+    Row { name: "q --again", args: &["--again"], place: Place::Current, does: Does::Again, change: Model::again },
+    Row {
+        name: "Q_SESSION q --again",
+        args: &["--again"],
+        place: Place::Slot,
+        does: Does::Again,
+        change: Model::again,
+    },
+    Row {
+        name: "q -s NAME --again",
+        args: &["-s", NAME, "--again"],
+        place: Place::Named,
+        does: Does::Again,
+        change: Model::again,
+    },
+    Row {
+        name: "q -s FILE --again",
+        args: &["-s", FILE, "--again"],
+        place: file,
+        does: Does::Again,
+        change: Model::again,
+    },
+    Row { name: "q --copy NAME", args: &["--copy", NAME], place: Place::Named, does: Does::Copy, change: Model::copy },
     Row {
         name: "q --clear --all",
         args: &["--clear", "--all"],
@@ -87,14 +114,15 @@ pub const ROWS: &[Row] = &[
 impl Row {
     /// Whether it asks a question.
     pub fn asks(&self) -> bool {
-        matches!(self.does, Does::Ask | Does::Follow)
+        matches!(self.does, Does::Ask | Does::Follow | Does::Again)
     }
 
     /// Whether it finds something to do.
     pub fn can_run(&self, model: &Model, home: usize) -> bool {
         match self.does {
             Does::Ask | Does::Follow => true,
-            Does::Undo | Does::Clear => model.get((self.place)(home)).is_some(),
+            Does::Again | Does::Undo | Does::Clear => model.get((self.place)(home)).is_some(),
+            Does::Copy => model.get(Place::Current(home)).is_some() && model.get(Place::Named(home)).is_none(),
             Does::ClearAll => model.conversations.iter().any(|(place, _)| place.home() == Some(home)),
         }
     }

@@ -194,7 +194,8 @@ fn complaint(row: &Row, question: &Question, outcome: &Outcome, asked: bool) -> 
         return None;
     }
     // An action may fail, and a conversation that was named and cannot be read is not asked without its context.
-    let may_refuse = !row.asks() || (row.args.contains(&"-s") && !asked);
+    let needs_conversation = row.does == Does::Again || row.args.contains(&"-s");
+    let may_refuse = !row.asks() || (needs_conversation && !asked);
     if !outcome.succeeded() {
         let refuses = may_refuse && matches!(outcome.status.code(), Some(1 | 2)) && !outcome.stderr.is_empty();
         return (!refuses).then(|| "there is no answer".to_owned());
@@ -221,7 +222,7 @@ fn allowed(row: &Row, scene: &Scene, home: usize, id: u64, outcome: &Outcome) ->
         return vec![after];
     }
     let mut allowed = vec![after, before.with_alone(home, id)];
-    if matches!(place, Place::Current(_) | Place::Slot(_)) {
+    if row.does != Does::Again && matches!(place, Place::Current(_) | Place::Slot(_)) {
         // A follow-up to a conversation that cannot be read starts a new one.
         let mut begun = before.clone();
         begun.begin(place, home, id);

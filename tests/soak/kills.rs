@@ -116,12 +116,13 @@ fn single(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io
     scene.clean_up(soak, part, random, row.name, home..home + 1, (row.place)(home))
 }
 
-/// A follow-up whose conversation is displaced, undone or cleared before its answer comes, killed while it saves.
+/// A follow-up, or a question asked again, whose conversation is displaced, undone, asked again or cleared before its answer
+/// comes, killed while it saves.
 fn overtaken(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let home = home(random);
     let place: fn(usize) -> Place = random.pick(&[Place::Current as fn(usize) -> Place, Place::Slot]);
-    let does = random.pick(&[Does::Ask, Does::Undo, Does::Clear]);
-    let (follow, by) = (command::find(place, Does::Follow), command::find(place, does));
+    let follow = command::find(place, random.pick(&[Does::Follow, Does::Again]));
+    let by = command::find(place, random.pick(&[Does::Ask, Does::Undo, Does::Clear, Does::Again]));
     let label = format!("{}, overtaken by {}", follow.name, by.name);
     if scene.model.get(place(home)).is_none() {
         let begin = command::find(place, Does::Ask);
@@ -156,8 +157,12 @@ fn overtaken(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) ->
     match archived {
         // It is saved in its own conversation, which is archived by now.
         Some(at) => {
-            with.conversations.remove(at);
-            with.add(Place::Archived(home), [was, vec![question.id]].concat());
+            let before = match follow.does {
+                Does::Again => &was[..was.len() - 1],
+                _ => &with.conversations.remove(at).1[..],
+            };
+            let exchanges = [before, &[question.id]].concat();
+            with.add(Place::Archived(home), exchanges);
         }
         _ => with = without.with_alone(home, question.id),
     }

@@ -86,12 +86,14 @@ impl Ledger {
         }
     }
 
-    /// Each undo leaves one copy, which has the exchange that was dropped.
+    /// Each undo leaves one copy, which has the exchange that was dropped; and so does each question asked again.
     fn unexplained_copies(&self, turn: &Turn, found: &[&File], count: usize) -> Option<(Kind, String)> {
         let undos = self.turns.iter().filter(|other| {
-            other.row.does == Does::Undo
-                && (other.killed
-                    || other.undone.is_some_and(|undone| found.iter().any(|file| file.ids().contains(&undone))))
+            let replaced = other.row.does == Does::Again && !other.nothing_there;
+            replaced
+                || other.row.does == Does::Undo
+                    && (other.killed
+                        || other.undone.is_some_and(|undone| found.iter().any(|file| file.ids().contains(&undone))))
         });
         let copies = undos.count();
         let paths: Vec<_> = found.iter().map(|file| file.path.display().to_string()).collect();

@@ -88,6 +88,21 @@ impl Model {
         self.archive(home, exchanges);
     }
 
+    /// The last exchange is replaced; the conversation as it was is archived.
+    pub fn again(&mut self, place: Place, home: usize, id: u64) {
+        let Some(exchanges) = self.take(place) else { return };
+        let (_, rest) = exchanges.split_last().expect("a conversation has an exchange");
+        self.add(place, [rest, &[id]].concat());
+        self.archive(home, exchanges);
+    }
+
+    /// The current conversation is there under another name too.
+    pub fn copy(&mut self, place: Place, home: usize, _id: u64) {
+        if let Some(exchanges) = self.get(Place::Current(home)).cloned() {
+            self.add(place, exchanges);
+        }
+    }
+
     pub fn clear(&mut self, place: Place, _home: usize, _id: u64) {
         self.take(place);
     }

@@ -117,8 +117,8 @@ impl Batch<'_> {
         let home = usize::from(random.percent(30));
         let deletes = |row: &Row| match self.mix {
             Mix::Clears => row.does == Does::Clear,
-            Mix::Undos => row.does == Does::Undo,
-            Mix::Kills => matches!(row.does, Does::Clear | Does::Undo),
+            Mix::Undos => matches!(row.does, Does::Undo | Does::Again),
+            Mix::Kills => matches!(row.does, Does::Clear | Does::Undo | Does::Again),
             _ => false,
         };
         // Named conversations and the shared file are there to stay.
@@ -126,7 +126,7 @@ impl Batch<'_> {
         let deletes_now = random.percent(20);
         let mut rows: Vec<&Row> = ROWS.iter().filter(|row| deletes_now && deletes(row) && current(row)).collect();
         if rows.is_empty() {
-            rows = ROWS.iter().filter(|row| row.asks()).collect();
+            rows = ROWS.iter().filter(|row| matches!(row.does, Does::Ask | Does::Follow)).collect();
         }
         let row = random.pick(&rows);
         let mut question = Question::small(self.soak.next_id());
@@ -147,7 +147,10 @@ impl Batch<'_> {
         let outcome = run.finish()?;
         self.soak.report.done(MODE, row.name);
         // Others ask while the question that is undone is printed.
-        let nothing_there = ["nothing to undo", "changed meanwhile"].iter().any(|words| outcome.stderr.contains(words));
+        let nothing_there =
+            ["nothing to undo", "no question to ask again", "nothing was undone: the conversation has changed"]
+                .iter()
+                .any(|words| outcome.stderr.contains(words));
         let complete = outcome.killed()
             || nothing_there
             || self.soak.check_outcome(self.part, row, &question, &outcome, &self.world);
