@@ -141,6 +141,17 @@ fn what_fails_or_breaks_off_leaves_the_conversation_as_it_is() {
 }
 
 #[test]
+fn an_answer_of_its_own_is_found_by_the_id_that_is_told() {
+    let server = Server::always(Reply::sse([word("half an answer"), finish("length")]));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_session("work.json", &stored(&["one", "two"]));
+    let told = sandbox.q(&["-s", "work", "--again", "-j"]).run().exit(3).stdout_json();
+    let id = told["id"].as_str().expect("an id");
+    sandbox.q(&["--last", "-s", id]).run().exit(0).stdout("half an answer\n");
+    sandbox.q(&["--last", "-s", "work"]).run().success().stdout("two\n");
+}
+
+#[test]
 fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
