@@ -1,17 +1,14 @@
 //! The configuration file: its keys and providers with their lines, or what is wrong on which line.
 
-use std::collections::BTreeMap;
-
 use toml::de::{DeTable, DeValue};
 
 use super::table::{self, Kind};
+use super::tools::{self, ToolServer};
+use super::value::{self, Spanned, filled, found, in_order, string, unknown};
 use crate::address::Address;
 use crate::provider::Api;
 use crate::provider::request::Field;
 use crate::secret::Secret;
-
-/// A TOML value and where it stands.
-type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// What the file sets.
 #[derive(Debug, Default)]
@@ -20,6 +17,8 @@ pub(super) struct File {
     pub(super) settings: Vec<(&'static str, String, usize)>,
     /// In the order of the file.
     pub(super) providers: Vec<Section>,
+    /// In the order of the file.
+    pub(super) tools: Vec<ToolServer>,
 }
 
 /// A section `[providers.NAME]`.
@@ -59,6 +58,10 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
         let key: &str = key.get_ref();
         if key == "providers" {
             file.providers = providers(value, &lines)?;
+            continue;
+        }
+        if key == "tools" {
+            file.tools = tools(value, &lines)?;
             continue;
         }
         let Some(row) = table::find(key) else {
@@ -109,6 +112,27 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
     Ok(sections)
 }
 
+fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
+    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
+    let Some(table) = value.get_ref().as_table() else {
+        return Err(wrong(value.span().start, "tools: must be sections such as [tools.time]".to_owned()));
+    };
+    let mut servers = Vec::new();
+    for (name, value) in in_order(table) {
+        let at = name.span().start;
+        tools::check_name(name.get_ref()).map_err(|message| wrong(at, message))?;
+        let Some(fields) = value.get_ref().as_table() else {
+            return Err(wrong(at, format!("tools.{}: must be a section", name.get_ref())));
+        };
+        let server = ToolServer::read(name.get_ref(), fields).map_err(|(at, message)| wrong(at, message))?;
+        if server.command.is_empty() {
+            return Err(wrong(at, format!("tools.{}: has no command", server.name)));
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
 fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
     const FIELDS: [&str; 7] = ["api", "base_url", "key_env", "key_cmd", "model", "headers", "options"];
     match key {
@@ -129,11 +153,7 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             section.key_env = Some(name);
         }
         "key_cmd" => {
-            let words = value.as_array().ok_or("must be a list such as [\"pass\", \"show\", \"work/llm\"]")?;
-            let words = words.iter().map(|word| string(word.get_ref())).collect::<Result<Vec<_>, _>>()?;
-            if words.first().is_none_or(String::is_empty) {
-                return Err("names no command".to_owned());
-            }
+            let words = value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?;
             section.key_cmd = Some(words);
         }
         "model" => section.model = Some(filled(string(value)?)?),
@@ -182,12 +202,6 @@ fn read_header(name: &str, value: &DeValue) -> Result<(String, Secret), String> 
     Ok((name.to_owned(), Secret::new(value)))
 }
 
-/// The entries of a table in the order of the file.
-fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'a, str>>, &'t Spanned<'a>)> {
-    let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
-    by_place.into_values().collect()
-}
-
 /// The value of a setting as it would stand in its environment variable.
 fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
     match kind {
@@ -200,30 +214,6 @@ fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
         }
         Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| found("true or false", value)),
         Kind::Text { .. } | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
-    }
-}
-
-fn string(value: &DeValue) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| found("a string in quotes", value))
-}
-
-fn filled(text: String) -> Result<String, String> {
-    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
-}
-
-fn found(wanted: &str, value: &DeValue) -> String {
-    format!("must be {wanted}, not a value of type {}", value.type_str())
-}
-
-fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
-    let nearest = known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(key, name), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
-    match nearest {
-        Some((_, name)) => format!("there is no key {key}; did you mean {name}?"),
-        None => format!("there is no key {key}"),
     }
 }
 

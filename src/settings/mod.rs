@@ -4,14 +4,18 @@
 mod duration;
 mod file;
 mod origin;
+pub(crate) mod pattern;
 mod providers;
 pub(crate) mod table;
+mod tools;
+mod value;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use origin::{Environment, Given, Origin};
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use table::{History, Values};
+pub(crate) use tools::{NO_TOOLS, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -23,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) values: Values,
     /// Those of the file, in its order, then those of the table.
     pub(crate) providers: Vec<Provider>,
+    /// In the order of the file.
+    pub(crate) tools: Vec<ToolServer>,
     /// The provider that is named, if one is.
     pub(crate) provider: Option<Given>,
     /// The model that is named and goes with that provider, if there is one.
@@ -77,7 +83,8 @@ impl Settings {
         let environment = environment.clone();
         let options = arguments.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
-        Ok(Settings { values, providers, provider, model, environment, options, file: file.to_owned(), given })
+        let tools = written.tools;
+        Ok(Settings { values, providers, tools, provider, model, environment, options, file: file.to_owned(), given })
     }
 
     /// The setting `keep`, for actions, which work with a broken file too: then it is as if there were none.

@@ -14,6 +14,11 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
+    /// All variables by name.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The environment without the settings in it.
     pub(super) fn without_settings(&self) -> Environment {
         Environment(

@@ -29,6 +29,8 @@ pub(crate) struct Values {
     pub(crate) hands_over: bool,
     /// How much the model thinks; `None` leaves it to the provider.
     pub(crate) effort: Option<String>,
+    /// The most rounds of tool calls per question.
+    pub(crate) rounds: usize,
 }
 
 /// How a conversation is sent.
@@ -207,6 +209,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: None,
         kind: Kind::Text { allows_empty: false, set: |values, text| values.effort = Some(text) },
         doc: "how much the model thinks: low, medium, high or a word that the provider defines; unset: the provider's own",
+    },
+    Row {
+        key: "rounds",
+        variable: "Q_ROUNDS",
+        default: Some("10"),
+        kind: Kind::Whole { least: 1, most: 1_000, all: false, set: |values, number| values.rounds = number as usize },
+        doc: "the most rounds of tool calls per question",
     },
 ];
 

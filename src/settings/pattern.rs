@@ -1,0 +1,41 @@
+//! Patterns for names: a star stands for any characters, everything else for itself.
+
+/// Whether a name fits a pattern as a whole.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts = rest.split('*');
+    let Some(last) = parts.next_back() else { return true };
+    for part in parts {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, fits) in [
+            ("list", "list", true),
+            ("list", "list_tables", false),
+            ("list_*", "list_tables", true),
+            ("list_*", "list_", true),
+            ("list_*", "read_list_", false),
+            ("*", "", true),
+            ("*_query", "read_query", true),
+            ("*_query", "read_query_2", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The tool servers of the configuration file: how each is started, what it gets to see, and what runs without asking.
+
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+use super::duration;
+use super::origin::Environment;
+use super::pattern;
+use super::value::{self, in_order};
+use crate::secret::Secret;
+
+/// The most characters of a server's name.
+const LONGEST_NAME: usize = 20;
+
+/// A name that has a meaning of its own for `-t`.
+pub(crate) const NO_TOOLS: &str = "none";
+
+/// The silence during a call after which it has failed.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a server has until its tools are listed.
+const START: Duration = Duration::from_secs(30);
+
+/// The variables that every server gets; a star stands for any characters. None of them is meant for keys.
+const PASSED_ON: &[&str] = &[
+    "HOME",
+    "LOGNAME",
+    "USER",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_*",
+    "UV_*",
+];
+
+/// A section `[tools.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolServer {
+    pub(crate) name: String,
+    /// A program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Variables that it gets beside those that are passed on.
+    pub(crate) env: Vec<(String, Secret)>,
+    /// Patterns for variables of q's own environment that it gets too.
+    env_from: Vec<String>,
+    /// `None` is the home folder; `.` the folder that q was started in.
+    pub(crate) cwd: Option<String>,
+    /// Patterns for the tools that are offered at all; `None` offers all.
+    only: Option<Vec<String>>,
+    /// Patterns for the tools that run without asking.
+    allow: Vec<String>,
+    /// `None` is any.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) start: Option<Duration>,
+}
+
+impl ToolServer {
+    /// Reads a section.
+    ///
+    /// # Errors
+    /// The key at fault, with its place in the file, and what is wrong.
+    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (usize, String)> {
+        let mut server = ToolServer {
+            name: name.to_owned(),
+            command: Vec::new(),
+            env: Vec::new(),
+            env_from: Vec::new(),
+            cwd: None,
+            only: None,
+            allow: Vec::new(),
+            timeout: Some(TIMEOUT),
+            start: Some(START),
+        };
+        for (key, value) in in_order(fields) {
+            let set = server.set(key.get_ref(), value.get_ref());
+            set.map_err(|reason| (key.span().start, format!("tools.{name}.{}: {reason}", key.get_ref())))?;
+        }
+        Ok(server)
+    }
+
+    fn set(&mut self, key: &str, value: &toml::de::DeValue) -> Result<(), String> {
+        const FIELDS: [&str; 8] = ["command", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
+        const PATTERNS: &str = "[\"list_*\"]";
+        match key {
+            "command" => {
+                self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
+                // What a relative path names would depend on the folder that q is started in.
+                if self.command[0].contains('/') && !self.command[0].starts_with('/') {
+                    return Err(format!("“{}” is a relative path; write the whole path", self.command[0]));
+                }
+            }
+            "env" => {
+                let table = value.as_table().ok_or("must be a table such as { LOG_LEVEL = \"error\" }")?;
+                for (name, value) in in_order(table) {
+                    let text =
+                        value::string(value.get_ref()).map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
+                    self.env.push((name.get_ref().to_string(), Secret::new(text)));
+                }
+            }
+            "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
+            "cwd" => {
+                let folder = value::filled(value::string(value)?)?;
+                if folder != "." && !folder.starts_with('/') {
+                    return Err(format!("“{folder}” is a relative path; write the whole path, or \".\""));
+                }
+                self.cwd = Some(folder);
+            }
+            "only" => self.only = Some(value::strings(value, PATTERNS)?),
+            "allow" => self.allow = value::strings(value, PATTERNS)?,
+            "timeout" => self.timeout = time(value)?,
+            "start" => self.start = time(value)?,
+            "url" => {
+                return Err(
+                    "servers over HTTP are not supported yet; command = [\"npx\", \"mcp-remote\", URL] reaches one"
+                        .to_owned(),
+                );
+            }
+            _ => return Err(value::unknown(key, FIELDS)),
+        }
+        Ok(())
+    }
+
+    /// Whether a tool is offered at all.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
+    }
+
+    /// Whether a tool runs without asking.
+    pub(crate) fn allows(&self, tool: &str) -> bool {
+        self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
+    }
+
+    /// All variables that the server gets.
+    pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
+        let passed = |name: &str| {
+            let mut patterns = PASSED_ON.iter().copied().chain(self.env_from.iter().map(String::as_str));
+            patterns.any(|wanted| pattern::matches(wanted, name))
+        };
+        let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        let of_own =
+            own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
+        of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
+    }
+}
+
+/// Checks the name of a server.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
+    let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
+    if !begins || name.len() > LONGEST_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
+        return Err(format!(
+            "tools.{name}: a server's name is a letter and up to {} of a-z 0-9 -, and not “{NO_TOOLS}”",
+            LONGEST_NAME - 1
+        ));
+    }
+    Ok(())
+}
+
+fn time(value: &toml::de::DeValue) -> Result<Option<Duration>, String> {
+    let duration = duration::parse(&value::string(value)?)?;
+    if duration == Some(Duration::ZERO) { Err("is too short: at least 1s, or never".to_owned()) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ToolServer, (usize, String)> {
+        let table = DeTable::parse(text).expect("TOML");
+        ToolServer::read("db", table.get_ref())
+    }
+
+    #[test]
+    fn a_section_is_read_and_what_is_wrong_is_named() {
+        let server = read(
+            "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
+        );
+        let server = server.expect("a server");
+        assert_eq!((server.command.len(), server.timeout, server.start), (2, Some(Duration::from_secs(5)), None));
+        assert_eq!((server.offers("read_b"), server.offers("write")), (true, false));
+        assert_eq!((server.allows("read_a"), server.allows("read_b")), (true, false));
+        for (text, words) in [
+            ("command = []", "tools.db.command: names no command"),
+            ("command = \"uvx\"", "must be a list"),
+            ("command = [\"./server\"]", "relative path"),
+            ("command = [\"a/b\"]", "relative path"),
+            ("cwd = \"here\"", "relative path"),
+            ("env = [1]", "must be a table"),
+            ("env = { A = 1 }", "A: must be a string"),
+            ("timeout = \"0s\"", "too short"),
+            ("start = 5", "must be a string"),
+            ("alow = []", "did you mean allow?"),
+            ("url = \"https://x\"", "not supported yet"),
+        ] {
+            let (_, wrong) = read(text).expect_err(text);
+            assert!(wrong.contains(words), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for (name, fine) in [
+            ("db", true),
+            ("a-1", true),
+            ("a2345678901234567890", true),
+            ("a23456789012345678901", false),
+            ("none", false),
+            ("1a", false),
+            ("Db", false),
+            ("a_b", false),
+            ("", false),
+        ] {
+            assert_eq!(check_name(name).is_ok(), fine, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_gets_no_variable_that_is_not_meant_for_it() {
+        let own = [
+            ("HOME", "/home/me"),
+            ("LC_ALL", "C"),
+            ("XDG_STATE_HOME", "/s"),
+            ("OPENAI_API_KEY", "sk-secret"),
+            ("SHOP_TOKEN", "t"),
+            ("AWS_REGION", "r"),
+            ("Q_MODEL", "m"),
+            ("LANG", "de"),
+        ];
+        let server =
+            read("env_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }").expect("a server");
+        let mut given = server.environment(&Environment::of(&own));
+        given.sort();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = [
+            pair("AWS_REGION", "r"),
+            pair("HOME", "/home/me"),
+            pair("LANG", "C"),
+            pair("LC_ALL", "C"),
+            pair("SHOP_TOKEN", "t"),
+            pair("X", "1"),
+            pair("XDG_STATE_HOME", "/s"),
+        ];
+        assert_eq!(given, expected);
+    }
+}

@@ -1,0 +1,56 @@
+//! Values of the configuration file as the types that are wanted, or what is wrong with them.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+/// A TOML value and where it stands.
+pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
+
+/// The entries of a table in the order of the file.
+pub(super) fn in_order<'t, 'a>(
+    table: &'t DeTable<'a>,
+) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'a, str>>, &'t Spanned<'a>)> {
+    let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
+    by_place.into_values().collect()
+}
+
+pub(super) fn string(value: &DeValue) -> Result<String, String> {
+    value.as_str().map(str::to_owned).ok_or_else(|| found("a string in quotes", value))
+}
+
+pub(super) fn filled(text: String) -> Result<String, String> {
+    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
+}
+
+/// A list of strings, such as the example.
+pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
+    let words = value.as_array().ok_or_else(|| format!("must be a list such as {example}"))?;
+    words.iter().map(|word| string(word.get_ref())).collect()
+}
+
+/// A program and its arguments, such as the example.
+pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
+    let words = strings(value, example)?;
+    if words.first().is_none_or(String::is_empty) {
+        return Err("names no command".to_owned());
+    }
+    Ok(words)
+}
+
+pub(super) fn found(wanted: &str, value: &DeValue) -> String {
+    format!("must be {wanted}, not a value of type {}", value.type_str())
+}
+
+/// A key that does not exist, and the nearest that does.
+pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
+    let nearest = known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(key, name), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match nearest {
+        Some((_, name)) => format!("there is no key {key}; did you mean {name}?"),
+        None => format!("there is no key {key}"),
+    }
+}
