@@ -1,9 +1,10 @@
-//! The vocabulary of conversations, dialects and tools: who says what.
+//! The vocabulary of conversations, dialects and tools: who says what, which tools there are, and which were called.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Who says a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,4 +49,43 @@ impl Message {
             parts => parts.iter().map(|Part::Text(text)| text.as_str()).collect(),
         }
     }
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tool {
+    /// `server__tool`, of at most 64 of `A-Z a-z 0-9 _ -`, which every API takes.
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// A JSON Schema of an object.
+    pub(crate) schema: Value,
+}
+
+/// A call that the model asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Call {
+    /// The provider's id; where it gave none, 9 letters and digits of q's own.
+    pub(crate) id: String,
+    /// The name of a tool, as the model has written it.
+    pub(crate) name: String,
+    /// JSON, as the model has written it; perhaps no object, or not even JSON.
+    pub(crate) arguments: String,
+}
+
+/// A call, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) call: Call,
+    /// What the model is told.
+    pub(crate) result: String,
+    pub(crate) is_error: bool,
+}
+
+/// One round of a question's answer: what the model said, and the calls that it made then.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Step {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<Ran>,
+    /// The model's turn in the API's own form, where the API wants it back unchanged (signatures, reasoning); not stored.
+    pub(crate) echo: Vec<Value>,
 }

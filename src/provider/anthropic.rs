@@ -4,18 +4,23 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Prompt};
-use crate::message::Role;
+use super::request::{self, Element, Prompt};
+use super::{calls, schema};
+use crate::message::{Ran, Role, Step, Tool};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
 
 /// The API demands a limit; this one is sent where the user sets none.
 const MAX_TOKENS: u64 = 16_384;
+
+/// The field of a block that has the arguments of a call.
+const INPUT: &str = "input";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -24,9 +29,14 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
     system: &'a str,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<Element<Turn<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
+    /// The API demands the tools wherever the messages have calls, even if the model must not call any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -42,18 +52,57 @@ struct Turn<'a> {
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
+    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: message.to_text() });
+    let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
+    let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::to_json(&Body {
         model: prompt.model,
         max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
         stream: prompt.stream,
         system: prompt.system,
-        messages: prompt
-            .messages
-            .iter()
-            .map(|message| Turn { role: message.role, content: message.to_text() })
-            .collect(),
+        messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         output_config: prompt.effort.map(|effort| OutputConfig { effort }),
+        tools: prompt.tools.iter().map(offer).collect(),
+        tool_choice: forbids_calls.then(|| json!({"type": "none"})),
     })
+}
+
+fn offer(tool: &Tool) -> Value {
+    let schema = schema::without_combinations(tool);
+    json!({"name": tool.name, "description": tool.description, "input_schema": schema})
+}
+
+/// The model's turn as it came, since signatures are valid only for what is unchanged.
+fn answer_of(step: &Step) -> Value {
+    let blocks = if step.echo.is_empty() { blocks_of(step) } else { step.echo.clone() };
+    // The API refuses text that is blank.
+    let is_blank =
+        |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
+    let content: Vec<Value> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    json!({"role": "assistant", "content": content})
+}
+
+fn blocks_of(step: &Step) -> Vec<Value> {
+    let text = json!({"type": "text", "text": step.text});
+    let call = |Ran { call, .. }: &Ran| {
+        let input = calls::object(call);
+        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+    };
+    std::iter::once(text).chain(step.calls.iter().map(call)).collect()
+}
+
+/// All results of a turn, which must stand in one message.
+fn results_of(step: &Step) -> Value {
+    let results: Vec<Value> = step.calls.iter().map(result_of).collect();
+    json!({"role": "user", "content": results})
+}
+
+fn result_of(ran: &Ran) -> Value {
+    let mut result = json!({"type": "tool_result", "tool_use_id": ran.call.id, "content": ran.result});
+    if ran.is_error {
+        result["is_error"] = true.into();
+    }
+    result
 }
 
 /// The fields of all events that matter here. Types that are not known are ignored, as the API's documents ask.
@@ -61,6 +110,9 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
 struct Event<'a> {
     #[serde(default, rename = "type")]
     kind: IfReadable<String>,
+    /// Which block.
+    #[serde(default)]
+    index: Count,
     #[serde(borrow, default)]
     delta: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -77,6 +129,12 @@ struct Delta<'a> {
     kind: IfReadable<String>,
     #[serde(borrow, default)]
     text: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    partial_json: Text<'a>,
     #[serde(default)]
     stop_reason: IfReadable<String>,
     #[serde(default)]
@@ -110,7 +168,7 @@ struct Block<'a> {
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow, default)]
-    content: Option<Vec<Block<'a>>>,
+    content: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     stop_reason: IfReadable<String>,
     #[serde(default)]
@@ -151,14 +209,13 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     }
     match event.kind.0.as_deref().unwrap_or_default() {
         "content_block_delta" => {
-            let delta = lenient::in_field::<Delta>(event.delta)?;
-            if let Some(delta) = delta.filter(|delta| delta.kind.0.as_deref() == Some("text_delta")) {
-                reply.add(&delta.text.wtf8()?);
+            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
+                add_delta(event.index.0, &delta, reply)?;
             }
         }
         "content_block_start" => {
-            if let Some(block) = lenient::in_field(event.content_block)? {
-                add_block(&block, reply)?;
+            if let Some(json) = event.content_block {
+                add_block(event.index.0, json, reply)?;
             }
         }
         "message_start" => {
@@ -169,10 +226,16 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         }
         "message_delta" => {
             if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
+                if delta.stop_reason.0.is_some() {
+                    read_calls(reply);
+                }
                 finish(delta.stop_reason.0, delta.stop_details.0, reply);
             }
         }
-        "message_stop" => reply.end(),
+        "message_stop" => {
+            read_calls(reply);
+            reply.end();
+        }
         "error" => fail(data, reply),
         _ => {}
     }
@@ -185,12 +248,13 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
         return Ok(());
     }
     let message: Answer = serde_json::from_str(body)?;
-    for block in message.content.iter().flatten() {
-        add_block(block, reply)?;
+    for (json, index) in message.content.into_iter().flatten().zip(0..) {
+        add_block(Some(index), json, reply)?;
     }
     if let Some(counts) = message.usage.0 {
         reply.add_usage(counts.usage());
     }
+    read_calls(reply);
     finish(message.stop_reason.0, message.stop_details.0, reply);
     reply.end();
     Ok(())
@@ -205,11 +269,64 @@ fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply)
     }
 }
 
-fn add_block(block: &Block, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) -> Result<(), Malformed> {
+    let block: Block = serde_json::from_str(json.get())?;
     if block.kind.0.as_deref() == Some("text") {
         reply.add(&block.text.wtf8()?);
     }
+    if reply.offers_tools() {
+        keep_block(index, json, reply);
+    }
     Ok(())
+}
+
+/// Keeps a block, which goes back with the results of its calls. Until it is complete its input is text.
+fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
+    let Ok(mut block) = serde_json::from_str::<Map<String, Value>>(json.get()) else { return };
+    if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
+        // Where the input comes in fragments, an empty object stands here, or nothing.
+        let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let input = input.map(Value::to_string).unwrap_or_default();
+        block.insert(INPUT.into(), input.into());
+    }
+    let next = reply.echo_mut().last_key_value().map_or(0, |(last, _)| last + 1);
+    reply.echo_mut().insert(index.unwrap_or(next), block.into());
+}
+
+fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), Malformed> {
+    let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
+        "text_delta" => ("text", delta.text.wtf8()?),
+        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.wtf8()?),
+        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.wtf8()?),
+        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.wtf8()?),
+        _ => return Ok(()),
+    };
+    if field == "text" {
+        reply.add(&piece);
+    }
+    let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
+    let block = reply.echo_mut().get_mut(&index.unwrap_or(last)).and_then(Value::as_object_mut);
+    if let Some(Value::String(so_far)) = block.map(|block| block.entry(field).or_insert_with(|| "".into())) {
+        so_far.push_str(&lenient::decode(&piece).0);
+    }
+    Ok(())
+}
+
+/// The blocks are complete: reads the input of each that has one, and takes calls out of them.
+fn read_calls(reply: &mut Reply) {
+    let mut blocks = std::mem::take(reply.echo_mut());
+    for block in blocks.values_mut().filter_map(Value::as_object_mut) {
+        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, id, name) = (text("type"), text("id"), text("name"));
+        let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else { continue };
+        let fields = serde_json::from_str::<Map<String, Value>>(&input).unwrap_or_default();
+        block.insert(INPUT.into(), fields.into());
+        if kind == "tool_use" {
+            let call = reply.add_call(&id, &name, &input);
+            block.insert("id".into(), call.id.as_str().into());
+        }
+    }
+    *reply.echo_mut() = blocks;
 }
 
 fn fail(data: &str, reply: &mut Reply) {
@@ -219,11 +336,19 @@ fn fail(data: &str, reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{prompt, replied};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
-    use serde_json::Value;
+    use proptest::prelude::*;
 
     use super::*;
+
+    fn sent(prompt: &Prompt) -> Value {
+        serde_json::from_slice(&body(prompt)).expect("a body is JSON")
+    }
+
+    fn call(id: &str, input: &Value) -> Value {
+        json!({"type": "tool_use", "id": id, "name": "db__get", "input": input})
+    }
 
     #[test]
     fn the_body_has_a_limit_always() {
@@ -309,5 +434,143 @@ mod tests {
         let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
         assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Complete)));
+    }
+
+    #[test]
+    fn calls_and_results_follow_the_messages() {
+        let echo = vec![
+            json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
+            json!({"type": "redacted_thinking", "data": "r"}),
+            json!({"type": "text", "text": ""}),
+            call("x1", &json!({"n": 1})),
+            call("x2", &json!({"n": 2})),
+        ];
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let mut prompt = with_steps(&tools, &steps);
+        let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
+                            "$defs": {"N": {"type": "integer"}}});
+        let mut expected = json!({
+            "model": "m", "max_tokens": 16_384, "stream": true,
+            "tools": [{"name": "db__get", "description": "Gets it.", "input_schema": schema}],
+            "messages": [
+                {"role": "user", "content": "why"},
+                {"role": "assistant", "content": [echo[0], echo[1], echo[3], echo[4]]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "x1", "content": "one"},
+                    {"type": "tool_result", "tool_use_id": "x2", "content": "no such row", "is_error": true}]},
+                {"role": "assistant", "content": [call("x3", &json!({"n": 3}))]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x3", "content": "three"}]},
+            ],
+        });
+        assert_eq!(sent(&prompt), expected);
+        prompt.forbids_calls = true;
+        expected["tool_choice"] = json!({"type": "none"});
+        assert_eq!(sent(&prompt), expected);
+    }
+
+    #[test]
+    fn calls_without_anything_to_be_sent_back_are_built() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let text = json!({"type": "text", "text": "Let me see."});
+        let content = json!([text, call("x1", &json!({"n": 1})), call("x2", &json!({"n": 2}))]);
+        assert_eq!(sent(&with_steps(&tools, &steps))["messages"][1]["content"], content);
+    }
+
+    const CALL_FOLLOWS: &str = r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"x","name":"db__get","input":{}}}"#;
+    const CALLS_END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#;
+    const STOP: &str = r#"{"type":"message_stop"}"#;
+
+    #[test]
+    fn blocks_are_put_together_in_order_and_signatures_stay() {
+        let mut reply = replied_with_tools(
+            Api::Anthropic,
+            &[
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#,
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"me"}}"#,
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig"}}"#,
+                r#"{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"r"}}"#,
+                r#"{"type":"content_block_start","index":3,"content_block":{"type":"text","text":"H"}}"#,
+                r#"{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"i"}}"#,
+                CALL_FOLLOWS,
+                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"n\""}}"#,
+                r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":": 1}"}}"#,
+                r#"{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"y","name":"db__get"}}"#,
+                r#"{"type":"content_block_start","index":5,"content_block":{"type":"tool_use","name":"a","input":{"n":2}}}"#,
+                CALLS_END,
+                STOP,
+            ],
+        );
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        let expected = [("x", "db__get", "{\"n\": 1}"), ("y", "db__get", "{}"), ("", "a", "{\"n\":2}")];
+        assert_eq!(calls_of(&reply), expected);
+        let own = &reply.calls()[2].id;
+        assert_eq!(
+            reply.echo(),
+            [
+                json!({"type": "thinking", "thinking": "let me", "signature": "sig"}),
+                json!({"type": "redacted_thinking", "data": "r"}),
+                call("x", &json!({"n": 1})),
+                json!({"type": "text", "text": "Hi"}),
+                call("y", &json!({})),
+                json!({"type": "tool_use", "id": own, "name": "a", "input": {"n": 2}}),
+            ]
+        );
+    }
+
+    #[test]
+    fn blocks_without_an_index_are_put_together() {
+        let reply = replied_with_tools(
+            Api::Anthropic,
+            &[
+                r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hi"}}"#,
+                r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"x","name":"a"}}"#,
+                r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{no"}}"#,
+                STOP,
+            ],
+        );
+        assert_eq!(calls_of(&reply), [("x", "a", "{no")]);
+        let call = json!({"type": "tool_use", "id": "x", "name": "a", "input": {}});
+        assert_eq!(reply.echo(), [json!({"type": "text", "text": "Hi"}), call]);
+    }
+
+    #[test]
+    fn calls_that_were_not_offered_are_an_odd_end() {
+        let reply = replied(Api::Anthropic, &[CALL_FOLLOWS, CALLS_END, STOP]);
+        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_use".into()))));
+        assert!(reply.echo().is_empty());
+    }
+
+    #[test]
+    fn calls_in_a_whole_answer_are_read() {
+        let mut reply = Reply::new(true);
+        let content = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hi"},
+                             call("x", &json!({"n": 1})), call("y", &json!({}))]);
+        let body = json!({"type": "message", "content": content, "stop_reason": "tool_use"}).to_string();
+        read_whole(&body, &mut reply).expect("a whole answer");
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
+        assert_eq!(Value::from(reply.echo()), content);
+    }
+
+    proptest! {
+        #[test]
+        fn where_arguments_are_split_does_not_matter(
+            text in "[a-z0\"\\\\ä😀{}]{0,20}", sizes in prop::collection::vec(0usize..5, 0..9),
+        ) {
+            let arguments = json!({"text": text}).to_string();
+            let mut rest: Vec<char> = arguments.chars().collect();
+            let mut events = vec![CALL_FOLLOWS.to_owned()];
+            for size in sizes.into_iter().chain([usize::MAX]) {
+                let piece: String = rest.drain(..size.min(rest.len())).collect();
+                let delta = json!({"type": "input_json_delta", "partial_json": piece});
+                events.push(json!({"type": "content_block_delta", "index": 2, "delta": delta}).to_string());
+            }
+            let events: Vec<&str> = events.iter().map(String::as_str).chain([CALLS_END, STOP]).collect();
+            let reply = replied_with_tools(Api::Anthropic, &events);
+            prop_assert_eq!(calls_of(&reply), [("x", "db__get", arguments.as_str())]);
+            prop_assert_eq!(reply.echo(), [call("x", &json!({"text": text}))]);
+        }
     }
 }

@@ -40,7 +40,8 @@ impl Api {
             Api::Anthropic => ("/v1/messages".to_owned(), anthropic::body(prompt)),
             Api::Gemini => (gemini::path(prompt), gemini::body(prompt)),
         };
-        Request { path, headers: self.headers(key), body: Some(body) }
+        let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
+        Request { path, headers: self.headers(key), body: Some(body), offers_tools }
     }
 
     /// The request for the list of models.
@@ -50,7 +51,7 @@ impl Api {
             Api::Anthropic => "/v1/models?limit=1000",
             Api::Gemini => "/v1beta/models?pageSize=1000",
         };
-        Request { path: path.to_owned(), headers: self.headers(key), body: None }
+        Request { path: path.to_owned(), headers: self.headers(key), body: None, offers_tools: false }
     }
 
     fn headers(self, key: Option<&Secret>) -> Vec<(String, Secret)> {
@@ -126,8 +127,11 @@ impl fmt::Display for Api {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::table;
     use super::*;
-    use crate::message::{Message, Role};
+    use crate::message::{Call, Message, Ran, Role, Step, Tool};
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
         Prompt {
@@ -142,16 +146,77 @@ pub(super) mod tests {
             effort: None,
             refuses_storage: false,
             stream: true,
+            tools: &[],
+            steps: &[],
+            forbids_calls: false,
         }
     }
 
-    /// The reply after these events, and its text.
+    /// A tool whose schema not every API takes as it is.
+    pub(in crate::provider) fn tool() -> Tool {
+        let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
+                            "$defs": {"N": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
+        Tool { name: "db__get".into(), description: "Gets it.".into(), schema }
+    }
+
+    /// Two rounds: two calls at once, one of which fails, then one more. What the API wants back is given by round.
+    pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
+        let ran = |id: &str, arguments: &str, result: &str, is_error| Ran {
+            call: Call { id: id.into(), name: "db__get".into(), arguments: arguments.into() },
+            result: result.into(),
+            is_error,
+        };
+        let [first, second] = echo;
+        vec![
+            Step {
+                text: "Let me see.".into(),
+                calls: vec![ran("x1", "{\"n\":1}", "one", false), ran("x2", "{\"n\":2}", "no such row", true)],
+                echo: first,
+            },
+            Step { text: String::new(), calls: vec![ran("x3", "{\"n\":3}", "three", false)], echo: second },
+        ]
+    }
+
+    /// The prompt with the tool and these steps.
+    pub(in crate::provider) fn with_steps<'a>(tools: &'a [Tool], steps: &'a [Step]) -> Prompt<'a> {
+        Prompt { messages: vec![Message::text(Role::User, "why")], system: "", tools, steps, ..prompt() }
+    }
+
+    /// The reply after these events.
     pub(in crate::provider) fn replied(api: Api, events: &[&str]) -> Reply {
-        let mut reply = Reply::default();
+        replied_to(false, api, events)
+    }
+
+    /// The reply after these events to a request that offers tools.
+    pub(in crate::provider) fn replied_with_tools(api: Api, events: &[&str]) -> Reply {
+        replied_to(true, api, events)
+    }
+
+    fn replied_to(offers_tools: bool, api: Api, events: &[&str]) -> Reply {
+        let mut reply = Reply::new(offers_tools);
         for data in events {
             api.read_event(data, &mut reply).unwrap_or_else(|error| panic!("{data}: {error:?}"));
         }
         reply
+    }
+
+    /// The calls of a reply: id, name and arguments. An id of q's own is shown as an empty one.
+    pub(in crate::provider) fn calls_of(reply: &Reply) -> Vec<(&str, &str, &str)> {
+        let is_own = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let id = |id| if is_own(id) { "" } else { id };
+        reply.calls().iter().map(|call| (id(&*call.id), &*call.name, &*call.arguments)).collect()
+    }
+
+    #[test]
+    fn calls_are_read_only_where_tools_may_be_called() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        for api in [Api::OpenAi, Api::Responses, Api::Anthropic, Api::Gemini] {
+            let mut asked = with_steps(&tools, &steps);
+            assert!(api.request(&asked, table::USUAL, None).offers_tools, "{api}");
+            asked.forbids_calls = true;
+            assert!(!api.request(&asked, table::USUAL, None).offers_tools, "{api}");
+            assert!(!api.request(&prompt(), table::USUAL, None).offers_tools, "{api}");
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub(crate) enum Finish {
 const COMPLETE: &[&str] =
     &["", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "end"];
 
+/// The model stopped to have tools called.
+const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
+
 /// The limit of tokens, of the answer or of the context.
 const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
 
@@ -59,6 +62,11 @@ impl Finish {
         }
     }
 
+    /// Whether the provider says that calls of tools ended the answer.
+    pub(super) fn is_for_calls(&self) -> bool {
+        matches!(self, Finish::Other(word) if CALLS.contains(&word.to_lowercase().as_str()))
+    }
+
     /// The provider's word; `stop` for a normal end.
     pub(crate) fn word(&self) -> &str {
         match self {
@@ -94,6 +102,15 @@ mod tests {
                     assert_eq!(Finish::of(&word), make(word.clone()), "{word}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn some_words_say_that_calls_ended_the_answer() {
+        for (word, is) in
+            [("tool_calls", true), ("TOOL_USE", true), ("stop", false), ("length", false), ("other", false)]
+        {
+            assert_eq!(Finish::of(word).is_for_calls(), is, "{word}");
         }
     }
 

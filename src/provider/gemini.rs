@@ -5,26 +5,35 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Listed, Prompt};
-use crate::message::Role;
+use super::request::{self, Element, Listed, Prompt};
+use super::{calls, schema};
+use crate::message::{Ran, Role, Step, Tool};
 
 /// What may stand in a path as it is (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The field of a part that is a call.
+const FUNCTION_CALL: &str = "functionCall";
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
-    contents: Vec<Content<'a>>,
+    contents: Vec<Element<Content<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation_config: Option<GenerationConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -64,18 +73,17 @@ pub(super) fn path(prompt: &Prompt) -> String {
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
+    let turns = prompt.messages.iter().map(|message| Content {
+        role: Some(match message.role {
+            Role::User => "user",
+            Role::Assistant => "model",
+        }),
+        parts: [TextPart { text: message.to_text() }],
+    });
+    let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
+    let has_tools = !prompt.tools.is_empty();
     request::to_json(&Body {
-        contents: prompt
-            .messages
-            .iter()
-            .map(|message| Content {
-                role: Some(match message.role {
-                    Role::User => "user",
-                    Role::Assistant => "model",
-                }),
-                parts: [TextPart { text: message.to_text() }],
-            })
-            .collect(),
+        contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         system_instruction: (!prompt.system.is_empty())
             .then_some(Content { role: None, parts: [TextPart { text: prompt.system.into() }] }),
         generation_config: (prompt.max_tokens.is_some() || prompt.effort.is_some()).then(|| GenerationConfig {
@@ -83,7 +91,49 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
             thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
         }),
         store: prompt.refuses_storage.then_some(false),
+        tools: has_tools.then(|| offer(prompt.tools)),
+        tool_config: (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
     })
+}
+
+/// `parametersJsonSchema` takes most of JSON Schema. `parameters` takes so little of it that requests would be refused.
+fn offer(tools: &[Tool]) -> Value {
+    let declare = |tool: &Tool| {
+        let schema = schema::without_references(tool);
+        json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
+    };
+    let declarations: Vec<Value> = tools.iter().map(declare).collect();
+    json!([{"functionDeclarations": declarations}])
+}
+
+/// The model's turn as it came, since each signature must be on the part that it came with.
+fn answer_of(step: &Step) -> Value {
+    let parts = if step.echo.is_empty() { parts_of(step) } else { step.echo.clone() };
+    json!({"role": "model", "parts": parts})
+}
+
+fn parts_of(step: &Step) -> Vec<Value> {
+    let said = (!step.text.is_empty()).then(|| json!({"text": step.text}));
+    let call = |ran: &Ran| json!({FUNCTION_CALL: {"name": ran.call.name, "args": calls::object(&ran.call)}});
+    said.into_iter().chain(step.calls.iter().map(call)).collect()
+}
+
+/// All results of a turn, in the order of the calls.
+fn results_of(step: &Step) -> Value {
+    // Only ids that the model gave are known to it.
+    let ids = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL)).map(|call| call.get("id").cloned());
+    let ids = ids.chain(std::iter::repeat(None));
+    let results: Vec<Value> = step.calls.iter().zip(ids).map(|(ran, id)| result_of(ran, id)).collect();
+    json!({"role": "user", "parts": results})
+}
+
+fn result_of(ran: &Ran, id: Option<Value>) -> Value {
+    let kind = if ran.is_error { "error" } else { "result" };
+    let mut response = json!({"name": ran.call.name, "response": {kind: ran.result}});
+    if let Some(id) = id.filter(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
+        response["id"] = id;
+    }
+    json!({"functionResponse": response})
 }
 
 #[derive(Deserialize)]
@@ -182,6 +232,9 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     let first = event.candidates.into_iter().flatten().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
     let Some(candidate) = first else { return Ok(()) };
     for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
+        if reply.offers_tools() {
+            keep(part.get(), reply);
+        }
         if part.get().starts_with('"') {
             reply.add(&serde_json::from_str::<Text>(part.get())?.wtf8()?);
         } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
@@ -195,6 +248,26 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         reply.explain(candidate.finish_message.0.unwrap_or_default());
     }
     Ok(())
+}
+
+/// Keeps a part, which goes back with the results of the calls, and takes a call out of it. The API wants reasoning and
+/// empty text back only for their signatures.
+fn keep(json: &str, reply: &mut Reply) {
+    let part = match serde_json::from_str(json) {
+        Ok(Value::String(text)) => json!({"text": text}),
+        Ok(part @ Value::Object(_)) => part,
+        _ => return,
+    };
+    let is_signed = part.get("thoughtSignature").is_some();
+    if !is_signed && (part["thought"] == true || part == json!({"text": ""})) {
+        return;
+    }
+    if let Some(call) = part.get(FUNCTION_CALL) {
+        let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default();
+        let arguments = call.get("args").filter(|args| !args.is_null()).map(Value::to_string);
+        reply.add_call(text("id"), text("name"), &arguments.unwrap_or_default());
+    }
+    reply.keep(part);
 }
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
@@ -222,9 +295,8 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{prompt, replied};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
-    use serde_json::Value;
 
     use super::*;
 
@@ -297,5 +369,92 @@ mod tests {
     fn models_lose_their_prefix() {
         let listed = |id: &str| Listed { id: id.into(), created: None };
         assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec![listed("a"), listed("b")]));
+    }
+
+    fn sent(prompt: &Prompt) -> Value {
+        serde_json::from_slice(&body(prompt)).expect("a body is JSON")
+    }
+
+    #[test]
+    fn calls_and_results_follow_the_messages() {
+        let call = |n: u8| json!({"name": "db__get", "args": {"n": n}});
+        let mut second = call(2);
+        second["id"] = "x2".into();
+        let echo = vec![
+            json!({"text": "Let me see."}),
+            json!({"functionCall": call(1), "thoughtSignature": "s1"}),
+            json!({"functionCall": second}),
+            json!({"text": "", "thoughtSignature": "s2"}),
+        ];
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let mut prompt = with_steps(&tools, &steps);
+        let schema =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
+        let mut expected = json!({
+            "tools": [{"functionDeclarations": [
+                {"name": "db__get", "description": "Gets it.", "parametersJsonSchema": schema}]}],
+            "contents": [
+                {"role": "user", "parts": [{"text": "why"}]},
+                {"role": "model", "parts": echo},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "db__get", "response": {"result": "one"}}},
+                    {"functionResponse": {"id": "x2", "name": "db__get", "response": {"error": "no such row"}}}]},
+                {"role": "model", "parts": [{"functionCall": call(3)}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "db__get", "response": {"result": "three"}}}]},
+            ],
+        });
+        assert_eq!(sent(&prompt), expected);
+        prompt.forbids_calls = true;
+        expected["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
+        assert_eq!(sent(&prompt), expected);
+    }
+
+    #[test]
+    fn calls_without_anything_to_be_sent_back_are_built() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let call = |n: u8| json!({"functionCall": {"name": "db__get", "args": {"n": n}}});
+        let parts = json!([{"text": "Let me see."}, call(1), call(2)]);
+        assert_eq!(sent(&with_steps(&tools, &steps))["contents"][1]["parts"], parts);
+    }
+
+    const PARTS: [&str; 4] = [
+        r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"so","thought":true,"thoughtSignature":"s0"}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"Hi"},{"text":""},"!"]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{"n":1}},"thoughtSignature":"s1"},{"functionCall":{"id":"y","name":"b"}}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"s2"}]},"finishReason":"STOP"}]}"#,
+    ];
+
+    #[test]
+    fn parts_are_kept_with_their_signatures_and_calls_taken_out_of_them() {
+        let mut reply = replied_with_tools(Api::Gemini, &PARTS);
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete)));
+        assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
+        assert!(!reply.calls()[0].id.is_empty());
+        assert_eq!(
+            reply.echo(),
+            [
+                json!({"text": "so", "thought": true, "thoughtSignature": "s0"}),
+                json!({"text": "Hi"}),
+                json!({"text": "!"}),
+                json!({"functionCall": {"name": "a", "args": {"n": 1}}, "thoughtSignature": "s1"}),
+                json!({"functionCall": {"id": "y", "name": "b"}}),
+                json!({"text": "", "thoughtSignature": "s2"}),
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_in_a_whole_answer_are_read() {
+        let mut reply = Reply::new(true);
+        read_whole(PARTS[2], &mut reply).expect("a whole answer");
+        assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
+        assert!(reply.is_blank() && reply.ended());
+    }
+
+    #[test]
+    fn calls_that_were_not_offered_are_not_read() {
+        let mut reply = replied(Api::Gemini, &PARTS);
+        assert_eq!((reply.take_text().as_str(), reply.calls()), ("Hi!", &[][..]));
+        assert!(reply.echo().is_empty());
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// What a server sent is not what its dialect says.
@@ -154,6 +155,19 @@ pub(super) fn decode(bytes: &[u8]) -> (String, &[u8]) {
     (text, b"")
 }
 
+/// The arguments of a call: JSON in text, or as it is; the latter becomes compact.
+pub(super) fn arguments(json: Option<&RawValue>) -> String {
+    let Some(json) = json.map(RawValue::get) else { return String::new() };
+    if json.starts_with('"') {
+        return serde_json::from_str::<Wtf8>(json).map(|text| decode(&text.0).0).unwrap_or_default();
+    }
+    match serde_json::from_str(json) {
+        Ok(Value::Null) => String::new(),
+        Ok(value) => value.to_string(),
+        Err(_) => json.to_owned(),
+    }
+}
+
 /// Reads an event: JSON of an object. Other JSON, as some servers send to keep a connection alive, is no event.
 ///
 /// # Errors
@@ -221,6 +235,22 @@ mod tests {
         }
         let both = [wtf8(r#""\ud83d""#), wtf8(r#""\ude00!""#)].concat();
         assert_eq!(decode(&both).0, "😀!");
+    }
+
+    #[test]
+    fn arguments_come_as_text_or_as_json() {
+        for (json, text) in [
+            (r#""{\"n\": 1}""#, "{\"n\": 1}"),
+            (r#""{\"n\" ""#, "{\"n\" "),
+            ("{ \"n\": [1, {}] }", "{\"n\":[1,{}]}"),
+            ("[ 1 ]", "[1]"),
+            ("null", ""),
+            ("\"\"", ""),
+        ] {
+            let json: &RawValue = serde_json::from_str(json).expect(json);
+            assert_eq!(arguments(Some(json)), text);
+        }
+        assert_eq!(arguments(None), "");
     }
 
     #[test]

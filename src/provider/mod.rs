@@ -2,6 +2,7 @@
 
 mod anthropic;
 pub(crate) mod api;
+mod calls;
 pub(crate) mod failure;
 pub(crate) mod finish;
 mod gemini;
@@ -10,6 +11,7 @@ mod openai;
 pub(crate) mod reply;
 pub(crate) mod request;
 mod responses;
+mod schema;
 pub(crate) mod table;
 
 pub(crate) use api::Api;

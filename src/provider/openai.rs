@@ -3,14 +3,22 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Habits, Listed, Prompt, TokenLimit};
-use crate::message::Role;
+use super::request::{self, Element, Habits, Listed, Prompt, TokenLimit};
+use super::{calls, schema};
+use crate::fence;
+use crate::message::{Ran, Role, Step, Tool};
+
+/// The field of DeepSeek's reasoning, which others have too.
+const REASONING: &str = "reasoning_content";
+
+/// The field of OpenRouter's reasoning: a list, with signatures.
+const REASONING_DETAILS: &str = "reasoning_details";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -24,7 +32,9 @@ struct Body<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<Element<Turn<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
 }
 
 #[derive(Serialize)]
@@ -40,14 +50,9 @@ struct Turn<'a> {
 }
 
 pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
-    let system = (!prompt.system.is_empty()).then_some(Turn { role: "system", content: prompt.system.into() });
-    let turns = prompt.messages.iter().map(|message| Turn {
-        role: match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        },
-        content: message.to_text(),
-    });
+    // Some servers ignore `tool_choice`, so tools are left out; others then refuse calls, so these become text.
+    let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
+    let steps = steps.iter().flat_map(|step| elements_of(step, habits)).map(Element::Step);
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
     request::to_json(&Body {
         model: prompt.model,
@@ -56,8 +61,53 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
         max_tokens: limit(TokenLimit::MaxTokens),
         max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
         reasoning_effort: prompt.effort,
-        messages: system.into_iter().chain(turns).collect(),
+        messages: turns(prompt).into_iter().map(Element::Message).chain(steps).collect(),
+        tools: tools.iter().map(offer).collect(),
     })
+}
+
+/// The system prompt and the messages. Where calls are forbidden, those so far are text after the question.
+fn turns<'a>(prompt: &'a Prompt) -> Vec<Turn<'a>> {
+    let system = (!prompt.system.is_empty()).then_some(Turn { role: "system", content: prompt.system.into() });
+    let messages = prompt.messages.iter().map(|message| Turn {
+        role: match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        },
+        content: message.to_text(),
+    });
+    let mut turns: Vec<Turn> = system.into_iter().chain(messages).collect();
+    if prompt.forbids_calls
+        && !prompt.steps.is_empty()
+        && let Some(question) = turns.last_mut()
+    {
+        question.content = format!("{}\n\n{}", question.content, fence::calls_as_text(prompt.steps)).into();
+    }
+    turns
+}
+
+fn offer(tool: &Tool) -> Value {
+    let function = json!({"name": tool.name, "description": tool.description, "parameters": schema::of_object(tool)});
+    json!({"type": "function", "function": function})
+}
+
+/// The model's turn, and a message for the result of each call.
+fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
+    let calls: Vec<Value> = step.calls.iter().map(call_of).collect();
+    let mut turn = json!({"role": "assistant", "content": step.text, "tool_calls": calls});
+    if habits.returns_reasoning {
+        turn[REASONING] = "".into();
+    }
+    for (name, value) in step.echo.iter().filter_map(Value::as_object).flatten() {
+        turn[name] = value.clone();
+    }
+    let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.call.id, "content": ran.result});
+    std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
+}
+
+fn call_of(ran: &Ran) -> Value {
+    let function = json!({"name": ran.call.name, "arguments": calls::text(&ran.call)});
+    json!({"id": ran.call.id, "type": "function", "function": function})
 }
 
 #[derive(Deserialize)]
@@ -90,7 +140,7 @@ struct Choice<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// Reasoning comes in fields of its own, `reasoning_content` or `reasoning`, which are not read.
+/// Reasoning comes in fields of its own, which are kept only to be sent back with calls.
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow, default)]
@@ -98,6 +148,31 @@ struct Delta<'a> {
     /// What the model says in place of an answer that it will not give.
     #[serde(borrow, default)]
     refusal: Text<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_details: Option<&'a RawValue>,
+}
+
+/// A part of a call, or a whole one.
+#[derive(Deserialize)]
+struct Fragment<'a> {
+    #[serde(default)]
+    index: Count,
+    #[serde(default)]
+    id: IfReadable<String>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(default)]
+    name: IfReadable<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -182,6 +257,10 @@ fn read(
         if !refusal.is_empty() {
             reply.refuse(&refusal);
         }
+        if reply.offers_tools() {
+            add_calls(delta.tool_calls, reply)?;
+            keep_reasoning(&delta, reply);
+        }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         reply.fail(error);
@@ -189,6 +268,41 @@ fn read(
         reply.finish(&word);
     }
     Ok(())
+}
+
+fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed> {
+    let fragments = lenient::in_field::<Vec<Fragment>>(json)?.unwrap_or_default();
+    for (fragment, position) in fragments.into_iter().zip(0..) {
+        let index = fragment.index.0.unwrap_or(position);
+        let id = fragment.id.0.unwrap_or_default();
+        let (name, arguments) = match fragment.function {
+            Some(function) => (function.name.0.unwrap_or_default(), lenient::arguments(function.arguments)),
+            None => Default::default(),
+        };
+        reply.call_fragment(index, &id, &name, &arguments);
+    }
+    Ok(())
+}
+
+/// Puts together what came of the reasoning: one object with the fields that it came in.
+fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
+    let text = lenient::if_readable::<String>(delta.reasoning_content).unwrap_or_default();
+    let details = lenient::if_readable::<Vec<Value>>(delta.reasoning_details).unwrap_or_default();
+    if text.is_empty() && details.is_empty() {
+        return;
+    }
+    let kept = reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new()));
+    let Some(kept) = kept.as_object_mut() else { return };
+    if !text.is_empty()
+        && let Value::String(so_far) = kept.entry(REASONING).or_insert_with(|| "".into())
+    {
+        so_far.push_str(&text);
+    }
+    if !details.is_empty()
+        && let Value::Array(so_far) = kept.entry(REASONING_DETAILS).or_insert_with(|| json!([]))
+    {
+        so_far.extend(details);
+    }
 }
 
 #[derive(Deserialize)]
@@ -217,10 +331,11 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{prompt, replied};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
+    use proptest::prelude::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {
         serde_json::from_slice(&body(prompt, habits)).expect("a body is JSON")
@@ -244,7 +359,8 @@ mod tests {
         assert_eq!(body["max_tokens"], 9);
         assert_eq!(body["messages"][0]["role"], "user");
         assert!(body.get("stream_options").is_none());
-        let body = json(&prompt, Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens });
+        let body =
+            json(&prompt, Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::USUAL });
         assert_eq!(body["max_completion_tokens"], 9);
         assert!(body.get("max_tokens").is_none());
     }
@@ -299,6 +415,189 @@ mod tests {
     #[test]
     fn what_is_not_json_is_malformed() {
         assert!(read_event("{", &mut Reply::default()).is_err());
+    }
+
+    fn offered() -> Value {
+        let parameters = tool().schema;
+        json!([{"type": "function",
+                 "function": {"name": "db__get", "description": "Gets it.", "parameters": parameters}}])
+    }
+
+    fn call(id: &str, arguments: &str) -> Value {
+        json!({"id": id, "type": "function", "function": {"name": "db__get", "arguments": arguments}})
+    }
+
+    #[test]
+    fn calls_and_results_follow_the_messages() {
+        let details = json!([{"type": "reasoning.encrypted", "data": "s"}]);
+        let echo = json!({"reasoning_content": "hm", "reasoning_details": details});
+        let (tools, steps) = ([tool()], steps([vec![echo], vec![]]));
+        let prompt = with_steps(&tools, &steps);
+        let mut expected = json!({
+            "model": "m", "stream": true, "stream_options": {"include_usage": true}, "tools": offered(),
+            "messages": [
+                {"role": "user", "content": "why"},
+                {"role": "assistant", "content": "Let me see.", "reasoning_content": "hm", "reasoning_details": details,
+                 "tool_calls": [call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]},
+                {"role": "tool", "tool_call_id": "x1", "content": "one"},
+                {"role": "tool", "tool_call_id": "x2", "content": "no such row"},
+                {"role": "assistant", "content": "", "tool_calls": [call("x3", "{\"n\":3}")]},
+                {"role": "tool", "tool_call_id": "x3", "content": "three"},
+            ],
+        });
+        assert_eq!(json(&prompt, table::USUAL), expected);
+        expected["messages"][4]["reasoning_content"] = "".into();
+        let deepseek = table::find("deepseek").expect("a row").habits;
+        assert_eq!(json(&prompt, deepseek), expected);
+    }
+
+    #[test]
+    fn where_calls_are_forbidden_those_so_far_are_text() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let mut prompt = with_steps(&tools, &steps);
+        prompt.forbids_calls = true;
+        let text = "why\n\nTool db__get {\"n\":1}:\n<result>\none\n</result>\n\n\
+                    Tool db__get {\"n\":2}:\n<result>\nno such row\n</result>\n\n\
+                    Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
+        let messages = json!([{"role": "user", "content": text}]);
+        let expected =
+            json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
+        assert_eq!(json(&prompt, table::USUAL), expected);
+        prompt.steps = &[];
+        assert_eq!(json(&prompt, table::USUAL)["messages"][0]["content"], "why");
+    }
+
+    /// An event of a stream with these fragments of calls.
+    fn event(fragments: &Value) -> String {
+        json!({"choices": [{"delta": {"content": null, "tool_calls": fragments}}]}).to_string()
+    }
+
+    fn reply_of(events: &[String], word: &str) -> Reply {
+        let finish = json!({"choices": [{"delta": {}, "finish_reason": word}]}).to_string();
+        let events: Vec<&str> = events.iter().chain([&finish]).map(String::as_str).chain(["[DONE]"]).collect();
+        replied_with_tools(Api::OpenAi, &events)
+    }
+
+    #[test]
+    fn calls_are_read_in_whatever_fragments_they_come() {
+        let two = [("x", "a", "{\"n\":1}"), ("y", "b", "{}")];
+        let own = [("", "a", "{\"n\":1}"), ("", "b", "{}")];
+        for (case, word, events, expected) in [
+            (
+                "OpenAI",
+                "tool_calls",
+                vec![
+                    json!([{"index": 0, "id": "x", "type": "function", "function": {"name": "a", "arguments": ""}}]),
+                    json!([{"index": 0, "function": {"arguments": "{\"n\""}}]),
+                    json!([{"index": 0, "function": {"arguments": ":1}"}}]),
+                    json!([{"index": 1, "id": "y", "type": "function", "function": {"name": "b", "arguments": ""}}]),
+                    json!([{"index": 1, "function": {"arguments": "{}"}}]),
+                ],
+                two,
+            ),
+            (
+                "Ollama: each call has index 0",
+                "tool_calls",
+                vec![json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{\"n\":1}"}},
+                            {"index": 0, "id": "y", "function": {"name": "b", "arguments": "{}"}}])],
+                two,
+            ),
+            (
+                "LM Studio: each fragment has an id of its own",
+                "tool_calls",
+                vec![
+                    json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": ""}}]),
+                    json!([{"index": 0, "id": "x2", "function": {"arguments": "{\"n\""}}]),
+                    json!([{"index": 0, "id": "x3", "function": {"name": null, "arguments": ":1}"}}]),
+                    json!([{"index": 1, "id": "y", "function": {"name": "b", "arguments": "{"}}]),
+                    json!([{"index": 1, "id": "y2", "function": {"name": "", "arguments": "}"}}]),
+                ],
+                two,
+            ),
+            (
+                "a gateway: neither index nor id, arguments as an object, another word at the end",
+                "stop",
+                vec![json!([{"function": {"name": "a", "arguments": {"n": 1}}},
+                            {"function": {"name": "b", "arguments": {}}}])],
+                own,
+            ),
+            (
+                "a gateway: a call in each event, without index and id",
+                "function_call",
+                vec![
+                    json!([{"id": null, "function": {"name": "a", "arguments": {"n": 1}}}]),
+                    json!([{"id": "", "function": {"name": "b", "arguments": "{}"}}]),
+                ],
+                own,
+            ),
+            (
+                "no arguments",
+                "stop",
+                vec![
+                    json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{\"n\":1}"}}]),
+                    json!([{"index": 1, "id": "y", "function": {"name": "b"}}]),
+                ],
+                two,
+            ),
+        ] {
+            let events: Vec<String> = events.iter().map(event).collect();
+            let reply = reply_of(&events, word);
+            assert_eq!(calls_of(&reply), expected, "{case}");
+            assert_eq!(reply.finished(), Some(&Finish::Complete), "{case}");
+            assert!(reply.calls().iter().all(|call| !call.id.is_empty()), "{case}");
+        }
+    }
+
+    #[test]
+    fn calls_that_were_not_offered_are_an_odd_end() {
+        let call = event(&json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{}"}}]));
+        let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
+        let reply = replied(Api::OpenAi, &[&call, end, "[DONE]"]);
+        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
+    }
+
+    #[test]
+    fn reasoning_is_kept_to_be_sent_back() {
+        let reply = replied_with_tools(
+            Api::OpenAi,
+            &[
+                r#"{"choices":[{"delta":{"reasoning_content":"Let "}}]}"#,
+                r#"{"choices":[{"delta":{"reasoning_content":"me","reasoning_details":[{"text":"a"}]}}]}"#,
+                r#"{"choices":[{"delta":{"reasoning_content":null,"reasoning_details":[{"data":"s"}]}}]}"#,
+                "[DONE]",
+            ],
+        );
+        let kept = json!({"reasoning_content": "Let me", "reasoning_details": [{"text": "a"}, {"data": "s"}]});
+        assert_eq!(reply.echo(), [kept]);
+    }
+
+    #[test]
+    fn calls_in_a_whole_answer_are_read() {
+        let mut reply = Reply::new(true);
+        let message = json!({"role": "assistant", "content": null, "reasoning_content": "hm",
+                              "tool_calls": [call("x", "{\"n\":1}"), call("y", "")]});
+        let body = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).to_string();
+        read_whole(&body, &mut reply).expect("a whole answer");
+        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
+        assert_eq!(reply.finished(), Some(&Finish::Complete));
+        assert_eq!(reply.echo(), [json!({"reasoning_content": "hm"})]);
+    }
+
+    proptest! {
+        #[test]
+        fn where_arguments_are_split_does_not_matter(
+            text in "[a-z0\"\\\\ä😀{}]{0,20}", sizes in prop::collection::vec(0usize..5, 0..9),
+        ) {
+            let arguments = json!({"text": text}).to_string();
+            let mut rest: Vec<char> = arguments.chars().collect();
+            let mut events = vec![event(&json!([{"index": 0, "id": "x", "function": {"name": "a"}}]))];
+            for size in sizes.into_iter().chain([usize::MAX]) {
+                let piece: String = rest.drain(..size.min(rest.len())).collect();
+                events.push(event(&json!([{"index": 0, "function": {"arguments": piece}}])));
+            }
+            let reply = reply_of(&events, "tool_calls");
+            prop_assert_eq!(calls_of(&reply), [("x", "a", arguments.as_str())]);
+        }
     }
 
     #[test]

@@ -1,8 +1,14 @@
 //! The reply as it is read: the answer's text without the reasoning, how it ended, and what it used.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::calls::Calls;
 use super::failure::ServerError;
 use super::finish::Finish;
 use super::lenient;
+use crate::message::Call;
 
 /// The tags of reasoning that some models put at the beginning of their text, before the answer.
 const TAGS: &[(&str, &str)] =
@@ -62,9 +68,55 @@ pub(crate) struct Reply {
     ended: bool,
     usage: Usage,
     failure: Option<ServerError>,
+    /// Tools were offered.
+    offers_tools: bool,
+    calls: Calls,
+    /// The model's turn as the API wants it back, by the provider's index or by position.
+    echo: BTreeMap<u64, Value>,
 }
 
 impl Reply {
+    /// An empty one; calls are taken for calls only where tools were offered.
+    pub(crate) fn new(offers_tools: bool) -> Reply {
+        Reply { offers_tools, ..Reply::default() }
+    }
+
+    /// The calls that the model asks for, in order. Each has an id.
+    pub(crate) fn calls(&self) -> &[Call] {
+        self.calls.list()
+    }
+
+    /// The model's turn as the API wants it back, see [`crate::message::Step::echo`].
+    pub(crate) fn echo(&self) -> Vec<Value> {
+        self.echo.values().cloned().collect()
+    }
+
+    /// Whether tools were offered. If not, calls are not read.
+    pub(super) fn offers_tools(&self) -> bool {
+        self.offers_tools
+    }
+
+    /// Adds a fragment of the call that the provider gives this index. Any of the texts may be empty.
+    pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
+        self.text_after_finish |= self.finish.is_some();
+        self.calls.add(index, id, name, arguments);
+    }
+
+    /// Adds a call that came in one piece. Returns it with the id that it has then.
+    pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
+        self.calls.add_whole(id, name, arguments)
+    }
+
+    /// What the API wants back, so far.
+    pub(super) fn echo_mut(&mut self) -> &mut BTreeMap<u64, Value> {
+        &mut self.echo
+    }
+
+    /// Adds to what the API wants back.
+    pub(super) fn keep(&mut self, item: Value) {
+        self.echo.insert(self.echo.len() as u64, item);
+    }
+
     /// Adds to the answer bytes of WTF-8, which an event may break off within a character.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         if self.half.is_empty()
@@ -181,6 +233,10 @@ impl Reply {
             self.add_text("\u{FFFD}");
         }
         self.ended = true;
+        self.calls.settle();
+        if !self.calls().is_empty() && self.finish.as_ref().is_some_and(Finish::is_for_calls) {
+            self.finish = Some(Finish::Complete);
+        }
         // An answer may be shorter than a tag and begin like it.
         if self.stage == Stage::Start && self.held.len() > self.held_blanks {
             self.begin_answer();
@@ -325,6 +381,25 @@ mod tests {
         assert!(reply.is_finished());
         reply.add_text("more");
         assert!(!reply.is_finished());
+    }
+
+    #[test]
+    fn calls_make_a_normal_end_of_a_word_that_says_so() {
+        for (word, has_calls, finish) in [
+            ("tool_calls", true, Finish::Complete),
+            ("stop", true, Finish::Complete),
+            ("length", true, Finish::Limit("length".into())),
+            ("odd", true, Finish::Other("odd".into())),
+            ("tool_calls", false, Finish::Other("tool_calls".into())),
+        ] {
+            let mut reply = Reply::new(true);
+            if has_calls {
+                reply.call_fragment(0, "x", "a", "");
+            }
+            reply.finish(word);
+            reply.end();
+            assert_eq!((reply.finished(), reply.calls().is_empty()), (Some(&finish), !has_calls), "{word}");
+        }
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::Message;
+use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
 
 /// What the model is asked, in no dialect yet.
@@ -20,6 +20,12 @@ pub(crate) struct Prompt<'a> {
     /// The provider is asked not to store the request, where its API would do that by default.
     pub(crate) refuses_storage: bool,
     pub(crate) stream: bool,
+    /// Tools that are offered, sorted by name; none changes nothing in the request.
+    pub(crate) tools: &'a [Tool],
+    /// Calls of this question so far, which follow the messages in the API's own form.
+    pub(crate) steps: &'a [Step],
+    /// The tools are there, but must not be called any more.
+    pub(crate) forbids_calls: bool,
 }
 
 /// A model in a provider's list.
@@ -89,6 +95,8 @@ pub(crate) struct Habits {
     /// Takes `stream_options`, and then tells the usage in a stream.
     pub(crate) stream_usage: bool,
     pub(crate) token_limit: TokenLimit,
+    /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
+    pub(crate) returns_reasoning: bool,
 }
 
 /// The name of the field that limits an answer's tokens in the OpenAI dialect.
@@ -107,6 +115,8 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, Secret)>,
     /// JSON to be posted; `None` is a GET.
     pub(crate) body: Option<Vec<u8>>,
+    /// Calls of tools in the reply are calls; else they are an odd end of it.
+    pub(crate) offers_tools: bool,
 }
 
 impl Request {
@@ -116,6 +126,15 @@ impl Request {
         self.headers.extend_from_slice(headers);
         self
     }
+}
+
+/// An element of the conversation in a body.
+#[derive(Debug, serde::Serialize)]
+#[serde(untagged)]
+pub(super) enum Element<T> {
+    Message(T),
+    /// What a step adds: the model's calls, or their results.
+    Step(Value),
 }
 
 /// The JSON of a request body.

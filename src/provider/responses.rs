@@ -4,12 +4,17 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Prompt};
-use crate::message::Role;
+use super::request::{self, Element, Prompt};
+use super::{calls, schema};
+use crate::message::{Ran, Role, Step, Tool};
+
+/// The type of a call of a tool that q offered.
+const FUNCTION_CALL: &str = "function_call";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -19,11 +24,18 @@ struct Body<'a> {
     store: Option<bool>,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    input: Vec<Turn<'a>>,
+    input: Vec<Element<Turn<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    /// Reasoning that is not stored must come with the reply, since it is sent back with the results of calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
 }
 
 #[derive(Serialize)]
@@ -53,15 +65,44 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         };
         Turn { role, content: [Content { kind, text }] }
     };
+    let turns = prompt.messages.iter().map(|message| turn(message.role, message.to_text()));
+    let steps = prompt.steps.iter().flat_map(items_of);
+    let has_tools = !prompt.tools.is_empty();
     request::to_json(&Body {
         model: prompt.model,
         stream: prompt.stream,
         store: prompt.refuses_storage.then_some(false),
         instructions: prompt.system,
-        input: prompt.messages.iter().map(|message| turn(message.role, message.to_text())).collect(),
+        input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         max_output_tokens: prompt.max_tokens,
         reasoning: prompt.effort.map(|effort| Reasoning { effort }),
+        tools: prompt.tools.iter().map(offer).collect(),
+        tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
+        include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
     })
+}
+
+/// The API makes a tool strict unless told otherwise, and the schemas of MCP do not follow the rules for that.
+fn offer(tool: &Tool) -> Value {
+    json!({"type": "function", "name": tool.name, "description": tool.description,
+           "parameters": schema::of_object(tool), "strict": false})
+}
+
+/// The model's turn as it came, and the result of each call.
+fn items_of(step: &Step) -> Vec<Value> {
+    let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
+    let result = |ran: &Ran| json!({"type": "function_call_output", "call_id": ran.call.id, "output": ran.result});
+    items.extend(step.calls.iter().map(result));
+    items
+}
+
+fn turn_of(step: &Step) -> Vec<Value> {
+    let said = json!({"role": "assistant", "content": [{"type": "output_text", "text": step.text}]});
+    let call = |ran: &Ran| {
+        let (id, name, arguments) = (&ran.call.id, &ran.call.name, calls::text(&ran.call));
+        json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments})
+    };
+    (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
 /// The fields of all events that matter here; other types are ignored.
@@ -102,6 +143,19 @@ struct Item<'a> {
     kind: IfReadable<String>,
     #[serde(borrow, default)]
     content: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    #[serde(default)]
+    call_id: IfReadable<String>,
+    /// The item's own, which some servers give alone.
+    #[serde(default)]
+    id: IfReadable<String>,
+    #[serde(default)]
+    name: IfReadable<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -155,11 +209,15 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
         "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
         "response.output_item.added" => {
-            // Nobody offered tools.
+            // A call that nobody offered ends the answer; one that was offered comes whole when it is done.
             let item = lenient::in_field::<Item>(event.item).unwrap_or_default();
-            if let Some(kind) = item.and_then(|item| item.kind.0).filter(|kind| kind.ends_with("_call")) {
+            let kind = item.and_then(|item| item.kind.0).filter(|kind| ends_the_answer(kind, reply));
+            if let Some(kind) = kind {
                 reply.finish(&kind);
             }
+        }
+        "response.output_item.done" if reply.offers_tools() => {
+            event.item.into_iter().for_each(|item| keep(item, reply))
         }
         // xAI closes with another word for it.
         "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
@@ -189,10 +247,14 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
         reply.fail(error);
         return Ok(());
     }
-    // In a stream the text has come already.
+    // In a stream the text has come already, and so have the items, except from some servers.
     let is_new = reply.is_blank();
-    for item in response.output.into_iter().flatten() {
-        let item: Item = serde_json::from_str(item.get())?;
+    let keeps = reply.offers_tools() && reply.echo_mut().is_empty();
+    for json in response.output.into_iter().flatten() {
+        let item: Item = serde_json::from_str(json.get())?;
+        if keeps {
+            keep(json, reply);
+        }
         match item.kind.0.as_deref() {
             Some("message") if is_new => {
                 for part in item.content.iter().flatten() {
@@ -203,7 +265,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
                     }
                 }
             }
-            Some(call) if call.ends_with("_call") => reply.finish(call),
+            Some(kind) if ends_the_answer(kind, reply) => reply.finish(kind),
             _ => {}
         }
     }
@@ -212,12 +274,33 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// Whether an item is a call of something that q did not offer.
+fn ends_the_answer(kind: &str, reply: &Reply) -> bool {
+    kind.ends_with("_call") && !(reply.offers_tools() && kind == FUNCTION_CALL)
+}
+
+/// Keeps an item, which goes back with the results of the calls, and takes a call out of it. Reasoning that is not
+/// encrypted is not kept, since the API would look for it in its store.
+fn keep(json: &RawValue, reply: &mut Reply) {
+    let Some(mut item) = lenient::if_readable::<Value>(Some(json)) else { return };
+    if item["type"] == "reasoning" && !item["encrypted_content"].is_string() {
+        return;
+    }
+    if item["type"] == FUNCTION_CALL
+        && let Ok(call) = serde_json::from_str::<FunctionCall>(json.get())
+    {
+        let id = call.call_id.0.or(call.id.0).unwrap_or_default();
+        let arguments = lenient::arguments(call.arguments);
+        let call = reply.add_call(&id, &call.name.0.unwrap_or_default(), &arguments);
+        item["call_id"] = call.id.as_str().into();
+    }
+    reply.keep(item);
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::super::api::Api;
-    use super::super::api::tests::{prompt, replied};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::*;
 
@@ -249,5 +332,134 @@ mod tests {
             assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)), "{events:?}");
             assert!(reply.ended());
         }
+    }
+
+    fn call(id: &str, arguments: &str) -> Value {
+        json!({"type": "function_call", "call_id": id, "name": "db__get", "arguments": arguments})
+    }
+
+    fn result(id: &str, output: &str) -> Value {
+        json!({"type": "function_call_output", "call_id": id, "output": output})
+    }
+
+    #[test]
+    fn calls_and_results_follow_the_messages() {
+        let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
+        let echo = vec![reasoning.clone(), call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")];
+        let (tools, steps) = ([tool()], steps([echo, vec![]]));
+        let mut prompt = with_steps(&tools, &steps);
+        prompt.refuses_storage = true;
+        let schema = tool().schema;
+        let mut expected = json!({
+            "model": "m", "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
+            "tools": [{"type": "function", "name": "db__get", "description": "Gets it.",
+                       "parameters": schema, "strict": false}],
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "why"}]},
+                reasoning, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}"),
+                result("x1", "one"), result("x2", "no such row"),
+                call("x3", "{\"n\":3}"), result("x3", "three"),
+            ],
+        });
+        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
+        assert_eq!(sent(&prompt), expected);
+        prompt.forbids_calls = true;
+        expected["tool_choice"] = "none".into();
+        assert_eq!(sent(&prompt), expected);
+        prompt.refuses_storage = false;
+        assert_eq!(sent(&prompt).get("include"), None);
+    }
+
+    #[test]
+    fn calls_without_anything_to_be_sent_back_are_built() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let sent: Value = serde_json::from_slice(&body(&with_steps(&tools, &steps))).expect("a body is JSON");
+        let said = json!({"role": "assistant", "content": [{"type": "output_text", "text": "Let me see."}]});
+        let input = sent["input"].as_array().expect("a list");
+        assert_eq!(input[1..4], [said, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]);
+    }
+
+    /// Items that a model sends, and those that are to be sent back.
+    fn items() -> (Value, Value) {
+        let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
+        let bare = json!({"type": "reasoning", "id": "r2", "summary": []});
+        let message =
+            json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi"}], "phase": "p"});
+        let (one, two) = (call("x", "{\"n\":1}"), call("y", ""));
+        (json!([reasoning, bare, message, one, two]), json!([reasoning, message, one, two]))
+    }
+
+    #[test]
+    fn items_are_kept_and_calls_taken_out_of_them() {
+        let (items, kept) = items();
+        let of_type = |kind: &str, item: &Value| json!({"type": kind, "item": item}).to_string();
+        let list = items.as_array().expect("a list");
+        let mut streamed = vec![json!({"type": "response.output_text.delta", "delta": "Hi"}).to_string()];
+        for item in list {
+            streamed.push(of_type("response.output_item.added", item));
+            streamed.push(r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#.into());
+            streamed.push(of_type("response.output_item.done", item));
+        }
+        let mut again = items.clone();
+        again[0]["encrypted_content"] = "another".into();
+        let end = |output: &Value| {
+            json!({"type": "response.completed", "response": {"status": "completed", "output": output}}).to_string()
+        };
+        let with_end = |output: &Value| streamed.iter().cloned().chain([end(output)]).collect::<Vec<String>>();
+        for (case, events) in [
+            ("items by themselves", with_end(&json!([]))),
+            ("items twice", with_end(&again)),
+            ("items at the end only", vec![end(&items)]),
+        ] {
+            let events: Vec<&str> = events.iter().map(String::as_str).collect();
+            let mut reply = replied_with_tools(Api::Responses, &events);
+            assert_eq!(reply.take_text(), "Hi", "{case}");
+            assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")], "{case}");
+            assert_eq!(reply.finished(), Some(&Finish::Complete), "{case}");
+            assert_eq!(Value::from(reply.echo()), kept, "{case}");
+        }
+        let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
+        assert_eq!(replied_with_tools(Api::Responses, &begun).finished(), None);
+    }
+
+    #[test]
+    fn calls_in_a_whole_answer_are_read() {
+        let (items, kept) = items();
+        let mut reply = Reply::new(true);
+        read_whole(&json!({"status": "completed", "output": items}).to_string(), &mut reply).expect("a whole answer");
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
+        assert_eq!(Value::from(reply.echo()), kept);
+    }
+
+    #[test]
+    fn a_missing_id_is_made_up_or_the_items_own() {
+        for (item, id) in [
+            (json!({"type": "function_call", "name": "a", "arguments": {"n": 1}}), ""),
+            (json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}), "fc"),
+        ] {
+            let done = json!({"type": "response.output_item.done", "item": item}).to_string();
+            let reply = replied_with_tools(Api::Responses, &[&done]);
+            assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
+            assert_eq!(reply.echo()[0]["call_id"], *reply.calls()[0].id, "{item}");
+        }
+    }
+
+    #[test]
+    fn calls_that_were_not_offered_are_an_odd_end() {
+        let added = json!({"type": "response.output_item.added", "item": call("x", "")}).to_string();
+        let reply = replied(Api::Responses, &[&added]);
+        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("function_call".into()))));
+        let search = json!({"type": "response.output_item.added", "item": {"type": "web_search_call"}}).to_string();
+        let reply = replied_with_tools(Api::Responses, &[&search]);
+        assert_eq!(reply.finished(), Some(&Finish::Other("web_search_call".into())));
+    }
+
+    #[test]
+    fn a_call_at_the_limit_is_known_for_that() {
+        let done = json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
+        let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#;
+        let reply = replied_with_tools(Api::Responses, &[&done, end]);
+        assert_eq!((reply.calls().len(), reply.finished()), (1, Some(&Finish::Limit("max_output_tokens".into()))));
     }
 }

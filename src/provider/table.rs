@@ -24,7 +24,8 @@ pub(crate) struct Row {
 }
 
 /// What is assumed of a server of which nothing else is known.
-pub(crate) const USUAL: Habits = Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens };
+pub(crate) const USUAL: Habits =
+    Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false };
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are as the providers' own documents have them in November 2026; defaults are retired within months,
@@ -106,7 +107,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         family: None,
         // Its own default is high.
         effort: Some("low"),
-        habits: USUAL,
+        habits: Habits { returns_reasoning: true, ..USUAL },
         start: None,
     },
     Row {

@@ -77,7 +77,7 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::default();
+            *reply = Reply::new(request.offers_tools);
             let mut text_has_come = false;
             let ended = self.stream_once(request, reply, &mut |piece, last| {
                 text_has_come |= !piece.is_empty();
@@ -174,6 +174,11 @@ impl Call<'_> {
     /// Puts it into words that what has come is not what the dialect says.
     pub(crate) fn malformed(&self, error: &Malformed) -> CallError {
         self.failed(format!("what the server sent cannot be read ({})", error.0))
+    }
+
+    /// There is a reply, but no answer in it.
+    pub(crate) fn no_answer(&self, why: &str) -> CallError {
+        self.failed(why.to_owned())
     }
 
     fn failed(&self, message: String) -> CallError {

@@ -108,7 +108,7 @@ pub(super) fn read_reply(
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
         let read = api.read_whole(text, reply);
-        if (read.is_err() || reply.is_blank())
+        if (read.is_err() || (reply.is_blank() && reply.calls().is_empty()))
             && let Some(error) = failure::error_in(text)
         {
             return Err(ReadError::Server(error));
@@ -202,6 +202,8 @@ fn judge(reply: &Reply) -> Result<(), ReadError> {
     match reply.finished() {
         Some(Finish::Blocked(word)) => Err(ReadError::Blocked { word: word.clone(), reason: reason() }),
         Some(Finish::Failed(word)) => Err(ReadError::Failed { word: word.clone(), reason: reason() }),
+        // With calls there need not be text.
+        _ if !reply.calls().is_empty() => Ok(()),
         Some(Finish::Limit(_)) if reply.is_blank() => Err(ReadError::LimitBeforeText),
         finish if reply.is_blank() => Err(ReadError::Empty(finish.map(|finish| finish.word().to_owned()))),
         _ => Ok(()),
@@ -351,6 +353,32 @@ mod tests {
             assert_eq!(text(&pieces), expected, "{told_by}");
             let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
             assert!(error.starts_with(told), "{told_by}: {error}");
+        }
+    }
+
+    #[test]
+    fn calls_are_an_answer_without_text_where_tools_were_offered() {
+        const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
+        for (word, offers_tools, told) in [
+            ("tool_calls", true, ""),
+            ("stop", true, ""),
+            ("length", true, ""),
+            ("content_filter", true, "Blocked"),
+            ("error", true, "Failed"),
+            ("tool_calls", false, "Empty"),
+            ("length", false, "LimitBeforeText"),
+        ] {
+            for body in [
+                format!("data: {{\"choices\":[{{\"delta\":{CALL},\"finish_reason\":\"{word}\"}}]}}\n\n"),
+                format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}"),
+            ] {
+                let mut reply = Reply::new(offers_tools);
+                let source = Box::new(io::Cursor::new(body.clone()));
+                let ended = read_reply(Api::OpenAi, source, &mut reply, &mut |_, _| Ok(()));
+                let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
+                assert!(error.starts_with(told) && error.is_empty() == told.is_empty(), "{body}: {error}");
+                assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
+            }
         }
     }
 

@@ -1,0 +1,233 @@
+//! The calls of a reply, put together from the fragments that they come in.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Map, Value};
+
+use crate::message::Call;
+
+/// What an id of q's own consists of. Mistral accepts no other ids than nine of these characters.
+const ID_CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+const ID_LENGTH: usize = 9;
+
+/// The arguments of a call that has none.
+const NO_ARGUMENTS: &str = "{}";
+
+/// The calls of a reply while it is read.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<Call>,
+    /// The provider's index of each call.
+    indexes: Vec<u64>,
+}
+
+impl Calls {
+    /// The calls so far, in the order in which they began.
+    pub(super) fn list(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// Adds a fragment to the call with this index, or begins another call. Any of the texts may be empty.
+    pub(super) fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
+        if id.is_empty() && name.is_empty() && arguments.is_empty() {
+            return;
+        }
+        let place = match self.place(index) {
+            Some(place) if !begins_another(&self.calls[place], id, name) => place,
+            _ => self.begin(index),
+        };
+        let call = &mut self.calls[place];
+        fill(&mut call.id, id);
+        fill(&mut call.name, name);
+        call.arguments.push_str(arguments);
+    }
+
+    /// Adds a call that came in one piece.
+    pub(super) fn add_whole(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
+        let place = self.begin(u64::MAX);
+        let call = Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+        self.calls[place] = settled(call, place);
+        &self.calls[place]
+    }
+
+    /// No more fragments will come. Calls without a name are dropped, missing ids and arguments are filled in.
+    pub(super) fn settle(&mut self) {
+        let calls = std::mem::take(&mut self.calls).into_iter().zip(std::mem::take(&mut self.indexes));
+        let named = calls.filter(|(call, _)| !call.name.is_empty()).enumerate();
+        (self.calls, self.indexes) = named.map(|(position, (call, index))| (settled(call, position), index)).unzip();
+    }
+
+    fn place(&self, index: u64) -> Option<usize> {
+        self.indexes.iter().rposition(|known| *known == index)
+    }
+
+    fn begin(&mut self, index: u64) -> usize {
+        self.calls.push(Call::default());
+        self.indexes.push(index);
+        self.calls.len() - 1
+    }
+}
+
+/// Whether a fragment at the index of a call is the first of another call. Ollama gives all calls the index 0. LM Studio
+/// gives each fragment of a call another id, but only the first fragment has a name.
+fn begins_another(call: &Call, id: &str, name: &str) -> bool {
+    if name.is_empty() || call.name.is_empty() {
+        return false;
+    }
+    if id.is_empty() || call.id.is_empty() {
+        // Some servers repeat the name in each fragment. Only a complete call is followed by another one.
+        return serde_json::from_str::<Value>(&call.arguments).is_ok();
+    }
+    id != call.id
+}
+
+fn fill(text: &mut String, value: &str) {
+    if text.is_empty() {
+        text.push_str(value);
+    }
+}
+
+fn settled(mut call: Call, position: usize) -> Call {
+    if call.arguments.trim().is_empty() {
+        call.arguments = NO_ARGUMENTS.to_owned();
+    }
+    if call.id.is_empty() {
+        call.id = made_up_id(&call, position);
+    }
+    call
+}
+
+/// An id for a call that has none: the same for the same call at the same position.
+fn made_up_id(call: &Call, position: usize) -> String {
+    let mut hasher = DefaultHasher::new();
+    (&call.name, &call.arguments, position).hash(&mut hasher);
+    let mut rest = hasher.finish();
+    let base = ID_CHARACTERS.len() as u64;
+    let mut digit = || {
+        let at = (rest % base) as usize;
+        rest /= base;
+        char::from(ID_CHARACTERS[at])
+    };
+    (0..ID_LENGTH).map(|_| digit()).collect()
+}
+
+/// The arguments of a call as an object. What is no object becomes an empty one, since APIs refuse anything else.
+pub(super) fn object(call: &Call) -> Value {
+    let arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments);
+    Value::Object(arguments.unwrap_or_default())
+}
+
+/// The arguments of a call as the model has written them; `{}` for what is no object, since servers read the text.
+pub(super) fn text(call: &Call) -> &str {
+    let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+    if is_object { &call.arguments } else { NO_ARGUMENTS }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The name of the case, the fragments, and the calls.
+    type Case = (&'static str, &'static [Fragment], &'static [(&'static str, &'static str, &'static str)]);
+    type Fragment = (u64, &'static str, &'static str, &'static str);
+
+    #[test]
+    fn fragments_become_the_calls_that_were_meant() {
+        let table: &[Case] = &[
+            ("one call", &[(0, "x", "a", ""), (0, "", "", "{\"n\""), (0, "", "", ":1}")], &[("x", "a", "{\"n\":1}")]),
+            ("one piece", &[(0, "x", "a", "{}")], &[("x", "a", "{}")]),
+            (
+                "two calls by turns",
+                &[(0, "x", "a", ""), (1, "y", "b", ""), (0, "", "", "{}"), (1, "", "", "{ }")],
+                &[("x", "a", "{}"), ("y", "b", "{ }")],
+            ),
+            (
+                "Ollama: each call has index 0",
+                &[(0, "x", "a", "{}"), (0, "y", "a", "{\"n\":1}"), (0, "z", "b", "{}")],
+                &[("x", "a", "{}"), ("y", "a", "{\"n\":1}"), ("z", "b", "{}")],
+            ),
+            (
+                "LM Studio: each fragment has an id of its own",
+                &[
+                    (0, "x", "a", ""),
+                    (0, "y", "", "{\"n\""),
+                    (0, "z", "", ":1}"),
+                    (1, "u", "b", ""),
+                    (1, "v", "", "{}"),
+                ],
+                &[("x", "a", "{\"n\":1}"), ("u", "b", "{}")],
+            ),
+            ("the id comes late", &[(0, "", "a", ""), (0, "x", "", "{}")], &[("x", "a", "{}")]),
+            ("the name comes late", &[(0, "x", "", ""), (0, "x", "a", "{}")], &[("x", "a", "{}")]),
+            ("the name is repeated", &[(0, "x", "a", "{"), (0, "x", "a", "}")], &[("x", "a", "{}")]),
+            (
+                "the name is repeated, without an id",
+                &[(0, "x", "a", "{"), (0, "", "a", "}"), (0, "", "", " ")],
+                &[("x", "a", "{} ")],
+            ),
+            (
+                "whole calls, one without an id",
+                &[(0, "x", "a", "{}"), (0, "", "b", "{}")],
+                &[("x", "a", "{}"), ("", "b", "{}")],
+            ),
+            ("no arguments", &[(0, "x", "a", "")], &[("x", "a", "{}")]),
+            ("blank arguments", &[(0, "x", "a", " \n")], &[("x", "a", "{}")]),
+            ("arguments that are not JSON", &[(0, "x", "a", "{no")], &[("x", "a", "{no")]),
+            ("nothing", &[(0, "", "", "")], &[]),
+            ("no name", &[(0, "x", "a", "{}"), (1, "y", "", "")], &[("x", "a", "{}")]),
+        ];
+        for (case, fragments, expected) in table {
+            let mut calls = Calls::default();
+            for (index, id, name, arguments) in *fragments {
+                calls.add(*index, id, name, arguments);
+            }
+            calls.settle();
+            // An id of q's own stands as an empty one in the table.
+            let id = |call: &'_ Call| if call.id.len() == ID_LENGTH { String::new() } else { call.id.clone() };
+            let found: Vec<_> =
+                calls.list().iter().map(|call| (id(call), call.name.as_str(), call.arguments.as_str())).collect();
+            let expected: Vec<_> = expected.iter().map(|(id, name, text)| (id.to_string(), *name, *text)).collect();
+            assert_eq!(found, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn ids_of_qs_own_are_nine_letters_and_digits_and_differ() {
+        let mut calls = Calls::default();
+        for (name, arguments) in [("a", "{}"), ("a", "{}"), ("b", "{}"), ("a", "{\"n\":1}")] {
+            calls.add_whole("", name, arguments);
+        }
+        let mut ids: Vec<&str> = calls.list().iter().map(|call| call.id.as_str()).collect();
+        assert!(ids.iter().all(|id| id.len() == ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric())));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 4);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_sent_as_an_empty_one() {
+        for (arguments, sent) in
+            [("{ \"n\": 1 }", "{ \"n\": 1 }"), ("[1]", "{}"), ("{no", "{}"), ("", "{}"), ("null", "{}")]
+        {
+            let call = Call { arguments: arguments.into(), ..Call::default() };
+            assert_eq!(text(&call), sent, "{arguments}");
+            assert_eq!(object(&call), serde_json::from_str::<Value>(sent).expect(sent), "{arguments}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_never_lost(fragments in prop::collection::vec((0u64..3, "[xy]?", "[ab]?", "[{}1]{0,2}"), 0..12)) {
+            let mut calls = Calls::default();
+            for (index, id, name, arguments) in &fragments {
+                calls.add(*index, id, name, arguments);
+            }
+            calls.settle();
+            let is_named = fragments.iter().any(|(_, _, name, _)| !name.is_empty());
+            prop_assert_eq!(calls.list().is_empty(), !is_named);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The JSON Schemas of tools in the forms that the APIs take.
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+
+use crate::message::Tool;
+
+/// The words that join several schemas. Anthropic refuses them at the top.
+const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
+
+/// The schemas that references refer to. They are of no use once the references are replaced.
+const DEFINITIONS: &[&str] = &["$defs", "definitions"];
+
+/// The names below these are names of properties and not words of JSON Schema.
+const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
+
+/// What is below these is data and no schema.
+const DATA: &[&str] = &["enum", "const", "default", "examples"];
+
+/// How many references may be replaced within each other.
+const DEEPEST: usize = 32;
+
+/// How many values a schema may have once its references are replaced, which may double it again and again.
+const LARGEST: usize = 20_000;
+
+/// The schema of a tool as an object with properties; OpenAI refuses one without them.
+pub(super) fn of_object(tool: &Tool) -> Value {
+    let mut schema = tool.schema.as_object().cloned().unwrap_or_default();
+    schema.insert("type".into(), "object".into());
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".into(), json!({}));
+    }
+    Value::Object(schema)
+}
+
+/// The schema of a tool without the words that join several schemas at the top.
+pub(super) fn without_combinations(tool: &Tool) -> Value {
+    let mut schema = of_object(tool);
+    if let Some(fields) = schema.as_object_mut() {
+        fields.retain(|name, _| !COMBINATIONS.contains(&name.as_str()));
+    }
+    schema
+}
+
+/// The schema of a tool with each reference replaced by what it refers to, and without `$schema`. Gemini wants this.
+pub(super) fn without_references(tool: &Tool) -> Value {
+    let schema = of_object(tool);
+    Inlining { root: &schema, open: Vec::new(), left: LARGEST }.schema(&schema)
+}
+
+/// The replacing of references by what they refer to.
+struct Inlining<'a> {
+    root: &'a Value,
+    /// The references that are being replaced. One that leads back to itself is cut off there.
+    open: Vec<&'a str>,
+    /// How many more values there may be.
+    left: usize,
+}
+
+impl<'a> Inlining<'a> {
+    fn schema(&mut self, schema: &'a Value) -> Value {
+        if self.left == 0 {
+            return json!({});
+        }
+        self.left -= 1;
+        match schema {
+            Value::Object(fields) => Value::Object(self.fields(fields)),
+            Value::Array(items) => items.iter().map(|item| self.schema(item)).collect(),
+            other => other.clone(),
+        }
+    }
+
+    fn fields(&mut self, fields: &'a Map<String, Value>) -> Map<String, Value> {
+        let mut cleaned = match fields.get("$ref").and_then(Value::as_str) {
+            Some(reference) => self.referred(reference),
+            None => Map::new(),
+        };
+        for (name, value) in fields {
+            let value = match name.as_str() {
+                "$schema" | "$ref" => continue,
+                name if DEFINITIONS.contains(&name) => continue,
+                name if DATA.contains(&name) => value.clone(),
+                name if NAMED.contains(&name) => self.named(value),
+                _ => self.schema(value),
+            };
+            cleaned.insert(name.clone(), value);
+        }
+        cleaned
+    }
+
+    fn named(&mut self, properties: &'a Value) -> Value {
+        let Value::Object(properties) = properties else { return json!({}) };
+        properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema))).collect()
+    }
+
+    fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
+        let found = reference.strip_prefix('#').and_then(|pointer| {
+            let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
+            self.root.pointer(&pointer)?.as_object()
+        });
+        let Some(fields) = found.filter(|_| self.open.len() < DEEPEST && !self.open.contains(&reference)) else {
+            return Map::new();
+        };
+        self.open.push(reference);
+        let cleaned = self.fields(fields);
+        self.open.pop();
+        cleaned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(schema: Value) -> Tool {
+        Tool { name: "t".into(), description: String::new(), schema }
+    }
+
+    #[test]
+    fn every_schema_is_of_an_object_with_properties() {
+        let whole = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        let empty = json!({"type": "object", "properties": {}});
+        for (schema, cleaned) in [
+            (whole.clone(), whole.clone()),
+            (json!({"properties": {"a": {}}}), json!({"type": "object", "properties": {"a": {}}})),
+            (json!({"type": ["object", "null"]}), empty.clone()),
+            (json!({"type": "object", "properties": null}), empty.clone()),
+            (json!({}), empty.clone()),
+            (json!(null), empty.clone()),
+            (json!(true), empty),
+        ] {
+            assert_eq!(of_object(&tool(schema.clone())), cleaned, "{schema}");
+        }
+    }
+
+    #[test]
+    fn combinations_are_left_out_at_the_top_only() {
+        let schema = json!({"anyOf": [{}], "oneOf": [{}], "allOf": [{}], "properties": {"anyOf": {"anyOf": [{}]}}});
+        let cleaned = json!({"type": "object", "properties": {"anyOf": {"anyOf": [{}]}}});
+        assert_eq!(without_combinations(&tool(schema)), cleaned);
+    }
+
+    #[test]
+    fn references_are_replaced_by_what_they_refer_to() {
+        let properties = |properties: Value| json!({"type": "object", "properties": properties});
+        for (case, schema, cleaned) in [
+            (
+                "no references",
+                json!({"$schema": "x", "type": "object", "properties": {"a": {"$schema": "x", "minimum": 1}}}),
+                properties(json!({"a": {"minimum": 1}})),
+            ),
+            (
+                "a reference, and what stands beside it",
+                json!({"properties": {"a": {"$ref": "#/$defs/A", "title": "own"},
+                                      "b": {"items": [{"$ref": "#/definitions/B"}]}},
+                       "$defs": {"A": {"type": "string", "title": "A"}}, "definitions": {"B": {"type": "number"}}}),
+                properties(json!({"a": {"type": "string", "title": "own"}, "b": {"items": [{"type": "number"}]}})),
+            ),
+            (
+                "a reference to a reference, with a name in percents",
+                json!({"properties": {"a": {"$ref": "#/$defs/A%3C1%3E"}},
+                       "$defs": {"A<1>": {"items": {"$ref": "#/$defs/B~1C"}}, "B/C": {"type": "null"}}}),
+                properties(json!({"a": {"items": {"type": "null"}}})),
+            ),
+            (
+                "one that leads back to itself",
+                json!({"properties": {"a": {"$ref": "#/$defs/A"}},
+                       "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}),
+                properties(json!({"a": {"type": "object", "properties": {"next": {}}}})),
+            ),
+            (
+                "one to the whole",
+                json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
+                properties(json!({"a": {"type": "object", "properties": {"a": {}}}})),
+            ),
+            (
+                "ones that lead nowhere",
+                json!({"properties": {"a": {"$ref": "#/$defs/X"}, "b": {"$ref": "https://example.com/b"},
+                                      "c": {"$ref": 7}}}),
+                properties(json!({"a": {}, "b": {}, "c": {}})),
+            ),
+            (
+                "names and data that look like words of JSON Schema",
+                json!({"properties": {"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
+                                      "definitions": {"default": {"$defs": 1}}}}),
+                properties(json!({"$ref": {"const": {"$ref": "#"}}, "$schema": {"enum": [{"$schema": 1}]},
+                                  "definitions": {"default": {"$defs": 1}}})),
+            ),
+        ] {
+            assert_eq!(without_references(&tool(schema)), cleaned, "{case}");
+        }
+    }
+
+    #[test]
+    fn references_that_double_a_schema_again_and_again_end() {
+        let twice = |next: usize| {
+            let next = json!({"$ref": format!("#/$defs/{next}")});
+            json!({"properties": {"a": next, "b": next}})
+        };
+        let definitions: Map<String, Value> = (0..100).map(|at: usize| (at.to_string(), twice(at + 1))).collect();
+        let cleaned =
+            without_references(&tool(json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions})));
+        assert!(cleaned.to_string().len() < 100 * LARGEST);
+        assert!(!cleaned.to_string().contains("$ref"));
+    }
+}
