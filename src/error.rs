@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     File,
     /// The network or the provider failed, with this HTTP status where there was one.
     Provider { status: Option<u16> },
+    /// A server of tools did not start, or has none.
+    Tools,
     /// Standard output could not be written.
     Output,
 }
@@ -77,7 +79,7 @@ impl Error {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
             Kind::Incomplete => 3,
-            Kind::Nothing | Kind::NoCode | Kind::File | Kind::Provider { .. } | Kind::Output => 1,
+            Kind::Nothing | Kind::NoCode | Kind::File | Kind::Provider { .. } | Kind::Tools | Kind::Output => 1,
         }
     }
 }

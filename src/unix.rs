@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// Whether a signal is ignored, as `nohup` and a shell's `&` leave it to the programs that they start.
@@ -17,6 +18,28 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call has no conditions and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Sends a signal to a process group; 0 only asks. False: nothing of the group is left, or nothing that this user may end.
+pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
+    // SAFETY: the call has no conditions. Groups 0 and 1 would mean this process's own group and every process.
+    leader > 1 && unsafe { libc::kill(-leader, signal) } == 0
+}
+
+/// From now on this process is the parent of what its children leave behind, and can reap it. Elsewhere than on Linux the
+/// system itself reaps that at once; on Linux, in a container, perhaps nobody does.
+pub(crate) fn adopt_orphans() {
+    // SAFETY: the call has no conditions. Where it fails, it only takes longer to see that a group has ended.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    }
+}
+
+/// Reaps the children of this process that have ended and belong to a group.
+pub(crate) fn reap_group(leader: i32) {
+    // SAFETY: without a place for the status the call has no conditions.
+    while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
 /// Whether standard input is a pipe or a regular file; `/dev/null`, a terminal and a socket are neither.
@@ -47,6 +70,18 @@ pub(crate) fn terminal_size() -> Option<Size> {
     size.filter(|size| size.columns > 0 && size.rows > 0)
 }
 
+/// Whether this process is one that its terminal listens to, and not in the background of a shell.
+pub(crate) fn is_in_foreground(terminal: &File) -> bool {
+    // SAFETY: the calls have no conditions; on failure they return what no process group has.
+    unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+}
+
+/// Forgets what was typed on a terminal before now.
+pub(crate) fn discard_input(terminal: &File) {
+    // SAFETY: the call has no conditions; where it fails, what was typed stays.
+    unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
+}
+
 /// A new file in a folder that has no name until it gets one. Without one it goes when it is closed.
 ///
 /// # Errors
@@ -69,7 +104,6 @@ pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
 #[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     use std::ffi::CString;
-    use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let to = CString::new(path.as_os_str().as_bytes())?;

@@ -1,0 +1,152 @@
+//! Whether a call may run: by the settings, by what its server says of the tool, or because a person at the terminal agrees.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+
+use crate::output::Notes;
+use crate::unix;
+
+/// Longer arguments cannot be judged by a person.
+const LONGEST_SHOWN: usize = 4_000;
+
+/// The terminal of this process.
+const TERMINAL: &str = "/dev/tty";
+
+/// Decides on calls, one after another.
+#[derive(Debug)]
+pub(crate) struct Consent {
+    /// Every call runs.
+    yes: bool,
+    /// The tools that a person has allowed for the rest of this run.
+    always: HashSet<String>,
+}
+
+/// What a call is about.
+pub(crate) struct Asked<'a> {
+    /// The tool's full name.
+    pub(crate) name: &'a str,
+    /// Compact JSON.
+    pub(crate) arguments: &'a str,
+    /// It runs without asking.
+    pub(crate) allowed: bool,
+    /// The setting that would allow it.
+    pub(crate) setting: &'a str,
+}
+
+impl Consent {
+    /// `yes`: every call runs.
+    pub(crate) fn new(yes: bool) -> Consent {
+        Consent { yes, always: HashSet::new() }
+    }
+
+    /// Whether a call runs at once.
+    pub(crate) fn covers(&self, name: &str, allowed: bool) -> bool {
+        allowed || self.yes || self.always.contains(name)
+    }
+
+    /// Asks, where that is needed and somebody is there.
+    ///
+    /// # Errors
+    /// Why the call does not run, in words for the model.
+    pub(crate) fn ask(&mut self, asked: &Asked, notes: &Notes) -> Result<(), &'static str> {
+        if self.covers(asked.name, asked.allowed) {
+            return Ok(());
+        }
+        let refused = |why: &str| {
+            notes.note(&format!("{} did not run: {why}; {} or --yes lets it run", asked.name, asked.setting));
+        };
+        let shown = shown(asked.arguments);
+        if shown.chars().count() > LONGEST_SHOWN {
+            refused("its arguments are too long to be shown");
+            return Err("The call was refused: its arguments are too long to be shown to the user.");
+        }
+        let Some(terminal) = terminal() else {
+            refused("nobody can be asked here");
+            return Err("The call was refused: nobody can be asked whether it may run.");
+        };
+        notes.sign().stop();
+        let answer = put(terminal, &format!("q: run {} {shown}? [y]es, [N]o, [a]lways in this run ", asked.name));
+        match answer.unwrap_or_default().trim().to_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            "a" | "always" => {
+                self.always.insert(asked.name.to_owned());
+                Ok(())
+            }
+            _ => Err("The user did not allow this call."),
+        }
+    }
+}
+
+/// The terminal, if a person sits there who would be asked by a program in the foreground.
+fn terminal() -> Option<File> {
+    if !io::stderr().is_terminal() {
+        return None;
+    }
+    let terminal = File::options().read(true).write(true).open(TERMINAL).ok()?;
+    unix::is_in_foreground(&terminal).then_some(terminal)
+}
+
+/// Puts the question, and reads a line that was typed after it.
+fn put(mut terminal: File, question: &str) -> io::Result<String> {
+    unix::discard_input(&terminal);
+    terminal.write_all(question.as_bytes())?;
+    let mut answer = String::new();
+    BufReader::new(terminal).read_line(&mut answer)?;
+    Ok(answer)
+}
+
+/// Text in which nothing can hide: what does not print is shown by its number.
+fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || is_format(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Characters that print nothing and change how others read: Unicode's categories Cf, Zl and Zp, and variation selectors and
+/// fillers, which are as invisible.
+fn is_format(character: char) -> bool {
+    matches!(character,
+        '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+        | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_hide_in_arguments() {
+        for (text, expected) in [
+            ("{\"a\":\"b ü 日\"}", "{\"a\":\"b ü 日\"}"),
+            ("\u{7f}\u{9b}\u{1b}", "\\u007f\\u009b\\u001b"),
+            ("a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}", "a\\u202eb\\u200b\\u2028\\ufeff\\u00ad"),
+            ("\u{e0041}", "\\udb40\\udc41"),
+            ("\u{fe0f}", "\\ufe0f"),
+        ] {
+            assert_eq!(shown(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_runs_at_once() {
+        let mut consent = Consent::new(false);
+        assert!(consent.covers("db__a", true) && !consent.covers("db__a", false));
+        consent.always.insert("db__a".to_owned());
+        assert!(consent.covers("db__a", false) && !consent.covers("db__b", false));
+        consent.yes = true;
+        assert!(consent.covers("db__b", false));
+    }
+}

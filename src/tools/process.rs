@@ -1,0 +1,484 @@
+//! A server's process: lines to it and from it, and its end together with everything that it has started.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::unix;
+
+/// The longest line that a server may write.
+pub(crate) const LONGEST_LINE: usize = 16 << 20;
+
+/// How many lines of a server's standard error are kept, and how much of each.
+const LAST_LINES: usize = 20;
+const LONGEST_LAST_LINE: usize = 500;
+
+/// How many lines may wait for a server that does not read.
+const LONGEST_QUEUE: usize = 64;
+
+/// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
+const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
+
+/// The shortest and the longest pause between two looks at a group that ends.
+const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+
+/// How long the last lines of a process that has ended may take.
+const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
+
+/// Says something about a server that only a curious user wants to know. It runs on any thread.
+pub(crate) type Report = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The process groups of all servers, for the thread that handles signals.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Groups(Arc<Mutex<Leaders>>);
+
+#[derive(Debug, Default)]
+struct Leaders {
+    /// The ids of the groups, which are those of the processes that lead them.
+    ids: Vec<i32>,
+    /// Whether q is about to end, so that no more are started.
+    is_closed: bool,
+}
+
+impl Groups {
+    /// Asks every group to end, and lets no more start.
+    pub(crate) fn terminate(&self) {
+        self.signal_all(libc::SIGTERM);
+    }
+
+    /// Ends every group, and lets no more start.
+    pub(crate) fn kill(&self) {
+        self.signal_all(libc::SIGKILL);
+    }
+
+    fn signal_all(&self, signal: i32) {
+        let mut leaders = lock(&self.0);
+        leaders.is_closed = true;
+        for id in &leaders.ids {
+            unix::signal_group(*id, signal);
+        }
+    }
+
+    /// Starts a process as the leader of a new group.
+    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        // Held until the group is known, so that a signal cannot miss it.
+        let mut leaders = lock(&self.0);
+        if leaders.is_closed {
+            return Err(io::Error::other("q is about to end"));
+        }
+        unix::adopt_orphans();
+        let child = command.process_group(0).spawn()?;
+        leaders.ids.extend(i32::try_from(child.id()));
+        Ok(child)
+    }
+
+    /// Whether nothing of a group is left. Its leader is reaped, and what has gone gets no more signals.
+    fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
+        // Held, because the system may give the id to another process as soon as nothing of the group is left.
+        let mut leaders = lock(&self.0);
+        if matches!(leader.try_wait(), Ok(None)) {
+            return false;
+        }
+        unix::reap_group(id);
+        let is_gone = !unix::signal_group(id, 0);
+        if is_gone {
+            leaders.ids.retain(|other| *other != id);
+        }
+        is_gone
+    }
+
+    fn signal(&self, id: i32, signal: i32) {
+        let leaders = lock(&self.0);
+        if leaders.ids.contains(&id) {
+            unix::signal_group(id, signal);
+        }
+    }
+
+    fn forget(&self, id: i32) {
+        lock(&self.0).ids.retain(|other| *other != id);
+    }
+}
+
+/// The way to a process's standard input. A thread writes, because a process that does not read would block it.
+#[derive(Debug, Clone)]
+pub(crate) struct Input(Arc<Mutex<Option<mpsc::SyncSender<String>>>>);
+
+impl Input {
+    /// Sends a line. False: the process has closed its input, or too much waits there already.
+    pub(crate) fn send(&self, line: String) -> bool {
+        lock(&self.0).as_ref().is_some_and(|queue| queue.try_send(line).is_ok())
+    }
+
+    /// Closes the input after what has been sent.
+    fn close(&self) {
+        lock(&self.0).take();
+    }
+}
+
+/// A line that a process wrote, without its line end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether it was longer than the limit; then these are its first bytes.
+    pub(crate) is_cut: bool,
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Program<'a> {
+    /// The program and its arguments; no shell reads them.
+    pub(crate) command: &'a [String],
+    /// The whole environment.
+    pub(crate) environment: &'a [(OsString, OsString)],
+    pub(crate) folder: &'a Path,
+}
+
+/// A process that runs, with a process group of its own. Dropping it ends the group.
+#[derive(Debug)]
+pub(crate) struct Process {
+    leader: Child,
+    id: i32,
+    groups: Groups,
+    input: Input,
+    last_lines: Arc<Mutex<VecDeque<String>>>,
+    /// Ends when all of standard error has been read.
+    last_lines_end: Option<mpsc::Receiver<()>>,
+    is_gone: bool,
+}
+
+impl Process {
+    /// Starts a program. `read` gets each line of its standard output, on a thread, and is dropped at the end of it.
+    /// `report` gets each line of its standard error.
+    ///
+    /// # Errors
+    /// The program cannot be run, or the system has no more threads.
+    pub(crate) fn start(
+        program: Program,
+        groups: &Groups,
+        mut read: impl FnMut(&Input, Line) + Send + 'static,
+        report: impl Fn(&str) + Send + 'static,
+    ) -> io::Result<Process> {
+        let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(name);
+        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(program.folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut leader = groups.spawn(&mut command)?;
+        let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+        let (queue, lines) = mpsc::sync_channel(LONGEST_QUEUE);
+        // From here on, whatever fails ends the process.
+        let mut process = Process {
+            id: i32::try_from(leader.id()).unwrap_or_default(),
+            leader,
+            groups: groups.clone(),
+            input: Input(Arc::new(Mutex::new(Some(queue)))),
+            last_lines: Arc::default(),
+            last_lines_end: None,
+            is_gone: false,
+        };
+        if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
+            thread::Builder::new().spawn(move || write_lines(stdin, &lines))?;
+            let last_lines = Arc::clone(&process.last_lines);
+            let (is_open, end) = mpsc::channel();
+            thread::Builder::new().spawn(move || {
+                keep_last_lines(stderr, &last_lines, report);
+                drop(is_open);
+            })?;
+            process.last_lines_end = Some(end);
+            let input = process.input.clone();
+            thread::Builder::new().spawn(move || {
+                let mut stdout = BufReader::new(stdout);
+                while let Ok(Some(line)) = read_line(&mut stdout, LONGEST_LINE) {
+                    read(&input, line);
+                }
+            })?;
+        }
+        Ok(process)
+    }
+
+    /// Sends a line. False: the process has closed its input, or too much waits there already.
+    pub(crate) fn send(&self, line: String) -> bool {
+        self.input.send(line)
+    }
+
+    /// Ends the process and its group, and returns how the process itself ended.
+    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+        end_all(&mut [self]);
+        self.leader.try_wait().ok().flatten()
+    }
+
+    /// The last lines of standard error so far, or all the last ones if the process has ended.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        if let (true, Some(end)) = (self.is_gone, &self.last_lines_end) {
+            let _ = end.recv_timeout(LAST_LINES_WAIT);
+        }
+        lock(&self.last_lines).iter().cloned().collect()
+    }
+
+    /// Whether nothing of the group is left.
+    fn look(&mut self) -> bool {
+        self.is_gone = self.is_gone || self.groups.is_gone(self.id, &mut self.leader);
+        self.is_gone
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Ends several processes and their groups at the same time: the end of input first, then SIGTERM, then SIGKILL.
+pub(crate) fn end_all(processes: &mut [&mut Process]) {
+    for process in processes.iter() {
+        process.input.close();
+    }
+    for (patience, signal) in PATIENCE.into_iter().zip([Some(libc::SIGTERM), Some(libc::SIGKILL), None]) {
+        if wait_until_gone(processes, patience) {
+            return;
+        }
+        for process in processes.iter().filter(|process| !process.is_gone) {
+            match signal {
+                Some(signal) => process.groups.signal(process.id, signal),
+                // It is killed, but the system still holds it; it can do nothing any more.
+                None => process.groups.forget(process.id),
+            }
+        }
+    }
+    for process in processes {
+        process.is_gone = true;
+    }
+}
+
+/// Waits until all are gone. False: they are not after this time.
+fn wait_until_gone(processes: &mut [&mut Process], patience: Duration) -> bool {
+    let start = Instant::now();
+    let [mut pause, longest] = POLL;
+    loop {
+        // Each is looked at, so that one that has gone gets no signal.
+        let left = processes.iter_mut().fold(0, |left, process| left + usize::from(!process.look()));
+        if left == 0 || start.elapsed() >= patience {
+            return left == 0;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(longest);
+    }
+}
+
+/// Writes lines until there are no more, or nobody reads them.
+fn write_lines(mut stdin: ChildStdin, lines: &mpsc::Receiver<String>) {
+    for mut line in lines {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads standard error to its end, so that the process never waits for it.
+fn keep_last_lines(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>, report: impl Fn(&str)) {
+    let mut stderr = BufReader::new(stderr);
+    while let Ok(Some(line)) = read_line(&mut stderr, LONGEST_LAST_LINE) {
+        let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
+        if line.is_empty() {
+            continue;
+        }
+        report(&line);
+        let mut kept = lock(kept);
+        if kept.len() == LAST_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}
+
+/// The next line, or none at the end. Never more than `limit` bytes of it are held.
+fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    let mut line = Line { bytes: Vec::new(), is_cut: false };
+    let mut has_begun = false;
+    loop {
+        let buffer = match from.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            buffer => buffer?,
+        };
+        if buffer.is_empty() {
+            return Ok(has_begun.then_some(line));
+        }
+        has_begun = true;
+        let end = memchr::memchr(b'\n', buffer);
+        let piece = &buffer[..end.unwrap_or(buffer.len())];
+        let room = piece.len().min(limit - line.bytes.len());
+        line.bytes.extend_from_slice(&piece[..room]);
+        line.is_cut |= room < piece.len();
+        let used = piece.len() + usize::from(end.is_some());
+        from.consume(used);
+        if end.is_some() {
+            return Ok(Some(line));
+        }
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that runs a shell's script, and the lines that it writes; they end with its standard output.
+    fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
+        let command = ["/bin/sh", "-c", script].map(str::to_owned);
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
+        let program = Program { command: &command, environment: &environment, folder: Path::new("/") };
+        let (sender, lines) = mpsc::channel();
+        let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
+        (Process::start(program, groups, read, |_| ()).expect("a process"), lines)
+    }
+
+    fn text(line: &str) -> Line {
+        Line { bytes: line.into(), is_cut: false }
+    }
+
+    /// Ends a process, checks that nothing is left of its group, and says how long that took.
+    fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
+        let start = Instant::now();
+        let status = process.end();
+        let took = start.elapsed();
+        assert!(!unix::signal_group(process.id, 0), "something is left of the group");
+        assert!(lock(&process.groups.0).ids.is_empty());
+        (status, took)
+    }
+
+    #[test]
+    fn lines_are_read_up_to_the_limit() {
+        for (written, lines) in [
+            ("", vec![]),
+            ("\n", vec![("", false)]),
+            ("a\nbc\n", vec![("a", false), ("bc", false)]),
+            ("1234\n12345\n123456789\n1", vec![("1234", false), ("1234", true), ("1234", true), ("1", false)]),
+        ] {
+            for capacity in [1, 3, 100] {
+                let mut from = BufReader::with_capacity(capacity, written.as_bytes());
+                for (line, is_cut) in &lines {
+                    let expected = Line { bytes: line.as_bytes().into(), is_cut: *is_cut };
+                    assert_eq!(read_line(&mut from, 4).expect("no error"), Some(expected), "{written:?}");
+                }
+                assert_eq!(read_line(&mut from, 4).expect("no error"), None, "{written:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_go_in_and_out() {
+        let (process, lines) = shell("while read -r line; do echo \"<$line>\"; done; printf end", &Groups::default());
+        assert!(process.send("a b".to_owned()) && process.send("c".to_owned()));
+        process.input.close();
+        assert_eq!(lines.iter().collect::<Vec<_>>(), ["<a b>", "<c>", "end"].map(text));
+        assert!(end(process).0.expect("a status").success());
+    }
+
+    #[test]
+    fn a_process_gets_exactly_its_environment_and_folder() {
+        let (_process, lines) = shell("pwd; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=", &Groups::default());
+        assert_eq!(lines.iter().collect::<Vec<_>>(), ["/", "PATH=/usr/bin:/bin"].map(text));
+    }
+
+    #[test]
+    fn a_process_that_ends_with_its_input_is_not_signalled() {
+        let script = "trap 'exit 7' TERM; while read -r line; do :; done; exit 3";
+        let (process, _lines) = shell(script, &Groups::default());
+        assert_eq!(end(process).0.expect("a status").code(), Some(3));
+    }
+
+    #[test]
+    fn a_process_that_ignores_the_end_of_its_input_is_terminated() {
+        let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        let (status, took) = end(process);
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGTERM));
+        assert!(took >= PATIENCE[0]);
+    }
+
+    #[test]
+    fn processes_that_ignore_everything_are_killed_at_the_same_time() {
+        let groups = Groups::default();
+        let script = "trap '' TERM; echo ready; while :; do sleep 1000; done";
+        let mut running: Vec<_> = (0..3).map(|_| shell(script, &groups)).collect();
+        for (_, lines) in &running {
+            assert_eq!(lines.recv().expect("a line"), text("ready"));
+        }
+        let start = Instant::now();
+        let mut processes: Vec<&mut Process> = running.iter_mut().map(|(process, _)| process).collect();
+        end_all(&mut processes);
+        let took = start.elapsed();
+        // One after the other would take at least three times as long.
+        assert!(took >= PATIENCE[0] + PATIENCE[1] && took < (PATIENCE[0] + PATIENCE[1]) * 3, "{took:?}");
+        for (process, _lines) in running {
+            let (status, _) = end(process);
+            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGKILL));
+        }
+    }
+
+    #[test]
+    fn what_a_process_leaves_behind_is_ended_too() {
+        let (process, lines) = shell("sleep 1000 <&- & echo left; exit 0", &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), text("left"));
+        assert!(end(process).0.expect("a status").success());
+    }
+
+    #[test]
+    fn a_process_that_does_not_read_does_not_block() {
+        let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        let long = "x".repeat(1 << 20);
+        let sent = (0..LONGEST_QUEUE + 2).take_while(|_| process.send(long.clone())).count();
+        assert!((LONGEST_QUEUE..LONGEST_QUEUE + 2).contains(&sent), "{sent}");
+        process.groups.terminate();
+        end(process);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_the_next_one_read() {
+        let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo; echo next";
+        let (_process, lines) = shell(script, &Groups::default());
+        let long = lines.recv().expect("a line");
+        assert!(long.is_cut && long.bytes.len() == LONGEST_LINE);
+        assert_eq!(lines.recv().expect("a line"), text("next"));
+    }
+
+    #[test]
+    fn the_last_lines_of_standard_error_are_kept() {
+        let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d%0999d\\n\\n\", i, 0 }' >&2; echo done";
+        let (mut process, lines) = shell(script, &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), text("done"));
+        process.end();
+        let last = process.last_lines();
+        assert_eq!(last.len(), LAST_LINES);
+        assert!(last[0].starts_with("210") && last[19].starts_with("400"), "{last:?}");
+        assert!(last.iter().all(|line| line.len() == LONGEST_LAST_LINE));
+    }
+
+    #[test]
+    fn groups_end_on_a_signal_and_no_more_start() {
+        let groups = Groups::default();
+        for signal in [Groups::terminate, Groups::kill] {
+            let groups = Groups::default();
+            let (_process, lines) = shell("echo ready; exec sleep 1000", &groups);
+            assert_eq!(lines.recv().expect("a line"), text("ready"));
+            signal(&groups);
+            // The end of its output.
+            lines.recv().expect_err("an end");
+        }
+        groups.terminate();
+        let command = ["true".to_owned()];
+        let program = Program { command: &command, environment: &[], folder: Path::new("/") };
+        let error = Process::start(program, &groups, |_, _| (), |_| ()).expect_err("no process");
+        assert_eq!(error.to_string(), "q is about to end");
+    }
+}

@@ -1,0 +1,576 @@
+//! The Model Context Protocol as a client speaks it: lines in, events and lines out (pure).
+
+use serde_json::{Map, Value, json};
+
+use super::result::Refusal;
+
+/// The version that q asks for.
+const VERSION: &str = "2025-11-25";
+
+/// The versions that a server may answer with.
+const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", VERSION];
+
+/// The most that is taken of a list of tools.
+const MOST_PAGES: usize = 100;
+const MOST_TOOLS: usize = 1000;
+const LONGEST_LIST: usize = 16 << 20;
+
+/// The most that a detail quotes of what a server wrote.
+const LONGEST_QUOTE: usize = 500;
+
+/// The JSON-RPC error for a request that a client does not serve.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What a server says about a tool in its annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Hints {
+    pub(crate) read_only: bool,
+    pub(crate) destructive: Option<bool>,
+    /// Whether it reaches beyond the server's own domain, such as into the web; if unsaid, it does.
+    pub(crate) open_world: Option<bool>,
+}
+
+impl Hints {
+    /// Whether the server says that a call changes nothing and reaches nothing outside.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.read_only && self.open_world == Some(false) && self.destructive != Some(true)
+    }
+}
+
+/// A tool that a server offers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Offered {
+    /// The server's own name for it.
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// A JSON Schema of an object.
+    pub(crate) schema: Value,
+    pub(crate) hints: Hints,
+}
+
+/// What a server says about itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct About {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// The version of the protocol.
+    pub(crate) protocol: String,
+    pub(crate) tools: Vec<Offered>,
+}
+
+/// The number of a request. No number is used twice.
+pub(crate) type Id = u64;
+
+/// What a line from the server means.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Event {
+    /// This line must be sent to the server.
+    Send(String),
+    /// The tools are listed; calls may begin.
+    Ready(About),
+    /// The server cannot be used, for this reason.
+    Unusable(String),
+    /// The answer to a call.
+    Answer(Id, Result<Value, Refusal>),
+    /// The server still works on a call.
+    Progress(Id),
+    /// Something that only a curious user wants to know.
+    Detail(String),
+}
+
+/// One conversation with a server, from the first line to the last call.
+#[derive(Debug)]
+pub(crate) struct Protocol {
+    state: State,
+    last_id: Id,
+    about: About,
+    cursors: Vec<String>,
+    listed_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Initializing,
+    Listing,
+    /// Ready for a call.
+    Idle,
+    /// This call waits for its answer.
+    Calling(Id),
+    Unusable,
+}
+
+impl Protocol {
+    /// A new conversation, and its first line.
+    pub(crate) fn open() -> (Protocol, String) {
+        let about = About::default();
+        let mut protocol =
+            Protocol { state: State::Initializing, last_id: 0, about, cursors: Vec::new(), listed_bytes: 0 };
+        let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
+        let line = protocol
+            .request("initialize", json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client}));
+        (protocol, line)
+    }
+
+    /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, String) {
+        let meta = json!({"progressToken": self.last_id + 1});
+        let line = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
+        self.state = State::Calling(self.last_id);
+        (self.last_id, line)
+    }
+
+    /// Gives up a call: the line to be sent. Its answer is dropped if it comes after all.
+    pub(crate) fn cancel(&mut self, id: Id) -> String {
+        if self.state == State::Calling(id) {
+            self.state = State::Idle;
+        }
+        notification("notifications/cancelled", json!({"requestId": id, "reason": "timed out"}))
+    }
+
+    /// What a line from the server means, without its line end.
+    pub(crate) fn receive(&mut self, line: &[u8]) -> Vec<Event> {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return Vec::new();
+        }
+        match serde_json::from_slice(line) {
+            Ok(message @ Value::Object(_)) => self.receive_message(&message, line.len()),
+            // One of the versions has such batches.
+            Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) => {
+                batch.iter().flat_map(|message| self.receive_message(message, line.len())).collect()
+            }
+            _ => vec![Event::Detail(format!("wrote a line that is no message: {}", quote(line)))],
+        }
+    }
+
+    /// What it means that a line was too long to be read. It may have been the answer, so a request that waits for one
+    /// fails.
+    pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
+        let message = format!("wrote a line of more than {} MB", limit >> 20);
+        match self.state {
+            State::Initializing | State::Listing => self.refuse(message),
+            State::Calling(id) => {
+                self.state = State::Idle;
+                let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
+                vec![Event::Answer(id, Err(refusal))]
+            }
+            State::Idle | State::Unusable => vec![Event::Detail(message)],
+        }
+    }
+
+    fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
+        let id = Some(&message["id"]).filter(|id| !id.is_null());
+        match (message["method"].as_str(), id) {
+            (Some(method), Some(id)) => vec![Event::Send(serve(method, id))],
+            (Some(method), None) => self.notice(method, &message["params"]),
+            (None, _) => self.receive_answer(message, size),
+        }
+    }
+
+    fn notice(&self, method: &str, parameters: &Value) -> Vec<Event> {
+        match (method, self.state) {
+            ("notifications/message", _) => vec![Event::Detail(log_line(parameters))],
+            ("notifications/progress", State::Calling(id)) if parameters["progressToken"] == id => {
+                vec![Event::Progress(id)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
+        // Whatever else arrives is the late answer to a call that was given up.
+        if message["id"].as_u64() != Some(self.last_id) {
+            return Vec::new();
+        }
+        let answer = match message.get("error").filter(|error| !error.is_null()) {
+            Some(error) => Err(Refusal::read(error)),
+            None => Ok(&message["result"]),
+        };
+        match (self.state, answer) {
+            (State::Initializing, Ok(result)) => self.initialized(result),
+            (State::Initializing, Err(refusal)) => self.refuse(format!("refused to start a conversation: {refusal}")),
+            (State::Listing, Ok(result)) => self.listed(result, size),
+            (State::Listing, Err(refusal)) => self.refuse(format!("refused to list its tools: {refusal}")),
+            (State::Calling(id), answer) => {
+                self.state = State::Idle;
+                vec![Event::Answer(id, answer.cloned())]
+            }
+            (State::Idle | State::Unusable, _) => Vec::new(),
+        }
+    }
+
+    fn initialized(&mut self, result: &Value) -> Vec<Event> {
+        let text = |value: &Value| value.as_str().map(|text| quote(text.as_bytes())).unwrap_or_default();
+        let version = text(&result["protocolVersion"]);
+        if version.is_empty() {
+            return self.refuse("did not say which version of the protocol it speaks".to_owned());
+        }
+        if !KNOWN_VERSIONS.contains(&version.as_str()) {
+            let oldest = KNOWN_VERSIONS[0];
+            return self
+                .refuse(format!("speaks version {version} of the protocol, and q speaks {oldest} to {VERSION}"));
+        }
+        self.about.protocol = version;
+        self.about.name = text(&result["serverInfo"]["name"]);
+        self.about.version = text(&result["serverInfo"]["version"]);
+        let mut events = vec![Event::Send(notification("notifications/initialized", json!({})))];
+        if result["capabilities"]["tools"].is_object() {
+            self.state = State::Listing;
+            events.push(Event::Send(self.request("tools/list", json!({}))));
+        } else {
+            events.push(self.ready());
+        }
+        events
+    }
+
+    fn listed(&mut self, result: &Value, size: usize) -> Vec<Event> {
+        let Some(tools) = result["tools"].as_array() else {
+            return self.refuse("answered tools/list without a list of tools".to_owned());
+        };
+        self.listed_bytes += size;
+        if self.listed_bytes > LONGEST_LIST {
+            return self.refuse(format!("lists tools in more than {} MB", LONGEST_LIST >> 20));
+        }
+        for tool in tools.iter().filter_map(offered) {
+            if self.about.tools.len() < MOST_TOOLS && self.about.tools.iter().all(|other| other.name != tool.name) {
+                self.about.tools.push(tool);
+            }
+        }
+        let cursor = result["nextCursor"].as_str().unwrap_or_default().to_owned();
+        let has_room = self.about.tools.len() < MOST_TOOLS && self.cursors.len() + 1 < MOST_PAGES;
+        if cursor.is_empty() || self.cursors.contains(&cursor) || !has_room {
+            return vec![self.ready()];
+        }
+        let line = self.request("tools/list", json!({"cursor": cursor}));
+        self.cursors.push(cursor);
+        vec![Event::Send(line)]
+    }
+
+    fn ready(&mut self) -> Event {
+        self.state = State::Idle;
+        Event::Ready(std::mem::take(&mut self.about))
+    }
+
+    fn refuse(&mut self, reason: String) -> Vec<Event> {
+        self.state = State::Unusable;
+        vec![Event::Unusable(reason)]
+    }
+
+    fn request(&mut self, method: &str, parameters: Value) -> String {
+        self.last_id += 1;
+        json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": parameters}).to_string()
+    }
+}
+
+/// The answer to a request of the server.
+fn serve(method: &str, id: &Value) -> String {
+    let answer = if method == "ping" {
+        json!({"jsonrpc": "2.0", "id": id, "result": {}})
+    } else {
+        let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
+        json!({"jsonrpc": "2.0", "id": id, "error": error})
+    };
+    answer.to_string()
+}
+
+fn notification(method: &str, parameters: Value) -> String {
+    json!({"jsonrpc": "2.0", "method": method, "params": parameters}).to_string()
+}
+
+/// The tool that an entry of the list means, if it is one that q can call.
+fn offered(tool: &Value) -> Option<Offered> {
+    if tool["execution"]["taskSupport"] == "required" {
+        return None;
+    }
+    let name = tool["name"].as_str().filter(|name| !name.is_empty())?.to_owned();
+    let description = tool["description"].as_str().or_else(|| tool["title"].as_str()).unwrap_or_default().to_owned();
+    let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object()).cloned();
+    let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
+    let said = |hint: &str| tool["annotations"][hint].as_bool();
+    let hints = Hints {
+        read_only: said("readOnlyHint") == Some(true),
+        destructive: said("destructiveHint"),
+        open_world: said("openWorldHint"),
+    };
+    Some(Offered { name, description, schema, hints })
+}
+
+/// What a server wants to have logged.
+fn log_line(parameters: &Value) -> String {
+    let level = parameters["level"].as_str().unwrap_or("log");
+    let data = &parameters["data"];
+    let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+    format!("{}: {}", quote(level.as_bytes()), quote(data.as_bytes()))
+}
+
+/// The beginning of what a server wrote, on one line.
+fn quote(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(LONGEST_QUOTE)]);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server says about itself, with the version and the capabilities that the test is about.
+    fn introduction(version: &str, capabilities: &Value) -> String {
+        let about = json!({"name": "db", "version": "1.2"});
+        let result = json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": about});
+        answer(1, &result)
+    }
+
+    fn answer(id: Id, result: &Value) -> String {
+        json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "description": "D", "inputSchema": {"type": "object"}})
+    }
+
+    /// The messages that are to be sent.
+    fn sent(events: &[Event]) -> Vec<Value> {
+        let lines = events.iter().filter_map(|event| if let Event::Send(line) = event { Some(line) } else { None });
+        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    fn names(events: &[Event]) -> Vec<&str> {
+        match events {
+            [Event::Ready(about)] => about.tools.iter().map(|tool| tool.name.as_str()).collect(),
+            other => panic!("not ready: {other:?}"),
+        }
+    }
+
+    /// A protocol that has asked for the first page of tools, with the number 2.
+    fn listing() -> Protocol {
+        let (mut protocol, _) = Protocol::open();
+        protocol.receive(introduction(VERSION, &json!({"tools": {}})).as_bytes());
+        protocol
+    }
+
+    /// A protocol that is ready for a call, which gets the number 3.
+    fn ready() -> Protocol {
+        let mut protocol = listing();
+        protocol.receive(answer(2, &json!({"tools": [tool("a")]})).as_bytes());
+        protocol
+    }
+
+    #[test]
+    fn the_first_line_introduces_q() {
+        let line: Value = serde_json::from_str(&Protocol::open().1).expect("JSON");
+        let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
+        let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        assert_eq!(line, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}));
+    }
+
+    #[test]
+    fn every_handshake_version_is_spoken() {
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            let (mut protocol, _) = Protocol::open();
+            let events = protocol.receive(introduction(version, &json!({"tools": {"listChanged": true}})).as_bytes());
+            let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
+            let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+            assert_eq!(sent(&events), [initialized, list], "{version}");
+            let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+            assert_eq!(protocol.receive(changed), []);
+            let schema = json!({"type": "object"});
+            let tool_a = Offered { name: "a".into(), description: "D".into(), schema, hints: Hints::default() };
+            let about =
+                About { name: "db".into(), version: "1.2".into(), protocol: version.into(), tools: vec![tool_a] };
+            let events = protocol.receive(answer(2, &json!({"tools": [tool("a")]})).as_bytes());
+            assert_eq!(events, [Event::Ready(about)], "{version}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_spoken_to_is_unusable() {
+        let new = introduction("2026-07-28", &json!({"tools": {}}));
+        let refused = json!({"id": 1, "error": {"code": -32601, "message": "Method not found"}}).to_string();
+        let other = json!({"id": 1, "error": {"code": -32022, "message": "Unsupported", "data": {}}}).to_string();
+        for (name, line, expected) in [
+            ("new", &new, "speaks version 2026-07-28 of the protocol, and q speaks 2024-11-05 to 2025-11-25"),
+            ("refused", &refused, "refused to start a conversation: Method not found (-32601)"),
+            ("unsupported", &other, "refused to start a conversation: Unsupported (-32022)"),
+            ("empty", &answer(1, &json!({})), "did not say which version of the protocol it speaks"),
+            ("no result", &json!({"id": 1}).to_string(), "did not say which version of the protocol it speaks"),
+        ] {
+            let (mut protocol, _) = Protocol::open();
+            assert_eq!(protocol.receive(line.as_bytes()), [Event::Unusable(expected.to_owned())], "{name}");
+            assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_makes_a_server_unusable() {
+        let refused = json!({"id": 2, "error": {"code": -1, "message": "broken"}}).to_string();
+        for (line, expected) in [
+            (refused, "refused to list its tools: broken (-1)"),
+            (answer(2, &json!({"tools": null})), "answered tools/list without a list of tools"),
+        ] {
+            assert_eq!(listing().receive(line.as_bytes()), [Event::Unusable(expected.to_owned())]);
+        }
+        assert_eq!(
+            listing().receive_too_long(16 << 20),
+            [Event::Unusable("wrote a line of more than 16 MB".to_owned())]
+        );
+    }
+
+    #[test]
+    fn a_list_has_a_limit_in_bytes() {
+        let mut protocol = listing();
+        let long = "x".repeat(LONGEST_LIST / 2);
+        let page = |cursor: &str| json!({"tools": [], "nextCursor": cursor, "_meta": long});
+        assert_eq!(sent(&protocol.receive(answer(2, &page("b")).as_bytes())).len(), 1);
+        let events = protocol.receive(answer(3, &page("c")).as_bytes());
+        assert_eq!(events, [Event::Unusable("lists tools in more than 16 MB".to_owned())]);
+    }
+
+    #[test]
+    fn a_server_without_tools_is_not_asked_for_them() {
+        let (mut protocol, _) = Protocol::open();
+        let events = protocol.receive(introduction(VERSION, &json!({"prompts": {}})).as_bytes());
+        assert_eq!(sent(&events).len(), 1);
+        assert!(names(&events[1..]).is_empty());
+    }
+
+    #[test]
+    fn pages_are_read_until_one_is_the_last_or_repeats() {
+        for last in [json!(null), json!(""), json!("second"), json!(7)] {
+            let mut protocol = listing();
+            let events = protocol.receive(answer(2, &json!({"tools": [tool("a")], "nextCursor": "second"})).as_bytes());
+            let page = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"cursor": "second"}});
+            assert_eq!(sent(&events), [page], "{last}");
+            let tools = [tool("b"), tool("a")];
+            let events = protocol.receive(answer(3, &json!({"tools": tools, "nextCursor": last})).as_bytes());
+            assert_eq!(names(&events), ["a", "b"], "{last}");
+        }
+    }
+
+    #[test]
+    fn a_list_without_end_is_ended() {
+        for (tools_of_a_page, pages, tools) in [(1, 100, 100), (30, 34, 1000), (2000, 1, 1000)] {
+            let mut protocol = listing();
+            let mut events = Vec::new();
+            let mut read = 0;
+            while !matches!(events[..], [Event::Ready(_)]) {
+                let page: Vec<Value> = (0..tools_of_a_page).map(|at| tool(&format!("t{read}-{at}"))).collect();
+                let result = json!({"tools": page, "nextCursor": read.to_string()});
+                events = protocol.receive(answer(read + 2, &result).as_bytes());
+                read += 1;
+            }
+            assert_eq!((read, names(&events).len()), (pages, tools));
+        }
+    }
+
+    #[test]
+    fn tools_that_cannot_be_called_are_left_out() {
+        let task = |support: &str| json!({"name": support, "execution": {"taskSupport": support}});
+        let tools = json!({"tools": [task("required"), task("optional"), {"name": ""}, {}, 5, {"name": "bare"}]});
+        let events = listing().receive(answer(2, &tools).as_bytes());
+        assert_eq!(names(&events), ["optional", "bare"]);
+    }
+
+    #[test]
+    fn hints_say_whether_a_call_is_harmless() {
+        for (annotations, harmless) in [
+            (json!({"readOnlyHint": true, "openWorldHint": false}), true),
+            (json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false}), true),
+            (json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": true}), false),
+            (json!({"readOnlyHint": true, "openWorldHint": true}), false),
+            (json!({"readOnlyHint": true}), false),
+            (json!({"readOnlyHint": "true", "openWorldHint": false}), false),
+            (json!({"readOnlyHint": false, "openWorldHint": false}), false),
+            (json!({"openWorldHint": false}), false),
+            (json!(null), false),
+        ] {
+            let tool = offered(&json!({"name": "a", "annotations": annotations})).expect("a tool");
+            assert_eq!(tool.hints.is_harmless(), harmless, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_answered_by_its_number() {
+        let mut protocol = ready();
+        let arguments = json!({"x": "1\n2"});
+        let (id, line) = protocol.call("a", arguments.as_object().expect("an object"));
+        let parameters = json!({"name": "a", "arguments": {"x": "1\n2"}, "_meta": {"progressToken": 3}});
+        assert!(!line.contains('\n'));
+        assert_eq!(
+            serde_json::from_str::<Value>(&line).expect("JSON"),
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters})
+        );
+        for other in [answer(1, &json!({})), answer(99, &json!({})), json!({"id": null, "result": 1}).to_string()] {
+            assert_eq!(protocol.receive(other.as_bytes()), [], "{other}");
+        }
+        let progress = |token: u64| {
+            json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}).to_string()
+        };
+        assert_eq!(protocol.receive(progress(3).as_bytes()), [Event::Progress(3)]);
+        assert_eq!(protocol.receive(progress(2).as_bytes()), []);
+        let result = answer(3, &json!({"content": []}));
+        assert_eq!(protocol.receive(result.as_bytes()), [Event::Answer(3, Ok(json!({"content": []})))]);
+        assert_eq!(protocol.receive(result.as_bytes()), []);
+        let (id, _) = protocol.call("a", &Map::new());
+        let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
+        let refusal = Refusal { message: "no".to_owned(), code: Some(-32602) };
+        assert_eq!(protocol.receive(refused.as_bytes()), [Event::Answer(4, Err(refusal))]);
+    }
+
+    #[test]
+    fn the_late_answer_to_a_call_that_was_given_up_is_dropped() {
+        let mut protocol = ready();
+        let (first, _) = protocol.call("a", &Map::new());
+        let line: Value = serde_json::from_str(&protocol.cancel(first)).expect("JSON");
+        let parameters = json!({"requestId": first, "reason": "timed out"});
+        assert_eq!(line, json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": parameters}));
+        assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
+        let (second, _) = protocol.call("a", &Map::new());
+        assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
+        assert_eq!(protocol.receive(answer(second, &json!({})).as_bytes()), [Event::Answer(second, Ok(json!({})))]);
+    }
+
+    #[test]
+    fn requests_of_the_server_are_answered_at_any_time() {
+        let not_found = json!({"code": -32601, "message": "Method not found"});
+        for mut protocol in [Protocol::open().0, listing(), ready()] {
+            let events = protocol.receive(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+            assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
+            let events = protocol.receive(br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+            assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": 1, "error": not_found})]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_a_detail() {
+        let mut protocol = listing();
+        let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is no message: {text}"))];
+        assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
+        assert_eq!(protocol.receive(b"\xff"), noise("\u{fffd}"));
+        assert_eq!(protocol.receive(b"5"), noise("5"));
+        assert_eq!(protocol.receive(b" "), []);
+        let deep = "[".repeat(10_000);
+        assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(LONGEST_QUOTE)));
+        let log = br#"{"method":"notifications/message","params":{"level":"info","data":{"a":1}}}"#;
+        assert_eq!(protocol.receive(log), [Event::Detail("info: {\"a\":1}".to_owned())]);
+    }
+
+    #[test]
+    fn a_batch_is_read_message_by_message() {
+        let mut protocol = ready();
+        let (id, _) = protocol.call("a", &Map::new());
+        let batch = format!(r#"[{{"id":9,"method":"ping"}},{}]"#, answer(id, &json!({})));
+        let events = protocol.receive(batch.as_bytes());
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[1], Event::Answer(id, Ok(json!({}))));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_fails_the_call_that_waits() {
+        let mut protocol = ready();
+        let message = "wrote a line of more than 16 MB".to_owned();
+        assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
+        let (id, _) = protocol.call("a", &Map::new());
+        let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
+        assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
+    }
+}

@@ -1,0 +1,514 @@
+//! A tool server from its start to its last call: what it offers, what it answers, and what happens when it fails.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::process::{self, Groups, Input, LONGEST_LINE, Line, Process, Program, Report};
+use super::protocol::{About, Event, Protocol};
+use super::result::{self, Outcome};
+use crate::error::{Error, Kind};
+
+/// A server as it is configured.
+#[derive(Debug, Clone)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    /// The program and its arguments; no shell reads them.
+    pub(crate) command: Vec<String>,
+    /// The whole environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    /// How long it may take until its tools are listed; as long as it wants if unset.
+    pub(crate) start: Option<Duration>,
+    /// How long it may be silent during a call; as long as it wants if unset.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What is known of a server that has started.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Started {
+    pub(crate) about: About,
+    /// The time from its start until its tools were listed.
+    pub(crate) took: Duration,
+}
+
+/// A server that runs. Dropping it ends it.
+pub(crate) struct Server {
+    spec: Spec,
+    groups: Groups,
+    report: Report,
+    /// None after the server has ended.
+    connection: Option<Connection>,
+    /// Whether the server has been started a second time.
+    is_second: bool,
+}
+
+impl Server {
+    /// Starts a server and does not wait for it. `report` gets what `-v` shows, each line with the server's name.
+    ///
+    /// # Errors
+    /// `Tools`: its program cannot be run.
+    pub(crate) fn start(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
+        let connection = Connection::open(&spec, groups, report).map_err(|reason| failure(&spec, &reason))?;
+        let (groups, report) = (groups.clone(), Arc::clone(report));
+        Ok(Server { spec, groups, report, connection: Some(connection), is_second: false })
+    }
+
+    /// Waits until the tools are listed; the time counts from the server's start. To be called once.
+    ///
+    /// # Errors
+    /// `Tools`: the server has ended, is too slow, or cannot be spoken to.
+    pub(crate) fn wait(&mut self) -> Result<Started, Error> {
+        let Some(connection) = &mut self.connection else { return Err(failure(&self.spec, "has ended")) };
+        connection.wait_until_ready(self.spec.start).map_err(|reason| failure(&self.spec, &reason))
+    }
+
+    /// Calls a tool by the server's own name, with arguments in JSON, and returns what the model is told.
+    ///
+    /// A server that ends is started once more for the next call.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &str) -> Outcome {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let arguments: Map<String, Value> = match serde_json::from_str(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Outcome::failed(format!("the arguments are not a JSON object: {error}")),
+        };
+        let timeout = self.spec.timeout;
+        let outcome = match self.connection() {
+            Ok(connection) => connection.call(tool, &arguments, timeout),
+            Err(reason) => Err(reason),
+        };
+        outcome.unwrap_or_else(|reason| {
+            self.connection = None;
+            Outcome::failed(format!("the tool's server {} {reason}", self.spec.name))
+        })
+    }
+
+    /// The connection to the server, which is started a second time if it has ended.
+    fn connection(&mut self) -> Result<&mut Connection, String> {
+        if self.connection.as_ref().is_some_and(Connection::has_ended) {
+            self.connection = None;
+        }
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None if self.is_second => return Err("has failed twice and is not started again".to_owned()),
+            None => {
+                self.is_second = true;
+                let mut connection = Connection::open(&self.spec, &self.groups, &self.report)?;
+                connection.wait_until_ready(self.spec.start)?;
+                connection
+            }
+        };
+        if !connection.is_ready {
+            return Err("did not start".to_owned());
+        }
+        Ok(self.connection.insert(connection))
+    }
+}
+
+/// The servers of one run. Dropping them ends them all at the same time.
+#[derive(Default)]
+pub(crate) struct Servers(pub(crate) Vec<Server>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        let running = self.0.iter_mut().filter_map(|server| server.connection.as_mut());
+        process::end_all(&mut running.map(|connection| &mut connection.process).collect::<Vec<_>>());
+    }
+}
+
+/// A process and the conversation with it. The thread that reads drives the conversation, so that a server's own
+/// requests are answered while q does something else.
+struct Connection {
+    process: Process,
+    protocol: Arc<Mutex<Protocol>>,
+    events: Receiver<Heard>,
+    since: Instant,
+    is_ready: bool,
+}
+
+/// What a server said, and when.
+struct Heard {
+    event: Event,
+    at: Instant,
+}
+
+impl Connection {
+    /// Starts the process and begins the conversation.
+    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, String> {
+        let since = Instant::now();
+        let (protocol, first_line) = Protocol::open();
+        let protocol = Arc::new(Mutex::new(protocol));
+        let (sender, events) = mpsc::channel();
+        let report = {
+            let (report, name) = (Arc::clone(report), spec.name.clone());
+            move |text: &str| report(&format!("{name}: {text}"))
+        };
+        let read = {
+            let (protocol, report) = (Arc::clone(&protocol), report.clone());
+            move |input: &Input, line: Line| hear(&line, &protocol, input, &sender, &report)
+        };
+        let program = Program { command: &spec.command, environment: &spec.env, folder: &spec.cwd };
+        let process = Process::start(program, groups, read, report).map_err(|error| cannot_run(spec, &error))?;
+        process.send(first_line);
+        Ok(Connection { process, protocol, events, since, is_ready: false })
+    }
+
+    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<Started, String> {
+        let deadline = after(self.since, patience);
+        loop {
+            match self.next(deadline) {
+                Ok(Heard { event: Event::Ready(about), at }) => {
+                    self.is_ready = true;
+                    return Ok(Started { about, took: at.duration_since(self.since) });
+                }
+                Ok(Heard { event: Event::Unusable(reason), .. }) => return Err(reason),
+                Ok(_) => (),
+                Err(RecvTimeoutError::Timeout) => {
+                    let words = format!("did not list its tools within {}", seconds(patience));
+                    return Err(words + &quoted(&self.process.last_lines()));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended before its tools were listed")),
+            }
+        }
+    }
+
+    /// What came of a call. An error means that the server cannot go on.
+    fn call(
+        &mut self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        patience: Option<Duration>,
+    ) -> Result<Outcome, String> {
+        let (id, line) = self.protocol().call(tool, arguments);
+        if !self.process.send(line) {
+            return Err(self.ended("does not read what it is sent, and was ended"));
+        }
+        let mut deadline = after(Instant::now(), patience);
+        loop {
+            match self.next(deadline) {
+                Ok(Heard { event: Event::Answer(answered, answer), .. }) if answered == id => {
+                    return Ok(result::read(&answer));
+                }
+                Ok(Heard { event: Event::Progress(of), at }) if of == id => deadline = after(at, patience),
+                Ok(_) => (),
+                Err(RecvTimeoutError::Timeout) => {
+                    let line = self.protocol().cancel(id);
+                    self.process.send(line);
+                    return Ok(Outcome::failed(format!("no answer within {}", seconds(patience))));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended during the call")),
+            }
+        }
+    }
+
+    /// What was heard next. What has been heard already counts even after the deadline.
+    fn next(&self, deadline: Option<Instant>) -> Result<Heard, RecvTimeoutError> {
+        match deadline {
+            Some(deadline) => self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Whether the server has closed its output. What it said between two calls is dropped.
+    fn has_ended(&self) -> bool {
+        loop {
+            match self.events.try_recv() {
+                Ok(_) => (),
+                Err(error) => return error == TryRecvError::Disconnected,
+            }
+        }
+    }
+
+    /// How the server failed: the words, its exit status and its last lines. Nothing of it is left after this.
+    fn ended(&mut self, words: &str) -> String {
+        let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
+        format!("{words}{status}{}", quoted(&self.process.last_lines()))
+    }
+
+    fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sees to a line that the server wrote.
+fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Sender<Heard>, report: &impl Fn(&str)) {
+    let events = {
+        let mut protocol = protocol.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_cut { protocol.receive_too_long(LONGEST_LINE) } else { protocol.receive(&line.bytes) }
+    };
+    for event in events {
+        match event {
+            // A server that does not read gets no answers to its own requests.
+            Event::Send(line) => _ = input.send(line),
+            Event::Detail(text) => report(&text),
+            event => _ = heard.send(Heard { event, at: Instant::now() }),
+        }
+    }
+}
+
+fn failure(spec: &Spec, reason: &str) -> Error {
+    Error::new(Kind::Tools, format!("{}: {reason}", spec.name))
+}
+
+/// Why a program cannot be run. The system does not say whether the program is missing or its folder.
+fn cannot_run(spec: &Spec, error: &std::io::Error) -> String {
+    if !spec.cwd.is_dir() {
+        return format!("there is no folder {}", spec.cwd.display());
+    }
+    format!("cannot run {}: {error}", spec.command.first().map_or("an empty command", String::as_str))
+}
+
+fn after(start: Instant, patience: Option<Duration>) -> Option<Instant> {
+    patience.and_then(|patience| start.checked_add(patience))
+}
+
+fn seconds(time: Option<Duration>) -> String {
+    format!("{} s", time.unwrap_or_default().as_secs_f64())
+}
+
+fn status_words(status: ExitStatus) -> String {
+    status.to_string().replace(": ", " ")
+}
+
+/// Lines after a reason: one line continues it, several stand below it.
+fn quoted(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        [line] => format!(": {line}"),
+        lines => lines.iter().fold(":".to_owned(), |mut text, line| {
+            let _ = write!(text, "\n{line}");
+            text
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a scripted server does before its tools are listed, and the first number of a call, which is 3.
+    const START: &str = r#"
+        say() { printf '%s\n' "$1"; }
+        answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
+        text() { answer $1 "{\"content\":[{\"type\":\"text\",\"text\":\"$2\"}]}"; }
+        read -r initialize
+        answer 1 '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"N","version":"1"}}'
+        read -r initialized
+        read -r list
+        answer 2 '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}'
+    "#;
+
+    fn spec(script: &str) -> Spec {
+        Spec {
+            name: "db".to_owned(),
+            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: "/".into(),
+            start: Some(Duration::from_secs(60)),
+            timeout: Some(Duration::from_secs(60)),
+        }
+    }
+
+    fn silent() -> Report {
+        Arc::new(|_: &str| ())
+    }
+
+    /// A server that has listed its tools and then does what the script says.
+    fn started(script: &str) -> Server {
+        let mut server = start(spec(&format!("{START}{script}")));
+        server.wait().expect("tools");
+        server
+    }
+
+    fn start(spec: Spec) -> Server {
+        Server::start(spec, &Groups::default(), &silent()).expect("a process")
+    }
+
+    fn told(text: &str, is_error: bool) -> Outcome {
+        Outcome { text: text.to_owned(), is_error }
+    }
+
+    #[test]
+    fn a_server_says_what_it_offers() {
+        let mut server = start(spec(START));
+        let started = server.wait().expect("tools");
+        assert_eq!((&*started.about.name, &*started.about.version, &*started.about.protocol), ("N", "1", "2025-06-18"));
+        assert_eq!(started.about.tools.len(), 1);
+        assert!(started.took > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_tool_is_called_and_answers() {
+        let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
+        assert_eq!(server.call("a", r#"{ "x": 1 }"#), told("ok", false));
+        assert_eq!(server.call("a", " "), told("again", false));
+        let connection = server.connection.as_mut().expect("a connection");
+        connection.process.end();
+        let call = connection.process.last_lines().concat();
+        assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
+    }
+
+    #[test]
+    fn arguments_must_be_an_object() {
+        let mut server = started("read -r call; text 3 ok");
+        for arguments in ["[1]", "{\"a\":", "null", "{} {}"] {
+            let outcome = server.call("a", arguments);
+            assert!(outcome.is_error && outcome.text.starts_with("the arguments are not a JSON object"), "{outcome:?}");
+        }
+        assert_eq!(server.call("a", "{}"), told("ok", false));
+    }
+
+    #[test]
+    fn details_are_reported_with_the_name_of_the_server() {
+        let (sender, details) = mpsc::channel();
+        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
+        let log = r#"say '{"method":"notifications/message","params":{"level":"info","data":"logged"}}'"#;
+        let script = format!("echo problem >&2; echo noise; {START} {log}; read -r end");
+        let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
+        server.wait().expect("tools");
+        drop((server, report));
+        let mut details: Vec<String> = details.iter().collect();
+        details.sort();
+        let noise = "db: wrote a line that is no message: noise";
+        assert_eq!(details, ["db: info: logged", "db: problem", noise]);
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_run_is_named() {
+        let error = |spec: Spec| match Server::start(spec, &Groups::default(), &silent()) {
+            Ok(_) => panic!("a process"),
+            Err(error) => error.message,
+        };
+        let missing = error(Spec { command: vec!["/no/such".to_owned()], ..spec("") });
+        assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
+        assert_eq!(error(Spec { cwd: "/no/such".into(), ..spec("") }), "db: there is no folder /no/such");
+        assert!(error(Spec { command: vec![], ..spec("") }).starts_with("db: cannot run an empty command: "));
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_says_why() {
+        let hurry = |time: u64, script: &str| Spec { start: Some(Duration::from_millis(time)), ..spec(script) };
+        let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
+        for (spec, expected) in [
+            (spec("echo no module >&2; exit 1"), "db: ended before its tools were listed (exit status 1): no module"),
+            (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
+            (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
+            (spec("exec >&-; read -r line; read -r end"), "db: ended before its tools were listed (exit status 1)"),
+            (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
+            (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
+        ] {
+            let script = spec.command[2].clone();
+            assert_eq!(start(spec).wait().expect_err("no tools").message, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_server_may_write_much_to_standard_error() {
+        let script = "read -r call; head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; text 3 ok; read -r end";
+        assert_eq!(started(script).call("a", "{}"), told("ok", false));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_fails_only_its_call() {
+        let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
+        let mut server = started(long);
+        assert_eq!(server.call("a", "{}"), told("the tool's server wrote a line of more than 16 MB", true));
+        assert_eq!(server.call("a", "{}"), told("ok", false));
+    }
+
+    #[test]
+    fn a_call_without_an_answer_times_out_and_is_cancelled() {
+        let script = r#"read -r call; read -r cancel; text 3 late; read -r call
+            case $cancel in *notifications/cancelled*'"requestId":3'*) text 4 cancelled;; *) text 4 not;; esac
+            read -r end"#;
+        let mut server = started(script);
+        server.spec.timeout = Some(Duration::from_millis(1));
+        assert_eq!(server.call("a", "{}"), told("no answer within 0.001 s", true));
+        server.spec.timeout = None;
+        assert_eq!(server.call("a", "{}"), told("cancelled", false));
+    }
+
+    #[test]
+    fn a_server_that_ends_during_a_call_is_started_once_more() {
+        let script = "read -r call; case $call in *again*) text 3 ok; read -r call;; esac; echo broken >&2; exit 4";
+        let mut server = started(script);
+        let broken = told("the tool's server db ended during the call (exit status 4): broken", true);
+        assert_eq!(server.call("a", "{}"), broken);
+        assert_eq!(server.call("a", r#"{"again":1}"#), told("ok", false));
+        assert_eq!(server.call("a", "{}"), broken);
+        let out = told("the tool's server db has failed twice and is not started again", true);
+        assert_eq!(server.call("a", "{}"), out);
+        assert_eq!(server.call("a", "{}"), out);
+    }
+
+    #[test]
+    fn a_server_that_ends_between_calls_is_started_once_more() {
+        let mut server = started("read -r call; text 3 $$; exit 0");
+        let first = server.call("a", "{}");
+        // Not before its output has ended.
+        let connection = server.connection.as_ref().expect("a connection");
+        assert!(matches!(connection.next(None), Err(RecvTimeoutError::Disconnected)));
+        let second = server.call("a", "{}");
+        assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
+    }
+
+    #[test]
+    fn a_server_that_did_not_start_is_not_called() {
+        let mut server = start(spec("read -r line; read -r end"));
+        assert_eq!(server.call("a", "{}"), told("the tool's server db did not start", true));
+    }
+
+    #[test]
+    fn requests_of_the_server_are_answered_between_calls() {
+        let ping = r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
+        let (sender, details) = mpsc::channel();
+        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
+        let mut server =
+            Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
+        server.wait().expect("tools");
+        assert_eq!(details.recv().expect("a line"), r#"db: pong: {"id":"p","jsonrpc":"2.0","result":{}}"#);
+    }
+
+    #[test]
+    fn a_signal_ends_a_call() {
+        let groups = Groups::default();
+        let (sender, details) = mpsc::channel();
+        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
+        let script = format!("{START} read -r call; echo called >&2; exec sleep 1000");
+        let mut server = Server::start(spec(&script), &groups, &report).expect("a process");
+        server.wait().expect("tools");
+        let signals = std::thread::spawn(move || {
+            details.recv().expect("a line");
+            groups.terminate();
+        });
+        let outcome = server.call("a", "{}");
+        signals.join().expect("no panic");
+        assert_eq!(outcome.text, "the tool's server db ended during the call (signal 15 (SIGTERM)): called");
+        let reason = "the tool's server db cannot run /bin/sh: q is about to end";
+        assert_eq!(server.call("a", "{}"), told(reason, true));
+    }
+
+    #[test]
+    fn servers_end_together() {
+        let groups = Groups::default();
+        let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
+        let servers = (0..3).map(|_| Server::start(spec(&script), &groups, &silent()).expect("a process")).collect();
+        let mut servers = Servers(servers);
+        for server in &mut servers.0 {
+            server.wait().expect("tools");
+        }
+        let start = Instant::now();
+        drop(servers);
+        let took = start.elapsed();
+        // One after the other would take at least six seconds.
+        assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
+        // Nothing is left that a signal could go to.
+        assert_eq!(format!("{groups:?}"), format!("{:?}", Groups::default()));
+    }
+}
