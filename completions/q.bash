@@ -35,7 +35,7 @@ _q() {
     local last=${typed[${#typed[@]} - 1]}$rest
 
     # The option whose value is typed; none are left after the first word of the question.
-    local short='^-[fnxjqvhV]*([spmeoS])' long='^--(session|provider|model|effort|option|system|messages|copy|generate)' option='' prefix=''
+    local short='^-[fnxjqvhV]*([spmeoSt])' long='^--(session|provider|model|effort|option|system|tools|messages|copy|generate)' option='' prefix=''
     for word in "${typed[@]:1:${#typed[@]} - 2}"; do
         if [[ $option ]]; then
             option=
@@ -59,10 +59,11 @@ _q() {
     e | effort) names=(low medium high); compopt +o default 2>/dev/null ;;
     o | option) compopt +o default 2>/dev/null ;;
     S | system) compopt +o default 2>/dev/null ;;
+    t | tools) compopt +o default 2>/dev/null ;;
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

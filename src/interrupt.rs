@@ -1,7 +1,7 @@
 //! Signals while q asks: what was shown is saved, the terminal is left as it was, and q dies of the signal itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -20,12 +20,22 @@ pub(crate) fn survive_size_limit() {
     let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Saves what would be lost.
-struct Save(Box<dyn Fn() + Send + Sync>);
+/// When something is done before a signal ends q.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum When {
+    /// Programs that q has started are asked to end.
+    First,
+    /// What would be lost is saved.
+    Then,
+    /// Programs that have not ended are killed.
+    Last,
+}
 
-impl std::fmt::Debug for Save {
+struct Action(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Action {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Save")
+        formatter.write_str("Action")
     }
 }
 
@@ -33,7 +43,7 @@ impl std::fmt::Debug for Save {
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     sign: Sign,
-    save: OnceLock<Save>,
+    actions: Mutex<Vec<(When, Action)>>,
     installed: AtomicBool,
 }
 
@@ -41,7 +51,7 @@ impl Interrupts {
     /// Nothing is done yet, and a signal ends q by itself, unless there is a sign to be wiped.
     pub(crate) fn new(sign: &Sign) -> Arc<Interrupts> {
         let interrupts =
-            Arc::new(Interrupts { sign: sign.clone(), save: OnceLock::new(), installed: AtomicBool::new(false) });
+            Arc::new(Interrupts { sign: sign.clone(), actions: Mutex::default(), installed: AtomicBool::new(false) });
         if sign.is_active() {
             interrupts.install();
         }
@@ -49,8 +59,20 @@ impl Interrupts {
     }
 
     /// What a signal's thread runs before it ends q.
-    pub(crate) fn before_the_end(&self, save: impl Fn() + Send + Sync + 'static) {
-        let _ = self.save.set(Save(Box::new(save)));
+    pub(crate) fn before_the_end(&self, when: When, action: impl Fn() + Send + Sync + 'static) {
+        self.actions().push((when, Action(Box::new(action))));
+    }
+
+    fn run_actions(&self) {
+        let mut actions = std::mem::take(&mut *self.actions());
+        actions.sort_by_key(|(when, _)| *when);
+        for (_, Action(action)) in actions {
+            action();
+        }
+    }
+
+    fn actions(&self) -> MutexGuard<'_, Vec<(When, Action)>> {
+        self.actions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on signals are seen to. One that was ignored when q started stays so; a second one ends q at once.
@@ -73,9 +95,7 @@ impl Interrupts {
                     seen_to.store(true, Ordering::Relaxed);
                 });
                 interrupts.sign.stop();
-                if let Some(Save(save)) = interrupts.save.get() {
-                    save();
-                }
+                interrupts.run_actions();
                 let _ = low_level::emulate_default_handler(signal);
             }
         });

@@ -16,6 +16,7 @@ mod secret;
 mod server;
 mod session;
 mod settings;
+mod tools;
 mod unix;
 
 use std::path::PathBuf;
@@ -81,7 +82,7 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
         Mode::Undo => actions::undo(&context()?, arguments.json),
         Mode::List => actions::list(&context()?, &arguments.words, arguments.json),
         Mode::Copy => actions::copy(&context()?, arguments.copy.as_deref().unwrap_or_default(), arguments.json),
-        Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.json),
+        Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.yes, arguments.json),
         Mode::Clear => actions::clear(&context()?, arguments.json),
         Mode::Status => actions::print_status(arguments, &context()?),
         Mode::Models => actions::list_models(arguments, &context()?),

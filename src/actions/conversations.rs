@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
+use crate::fence;
 use crate::output::{OutputError, Stdout, code, print};
 use crate::session::commit;
 use crate::session::folder;
@@ -80,9 +81,11 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
+        let calls = fence::calls_as_text(&entry.steps);
+        let calls = if calls.is_empty() { calls } else { calls + "\n\n" };
         let said = entry.message.to_text();
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{said}{end}", entry.role());
+        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{calls}{said}{end}", entry.role());
     }
     print(&text)
 }
@@ -228,11 +231,11 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
 }
 
 /// Deletes all conversations. On a terminal it asks first.
-pub(crate) fn clear_all(context: &Context, json: bool) -> Result<(), Error> {
+pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let list = || place.folder.all().map_err(state);
     let there = list()?.len();
-    if there > 0 && !confirmed(there) {
+    if there > 0 && !yes && !confirmed(there) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let mut deleted = 0;

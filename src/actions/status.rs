@@ -29,6 +29,7 @@ struct Status {
     bytes: u64,
     settings: Vec<Setting>,
     providers: Vec<ProviderStatus>,
+    tools: Vec<ToolStatus>,
     conversation: Option<ConversationStatus>,
 }
 
@@ -59,6 +60,14 @@ struct ProviderStatus {
     chosen: bool,
 }
 
+/// A tool server that is configured.
+#[derive(Serialize)]
+struct ToolStatus {
+    name: String,
+    /// Without its arguments, which may be secret.
+    program: String,
+}
+
 #[derive(Serialize)]
 struct ConversationStatus {
     path: String,
@@ -70,6 +79,8 @@ struct ConversationStatus {
     messages: usize,
     /// The system prompt that was given for it.
     system: Option<String>,
+    /// The tools that it remembers.
+    tools: Vec<String>,
 }
 
 /// Prints all of it. It works with settings that are wrong, and says what is wrong with them.
@@ -103,6 +114,11 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
             })
             .collect(),
         providers: providers(&settings),
+        tools: settings
+            .tools
+            .iter()
+            .map(|server| ToolStatus { name: server.name.clone(), program: server.command[0].clone() })
+            .collect(),
         kept,
         bytes,
         conversation,
@@ -186,6 +202,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
         updated: None,
         messages: 0,
         system: None,
+        tools: Vec::new(),
     };
     match path.and_then(|path| folder::read(&path)) {
         Ok(Found::Nothing) => return None,
@@ -195,6 +212,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
             status.provider = Some(conversation.provider);
             status.model = Some(conversation.model);
             status.system = conversation.system;
+            status.tools = conversation.tools;
         }
         Ok(Found::Unusable(unusable)) => status.error = Some(unusable.to_string()),
         Err(error) => status.error = Some(error.to_string()),
@@ -231,6 +249,9 @@ fn text(status: &Status) -> String {
         let ProviderStatus { name, api, address, key, .. } = provider;
         lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
     }
+    for ToolStatus { name, program } in &status.tools {
+        lines.push(format!("  tools {name:<5}  by {program}"));
+    }
     lines.push(String::new());
     lines.push(match &status.conversation {
         None => "there is no conversation".to_owned(),
@@ -244,6 +265,11 @@ fn text(status: &Status) -> String {
     });
     if let Some(system) = status.conversation.as_ref().and_then(|conversation| conversation.system.as_ref()) {
         lines.push(format!("  its system prompt: {}", system.replace('\n', " ")));
+    }
+    if let Some(tools) =
+        status.conversation.as_ref().map(|conversation| &conversation.tools).filter(|tools| !tools.is_empty())
+    {
+        lines.push(format!("  its tools: {}", tools.join(", ")));
     }
     lines.join("\n")
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::record::Record;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, When};
+use crate::message::{Ran, Step};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
@@ -45,6 +47,10 @@ pub(super) struct Facts<'a> {
     pub(super) model: &'a str,
     /// How many messages of the conversation went with the question.
     pub(super) messages_sent: usize,
+    /// The calls that led to the answer; `None` where no tools were offered.
+    pub(super) steps: Option<&'a [Step]>,
+    /// Of all requests together.
+    pub(super) usage: Option<Usage>,
 }
 
 /// Takes the pieces of one answer.
@@ -68,21 +74,45 @@ struct Answer<'a> {
     id: Option<String>,
     session: Option<String>,
     messages_sent: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<Vec<ToolCall<'a>>>,
+}
+
+/// A call, as JSON tells it.
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    name: &'a str,
+    arguments: Value,
+    error: bool,
+}
+
+impl<'a> ToolCall<'a> {
+    fn of(ran: &'a Ran) -> ToolCall<'a> {
+        let Ran { call, is_error, .. } = ran;
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
+        ToolCall { name: &call.name, arguments, error: *is_error }
+    }
 }
 
 impl<'a> Delivery<'a> {
+    /// With tools, text may be followed by calls and be no answer; so into anything but a terminal it leaves only at the end.
+    ///
     /// # Errors
     /// `Output`: there is no standard output.
     pub(super) fn new(
         form: Form,
+        with_tools: bool,
         record: Record,
         which: &'a Which,
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
         let stdout = Stdout::open().map_err(unwritable)?;
+        let form = if with_tools && form == Form::Text && !stdout.is_terminal() { Form::Whole } else { form };
         let record = Arc::new(record);
-        interrupts.before_the_end({
+        interrupts.before_the_end(When::Then, {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
         });
@@ -113,6 +143,30 @@ impl<'a> Delivery<'a> {
         let written = self.stdout.write(piece, |bytes| record.shown(begin + bytes));
         record.showing(false);
         written
+    }
+
+    /// What has come was said before calls of tools, which are about to run.
+    /// Returns it.
+    pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
+        self.notes.sign().stop();
+        if self.record.saves() {
+            self.interrupts.install();
+        }
+        let text = self.record.begin_step();
+        if self.form == Form::Text {
+            self.stdout.end_line()?;
+        }
+        Ok(text)
+    }
+
+    /// Whether a person follows what happens.
+    pub(super) fn is_watched(&self) -> bool {
+        self.form == Form::Text && self.stdout.is_terminal()
+    }
+
+    /// A call has run.
+    pub(super) fn ran(&self, ran: Ran) {
+        self.record.ran(ran);
     }
 
     /// Saves what has come, prints what is left to print, and says how it ended.
@@ -168,10 +222,14 @@ impl<'a> Delivery<'a> {
                     provider: facts.provider,
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::told),
-                    usage: reply.usage(),
+                    usage: facts.usage,
                     id: id(self.which, &committed),
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),
                     messages_sent: facts.messages_sent,
+                    rounds: facts.steps.map(<[Step]>::len),
+                    tool_calls: facts
+                        .steps
+                        .map(|steps| steps.iter().flat_map(|step| &step.calls).map(ToolCall::of).collect()),
                 });
                 let json = json.map_err(|error| Error::new(Kind::Output, error.to_string()))?;
                 self.stdout.write(&json, |_| {}).and_then(|()| self.stdout.end_line())

@@ -7,29 +7,27 @@ mod prompt;
 mod question;
 mod record;
 mod session;
+mod turn;
 mod window;
 
 use std::io::{self, IsTerminal};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use time::OffsetDateTime;
 
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::manual;
-use crate::message::Role;
 use crate::output::{Notes, print};
-use crate::provider::reply::Reply;
-use crate::provider::request::{Prompt, Request};
-use crate::server::call::CallEnd;
 use crate::server::discover;
-use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
-use delivery::{Delivery, Facts, Form};
+use crate::tools::{Selection, Starting};
+use delivery::{Delivery, Form};
 use record::Record;
+use turn::Turn;
 use window::Window;
 
 /// Asks one question, in the conversation that is meant.
@@ -46,6 +44,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     if !reads && says_nothing && !arguments.again {
         return Err(no_question());
     }
+    let selection = selection(arguments)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         question::note_replaced("the system prompt", notes);
@@ -56,6 +55,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let known =
         (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
     let interrupts = Interrupts::new(notes.sign());
+    // Servers start while input is read.
+    let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
     let input = if reads { Some(question::read(io::stdin().lock(), notes)?) } else { None };
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
@@ -68,6 +69,11 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
     let again = || question::again(&session.last_question().unwrap_or_default(), &words, input.as_deref());
     let question = question.unwrap_or_else(again);
+    let starting = match starting {
+        None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
+        starting => starting,
+    };
+    let toolbox = starting.map(|starting| starting.finish(arguments.yes, notes)).transpose()?.flatten();
     let model = if arguments.dry_run {
         target.model_without_key(notes)?
     } else {
@@ -77,151 +83,60 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
     let system = given.clone().or_else(|| session.system.clone());
     let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
-    let committer = session.committer(&target, &model, given, asked, &settings.values);
+    let tools = selection.as_ref().map(Selection::names);
+    let committer = session.committer(&target, &model, given, tools, asked, &settings.values);
     let window = Window::new(session.window, &settings.values);
     window.report_limit(&settings.values, notes);
     window.report_hand_over(session.handed_to.as_deref(), notes);
     let stream = !arguments.no_stream;
     let refuses_storage = target.stores_by_default();
     let settings = &settings;
-    let mut asking = Asking { target: &target, model, system, window, question, settings, refuses_storage, stream };
+    let with_tools = toolbox.is_some();
+    let mut turn = Turn {
+        target: &target,
+        model,
+        system,
+        window,
+        question,
+        settings,
+        refuses_storage,
+        stream,
+        toolbox,
+        steps: Vec::new(),
+    };
     if arguments.dry_run {
-        asking.report(notes);
-        return print(&String::from_utf8_lossy(&asking.request()?.body.unwrap_or_default()));
+        turn.report(notes);
+        return print(&String::from_utf8_lossy(&turn.request()?.body.unwrap_or_default()));
     }
-    let record = Record::new(asking.question.clone(), committer, notes.clone());
-    let delivery = Delivery::new(Form::of(arguments), record, &context.which, interrupts, notes)?;
-    asking.run(delivery, notes)
+    let record = Record::new(turn.question.clone(), committer, notes.clone());
+    let delivery = Delivery::new(Form::of(arguments), with_tools, record, &context.which, interrupts, notes)?;
+    turn.run(delivery, notes)
 }
 
-/// One question to one provider, with as much of the conversation as it takes.
-struct Asking<'a> {
-    target: &'a Target<'a>,
-    model: String,
-    system: String,
-    window: Window,
-    question: String,
-    settings: &'a Settings,
-    /// The provider is asked not to store the request.
-    refuses_storage: bool,
-    stream: bool,
+/// The tools that `-t` names, if it is given.
+fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
+    if arguments.tools.is_empty() {
+        return Ok(None);
+    }
+    Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
 }
 
-impl Asking<'_> {
-    fn request(&self) -> Result<Request, Error> {
-        let values = &self.settings.values;
-        let prompt = Prompt {
-            model: &self.model,
-            system: &self.system,
-            messages: prompt::messages(self.window.messages(), &self.question, values.history),
-            max_tokens: values.max_tokens,
-            effort: values.effort.as_deref().or(self.target.provider().effort),
-            refuses_storage: self.refuses_storage,
-            stream: self.stream,
-        };
-        self.target.request(&prompt, &self.settings.options)
-    }
-
-    fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
-        let call = self.target.call(notes)?;
-        let mut healed = false;
-        loop {
-            self.report(notes);
-            let began = Instant::now();
-            let mut first_word = None;
-            let mut reply = Reply::default();
-            let ended = call.stream(&self.request()?, &mut reply, &mut |piece, complete| {
-                if !piece.is_empty() {
-                    first_word.get_or_insert_with(|| began.elapsed());
-                }
-                delivery.take(piece, complete)
-            });
-            let ended = match ended {
-                Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
-                    if failed.too_long && self.window.halve() {
-                        continue;
-                    }
-                    if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
-                        continue;
-                    }
-                    if failed.unknown_model && !healed {
-                        healed = true;
-                        match self.heal(failed.error, notes) {
-                            Ok(()) => {
-                                delivery.asks(&self.model);
-                                continue;
-                            }
-                            Err(error) => failed.error = error,
-                        }
-                    }
-                    Err(CallEnd::Failed(failed))
-                }
-                ended => ended,
-            };
-            let whole = began.elapsed();
-            let facts = Facts {
-                provider: &self.target.provider().name,
-                model: &self.model,
-                messages_sent: self.window.messages().len(),
-            };
-            // Notes come after the answer's last line.
-            let done = delivery.finish(ended, &reply, &facts);
-            self.window.report_too_long(notes);
-            report_reply(&reply, first_word, whole, notes);
-            return done;
-        }
-    }
-
-    /// Puts the newest model of its family in the place of one that the server does not know.
-    fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
-        let newest = self.target.heal(&self.model, error, notes)?;
-        let provider = &self.target.provider().name;
+/// The tools that the conversation remembers, where a person is there who sees what they do.
+fn remembered(
+    names: &[String],
+    settings: &Settings,
+    interrupts: &Arc<Interrupts>,
+    notes: &Notes,
+) -> Result<Option<Starting>, Error> {
+    if !io::stdin().is_terminal() {
+        let names = names.join(",");
         notes.note(&format!(
-            "{provider} no longer serves {}; asking {newest}: model = \"{newest}\" in {}, or Q_MODEL={newest}, \
-             silences this note",
-            self.model,
-            self.settings.file.display()
+            "the tools of this conversation are left out where input is no terminal; -t {names} uses them"
         ));
-        self.model = newest;
-        Ok(())
+        return Ok(None);
     }
-
-    /// Says which server q asks, and what it sends.
-    fn report(&self, notes: &Notes) {
-        let provider = self.target.provider();
-        notes.detail(|| {
-            let address = provider.address().map_or_else(|error| error.to_string(), ToString::to_string);
-            format!("provider {}, model {}, at {address}", provider.name, self.model)
-        });
-        let window = self.window.messages().iter().map(|message| (message.role, message.to_text().len()));
-        for (index, (role, length)) in window.chain([(Role::User, self.question.len())]).enumerate() {
-            notes.detail(|| format!("message {}: {role}, {length} bytes", index + 1));
-        }
-    }
-}
-
-/// Says how long the answer took and what it used.
-fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, notes: &Notes) {
-    if let Some(first_word) = first_word {
-        let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
-        notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
-    }
-    if let Some(finish) = reply.finished() {
-        notes.detail(|| format!("the answer ended with {}", finish.word()));
-    }
-    if let Some(usage) = reply.usage() {
-        let counted = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-        let part = |tokens: Option<u64>, what| tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"));
-        notes.detail(|| {
-            format!(
-                "usage: {} tokens in{}, {} tokens out{}",
-                counted(usage.input_tokens),
-                part(usage.cached, "from a cache"),
-                counted(usage.output_tokens),
-                part(usage.reasoning, "of reasoning")
-            )
-        });
-    }
+    let tools = Selection::parse(names).map_err(|reason| Error::new(Kind::Session, format!("its tools: {reason}")))?;
+    Starting::new(&tools, settings, interrupts, notes).map(Some)
 }
 
 fn no_question() -> Error {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::answer::Answer;
-use crate::message::{Message, Role};
+use crate::message::{Message, Ran, Role, Step};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -45,6 +45,8 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 struct State {
     answer: Answer,
+    /// What the model said and called before it.
+    steps: Vec<Step>,
     /// The model that answers, where it is not the one that was chosen.
     model: Option<String>,
     /// A part of the answer is on its way to standard output; how much of it has left is not known yet.
@@ -58,6 +60,21 @@ enum Stage {
     Growing,
     Saving,
     Saved,
+}
+
+impl State {
+    /// What the model said before calls of which none has run is all that there is of its answer.
+    fn settle(&mut self) {
+        if self.answer.is_empty()
+            && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
+        {
+            self.answer.push(&step.text, false);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.answer.is_empty() && self.steps.is_empty()
+    }
 }
 
 impl Record {
@@ -89,6 +106,21 @@ impl Record {
         self.growing().answer.push(piece, last)
     }
 
+    /// The model has called tools: what it said so far, which is returned, is a step on the way to its answer.
+    pub(super) fn begin_step(&self) -> String {
+        let mut state = self.growing();
+        let text = std::mem::take(&mut state.answer).text().to_owned();
+        state.steps.push(Step { text: text.clone(), ..Step::default() });
+        text
+    }
+
+    /// One of the calls of the last step has run.
+    pub(super) fn ran(&self, ran: Ran) {
+        if let Some(step) = self.growing().steps.last_mut() {
+            step.calls.push(ran);
+        }
+    }
+
     /// The answer as far as it has come.
     pub(super) fn text(&self) -> String {
         self.state().answer.text().to_owned()
@@ -114,11 +146,12 @@ impl Record {
     }
 
     /// Saves the answer as it is: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
-    /// shown, as far as it came. An answer of which nothing has come is not saved.
+    /// shown, as far as it came. An answer of which nothing has come is not saved, unless a tool has been called.
     /// `finish` is the provider's word for how it ended, where that was no normal end.
     pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>) -> Committed {
-        let state = self.growing();
-        if state.answer.is_empty() {
+        let mut state = self.growing();
+        state.settle();
+        if state.is_empty() {
             return Committed::default();
         }
         let text = if breaks_off { state.answer.shown_text() } else { state.answer.text() }.to_owned();
@@ -148,7 +181,8 @@ impl Record {
                 self.changed.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
             return;
         }
-        if state.answer.is_empty() {
+        state.settle();
+        if state.is_empty() {
             return;
         }
         let (text, breaks_off) = (state.answer.shown_text().to_owned(), state.answer.breaks_off());
@@ -169,12 +203,14 @@ impl Record {
         let Some(committer) = &self.committer else { return Committed::default() };
         state.stage = Stage::Saving;
         let model = state.model.take();
+        let steps = std::mem::take(&mut state.steps);
         drop(state);
         let question = Entry::new(Message::text(Role::User, &self.question), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
         answer.interrupted = interrupted;
         answer.finish = finish.map(str::to_owned);
+        answer.steps = steps;
         let committed = committer.commit(&Exchange::new(question, answer), model.as_deref(), &|waited| {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }

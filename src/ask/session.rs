@@ -26,6 +26,8 @@ pub(super) struct Session<'a> {
     keeps_own: bool,
     /// The conversation's own system prompt.
     pub(super) system: Option<String>,
+    /// The tools that it remembers.
+    pub(super) tools: Vec<String>,
     /// Its last messages.
     pub(super) window: Vec<Message>,
     /// Whom they are handed to, if that is not who has answered so far.
@@ -41,12 +43,13 @@ impl Session<'_> {
         }
     }
 
-    /// How the exchange is to be saved, if it is. `system` is a system prompt that comes with it.
+    /// How the exchange is to be saved, if it is. `system` and `tools` come with it.
     pub(super) fn committer(
         &self,
         target: &Target,
         model: &str,
         system: Option<String>,
+        tools: Option<Vec<String>>,
         asked: Timestamp,
         values: &Values,
     ) -> Option<Committer> {
@@ -58,6 +61,7 @@ impl Session<'_> {
             model: model.to_owned(),
             keeps_own: self.keeps_own,
             system,
+            tools,
             asked,
             intent: self.intent.clone(),
             pairs: values.pairs,
@@ -116,7 +120,15 @@ pub(super) fn open<'a>(
         _ => (Intent::New, None),
     };
     let Some(conversation) = conversation else {
-        let session = Session { place, intent, keeps_own: false, system: None, window: Vec::new(), handed_to: None };
+        let session = Session {
+            place,
+            intent,
+            keeps_own: false,
+            system: None,
+            tools: Vec::new(),
+            window: Vec::new(),
+            handed_to: None,
+        };
         return Ok((target, session));
     };
     let same_provider = target.provider().name == conversation.provider;
@@ -131,7 +143,8 @@ pub(super) fn open<'a>(
     let window = conversation.window(settings.values.messages);
     // A conversation that was named becomes that of whom it is continued with.
     let keeps_own = differs && (current || arguments.again);
-    Ok((target, Session { place, intent, keeps_own, system: conversation.system, window, handed_to }))
+    let Conversation { system, tools, .. } = conversation;
+    Ok((target, Session { place, intent, keeps_own, system, tools, window, handed_to }))
 }
 
 /// The current conversation, where a follow-up can continue it; else a note says why a new one is started.

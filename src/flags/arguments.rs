@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     pub(crate) effort: Option<String>,
     /// Each `KEY=VALUE`, in the order typed.
     pub(crate) options: Vec<String>,
+    /// Each a server, one of its tools or a pattern, in the order typed.
+    pub(crate) tools: Vec<String>,
+    pub(crate) yes: bool,
     pub(crate) no_stdin: bool,
     pub(crate) no_save: bool,
     pub(crate) no_stream: bool,

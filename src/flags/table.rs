@@ -201,6 +201,32 @@ pub(crate) const FLAGS: &[Flag] = &[
               until another one is given. An empty TEXT sends none.",
     },
     Flag {
+        short: Some('t'),
+        long: Some("tools"),
+        effect: Effect::Value {
+            name: "NAME",
+            completion: Completion::Nothing,
+            mode: None,
+            set: |arguments, value| {
+                arguments.tools.extend(utf8(value)?.split(',').map(str::to_owned));
+                Ok(())
+            },
+        },
+        modes: &[Mode::Ask],
+        help: "let the model call tools",
+        doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
+              tools, and 'NAME__list_*' a pattern; repeatable, and commas part several. The conversation remembers them: on a \
+              terminal, follow-ups use them again until another -t; none drops them.",
+    },
+    Flag {
+        short: None,
+        long: Some("yes"),
+        effect: Effect::Switch(|arguments| arguments.yes = true),
+        modes: &[Mode::Ask, Mode::Clear],
+        help: "run tools without asking",
+        doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
+    },
+    Flag {
         short: None,
         long: Some("messages"),
         effect: Effect::Value {

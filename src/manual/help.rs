@@ -80,6 +80,27 @@ pub(crate) fn long() -> String {
         text.push_str(&format!("  {:width$}  {key:30}  {model}\n  {:width$}  {}\n", row.name, "", row.base_url));
     }
     text.push_str(&format!(
+        "\nTOOLS\n{}\n    [tools.db]\n    command  = [\"uvx\", \"mcp-server-sqlite\", \"--db-path\", \"/home/me/shop.db\"]\n    \
+         env      = {{ LOG_LEVEL = \"error\" }}    # added to its environment\n    \
+         env_from = [\"SHOP_TOKEN\"]            # variables of yours that it gets too\n    \
+         cwd      = \"/home/me/shop\"           # \".\" is where q was started; else home\n    \
+         only     = [\"read_query\", \"list_*\"]  # the tools that are offered at all\n    \
+         allow    = [\"list_*\"]                # those that run without asking\n    \
+         timeout  = \"60s\"                     # silence during one call\n    \
+         start    = \"30s\"                     # until the tools are listed\n\n{}",
+        wrapped(
+            "A section of the file names a tool server, a program that speaks the Model Context Protocol; -t lets the model \
+             call its tools:",
+            2
+        ),
+        wrapped(
+            "A tool that its server marks as reading only, and nothing of the outside world, runs at once. Any other call asks \
+             on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked. Calls and results \
+             are kept with the answer.",
+            2
+        )
+    ));
+    text.push_str(&format!(
         "\nCONVERSATIONS\n{}",
         wrapped(
             "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \

@@ -43,6 +43,8 @@ pub(crate) struct Committer {
     pub(crate) keeps_own: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.
     pub(crate) system: Option<String>,
+    /// The tools that come with this exchange and stay with the conversation; none takes the earlier ones away.
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) asked: Timestamp,
     pub(crate) intent: Intent,
     /// The most pairs that the conversation keeps.
@@ -256,6 +258,9 @@ impl Committer {
         conversation.add(exchange.clone(), &self.provider, &self.model, self.keeps_own);
         if self.system.is_some() {
             conversation.system.clone_from(&self.system);
+        }
+        if let Some(tools) = &self.tools {
+            conversation.tools.clone_from(tools);
         }
     }
 }

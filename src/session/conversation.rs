@@ -3,7 +3,11 @@
 use serde_json::value::RawValue;
 
 use super::timestamp::Timestamp;
-use crate::message::{Message, Role};
+use crate::fence;
+use crate::message::{Message, Role, Step};
+
+/// What is sent in place of an answer that broke off before its first word.
+const INTERRUPTED: &str = "(interrupted)";
 
 /// What a file of a conversation holds.
 #[derive(Debug, Clone)]
@@ -15,6 +19,8 @@ pub(crate) struct Conversation {
     pub(crate) updated: Timestamp,
     /// The system prompt that was given for it.
     pub(crate) system: Option<String>,
+    /// The tools that its questions may use, as `-t` names them.
+    pub(crate) tools: Vec<String>,
     /// Oldest first.
     pub(crate) exchanges: Vec<Exchange>,
     /// Fields that q does not know, as the file has them.
@@ -42,6 +48,8 @@ pub(crate) struct Entry {
     /// Who answered, where that is not the conversation's provider and model.
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
+    /// The calls of tools that led to the answer.
+    pub(crate) steps: Vec<Step>,
     /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
     pub(super) json: Option<Box<RawValue>>,
     /// Provider and model are not in that JSON yet.
@@ -51,9 +59,9 @@ pub(crate) struct Entry {
 /// The same message, whatever else its file says about it.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
-        let Entry { message, timestamp, interrupted, finish, provider, model, json: _, signed: _ } = self;
+        let Entry { message, timestamp, interrupted, finish, provider, model, steps, json: _, signed: _ } = self;
         (message, timestamp, interrupted) == (&other.message, &other.timestamp, &other.interrupted)
-            && (finish, provider, model) == (&other.finish, &other.provider, &other.model)
+            && (finish, provider, model, steps) == (&other.finish, &other.provider, &other.model, &other.steps)
     }
 }
 
@@ -67,6 +75,7 @@ impl Entry {
             finish: None,
             provider: None,
             model: None,
+            steps: Vec::new(),
             json: None,
             signed: false,
         }
@@ -74,6 +83,16 @@ impl Entry {
 
     pub(crate) fn role(&self) -> Role {
         self.message.role
+    }
+
+    /// The message as it is sent again: calls as text before the answer that they led to.
+    fn to_message(&self) -> Message {
+        if self.steps.is_empty() {
+            return self.message.clone();
+        }
+        let text = self.message.to_text();
+        let text = if text.is_empty() { INTERRUPTED } else { &text };
+        Message::text(self.role(), format!("{}\n\n{text}", fence::calls_as_text(&self.steps)))
     }
 }
 
@@ -134,6 +153,7 @@ impl Conversation {
             created,
             updated: created,
             system: None,
+            tools: Vec::new(),
             exchanges: Vec::new(),
             unknown: Vec::new(),
         }
@@ -152,7 +172,7 @@ impl Conversation {
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
         let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());
         let mut window: Vec<Message> =
-            sent.flat_map(|exchange| &exchange.entries).rev().take(most).map(|entry| entry.message.clone()).collect();
+            sent.flat_map(|exchange| &exchange.entries).rev().take(most).map(Entry::to_message).collect();
         window.reverse();
         window
     }

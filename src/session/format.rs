@@ -6,11 +6,12 @@ use std::io::{self, Write};
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, Entry, Exchange};
 use super::timestamp::Timestamp;
-use crate::message::{Message, Role};
+use crate::message::{Call, Message, Ran, Role, Step};
 
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
@@ -113,6 +114,10 @@ fn head(conversation: &Conversation) -> String {
     if let Some(system) = &conversation.system {
         head.push_str(&format!(",\"system\":{}", quoted(system)));
     }
+    if !conversation.tools.is_empty() {
+        let names: Vec<String> = conversation.tools.iter().map(|name| quoted(name)).collect();
+        head.push_str(&format!(",\"tools\":[{}]", names.join(",")));
+    }
     for (name, value) in &conversation.unknown {
         head.push_str(&format!(",{}:{}", quoted(name), value.get()));
     }
@@ -140,11 +145,42 @@ struct Written<'a> {
     provider: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<WrittenStep<'a>>,
+}
+
+/// The calls of one round, and what the model said before them.
+#[derive(Serialize)]
+struct WrittenStep<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    text: &'a str,
+    calls: Vec<WrittenCall<'a>>,
+}
+
+#[derive(Serialize)]
+struct WrittenCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    arguments: Value,
+    result: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    error: bool,
+}
+
+fn written_step(step: &Step) -> WrittenStep<'_> {
+    WrittenStep { text: &step.text, calls: step.calls.iter().map(written_call).collect() }
+}
+
+fn written_call(ran: &Ran) -> WrittenCall<'_> {
+    let Ran { call, result, is_error } = ran;
+    // What the model wrote need not be JSON.
+    let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
+    WrittenCall { id: &call.id, name: &call.name, arguments, result, error: *is_error }
 }
 
 /// The JSON of a message: what it was read from, or what q writes.
 fn json(entry: &Entry) -> Cow<'_, str> {
-    let Entry { message, timestamp, interrupted, finish, provider, model, .. } = entry;
+    let Entry { message, timestamp, interrupted, finish, provider, model, steps, .. } = entry;
     if let Some(json) = &entry.json {
         return match (provider, model, json.get().strip_suffix('}')) {
             // A field that is there twice would make the file unusable.
@@ -164,6 +200,7 @@ fn json(entry: &Entry) -> Cow<'_, str> {
         finish: finish.as_deref(),
         provider: provider.as_deref(),
         model: model.as_deref(),
+        steps: steps.iter().map(written_step).collect(),
     };
     // Text can always be written as JSON.
     Cow::Owned(serde_json::to_string(&written).unwrap_or_default())
@@ -186,6 +223,37 @@ struct Read<'a> {
     provider: Option<String>,
     #[serde(default)]
     model: Option<String>,
+    #[serde(default)]
+    steps: Option<Vec<ReadStep>>,
+}
+
+#[derive(Deserialize)]
+struct ReadStep {
+    #[serde(default)]
+    text: Option<String>,
+    calls: Vec<ReadCall>,
+}
+
+#[derive(Deserialize)]
+struct ReadCall {
+    #[serde(default)]
+    id: Option<String>,
+    name: String,
+    arguments: Value,
+    result: String,
+    #[serde(default)]
+    error: Option<bool>,
+}
+
+impl From<ReadStep> for Step {
+    fn from(read: ReadStep) -> Step {
+        let ran = |read: ReadCall| Ran {
+            call: Call { id: read.id.unwrap_or_default(), name: read.name, arguments: read.arguments.to_string() },
+            result: read.result,
+            is_error: read.error == Some(true),
+        };
+        Step { text: read.text.unwrap_or_default(), calls: read.calls.into_iter().map(ran).collect(), echo: Vec::new() }
+    }
 }
 
 /// Every message is read whole: one that cannot be read makes the file unusable, and none is skipped.
@@ -200,6 +268,7 @@ impl<'de> Deserialize<'de> for Entry {
             finish: read.finish,
             provider: read.provider,
             model: read.model,
+            steps: read.steps.unwrap_or_default().into_iter().map(Step::from).collect(),
             json: Some(json.to_owned()),
             signed: false,
         })
@@ -268,7 +337,7 @@ impl<'de> Visitor<'de> for FileVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<File, A::Error> {
         let (mut version, mut provider, mut model, mut created, mut updated) = (None, None, None, None, None);
-        let (mut system, mut messages) = (None, None);
+        let (mut system, mut tools, mut messages) = (None, None, None);
         let mut unknown = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -278,6 +347,7 @@ impl<'de> Visitor<'de> for FileVisitor {
                 "created" => set_once("created", &mut created, map.next_value()?)?,
                 "updated" => set_once("updated", &mut updated, map.next_value()?)?,
                 "system" => set_once("system", &mut system, map.next_value::<Option<String>>()?)?,
+                "tools" => set_once("tools", &mut tools, map.next_value::<Option<Vec<String>>>()?)?,
                 "messages" => set_once("messages", &mut messages, map.next_value::<Vec<Entry>>()?)?,
                 _ => unknown.push((key, map.next_value()?)),
             }
@@ -289,6 +359,7 @@ impl<'de> Visitor<'de> for FileVisitor {
             created: created.ok_or_else(|| missing("created"))?,
             updated: updated.ok_or_else(|| missing("updated"))?,
             system: system.flatten(),
+            tools: tools.flatten().unwrap_or_default(),
             exchanges: Exchange::group(messages.ok_or_else(|| missing("messages"))?),
             unknown,
         };
@@ -335,6 +406,31 @@ mod tests {
         assert_eq!(value["messages"][3]["interrupted"], true);
         assert!(value["messages"][1].get("interrupted").is_none());
         assert_eq!(value["messages"][0]["timestamp"], moment(0).to_string());
+    }
+
+    #[test]
+    fn calls_are_written_behind_the_text_and_read_again() {
+        let ran = |arguments: &str, is_error| Ran {
+            call: Call { id: "a1".to_owned(), name: "db__query".to_owned(), arguments: arguments.to_owned() },
+            result: "two\nrows".to_owned(),
+            is_error,
+        };
+        let mut one = exchange("one", "1", 0);
+        let step = |text: &str, calls| Step { text: text.to_owned(), calls, echo: Vec::new() };
+        one.entries[1].steps =
+            vec![step("let me see", vec![ran("{\"sql\":\"x\"}", false), ran("{\"a\":1}", true)]), step("", vec![])];
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        conversation.tools = vec!["db".to_owned(), "time__*".to_owned()];
+        conversation.add(one.clone(), "openai", "m", false);
+        let bytes = to_bytes(&conversation);
+        let again = read(&bytes).expect("a conversation");
+        assert_eq!((&again.exchanges[0], &again.tools), (&one, &conversation.tools));
+        assert_eq!(to_bytes(&again), bytes);
+        let text = String::from_utf8(bytes).expect("text");
+        let steps = r#""steps":[{"text":"let me see","calls":[{"id":"a1","name":"db__query","arguments":{"sql":"x"},"result":"two\nrows"},"#;
+        assert!(text.contains(steps), "{text}");
+        assert!(text.contains(r#""result":"two\nrows","error":true}]},{"calls":[]}]}"#), "{text}");
+        assert!(text.contains(r#""tools":["db","time__*"],"messages""#), "{text}");
     }
 
     #[test]

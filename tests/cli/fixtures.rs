@@ -576,6 +576,113 @@ fn gemini_event(text: &str, last: bool) -> Value {
     json!({"candidates": [candidate], "usageMetadata": usage})
 }
 
+/// A reply that calls tools: id, name and arguments of each; in the form of the dialect, streamed in fragments or whole.
+pub fn calling(dialect: &Dialect, text: &str, calls: &[(&str, &str, Value)]) -> Reply {
+    match dialect.provider {
+        "openai" => Reply::sse(openai_calls(text, calls)),
+        "anthropic" => Reply::sse(anthropic_calls(text, calls)),
+        "responses" => Reply::sse(responses_calls(text, calls)),
+        _ => Reply::sse(gemini_calls(text, calls)),
+    }
+}
+
+/// The arguments come in pieces of three bytes.
+fn openai_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
+    let mut events = vec![openai_event(json!({"role": "assistant", "content": text}), None)];
+    for (index, (id, name, arguments)) in calls.iter().enumerate() {
+        let function = json!({"name": name, "arguments": ""});
+        let first = json!({"index": index, "id": id, "type": "function", "function": function});
+        events.push(openai_event(json!({"tool_calls": [first]}), None));
+        for piece in arguments.to_string().as_bytes().chunks(3) {
+            let piece = std::str::from_utf8(piece).expect("plain arguments");
+            let fragment = json!({"index": index, "function": {"arguments": piece}});
+            events.push(openai_event(json!({"tool_calls": [fragment]}), None));
+        }
+    }
+    events.push(openai_event(json!({}), Some("tool_calls")));
+    events.push(DONE.to_vec());
+    events
+}
+
+/// With thinking and its signature before the text.
+fn anthropic_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
+    let mut events = vec![json!({"type": "message_start", "message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": LISTED_MODEL, "content": [],
+        "stop_reason": null, "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
+    }})];
+    let mut index = 0;
+    let mut block = |block: Value, deltas: Vec<Value>| {
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        let delta = |delta| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        events.extend(deltas.into_iter().map(delta));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+        index += 1;
+    };
+    let thinking = json!({"type": "thinking_delta", "thinking": "hm"});
+    let signature = json!({"type": "signature_delta", "signature": "c2ln"});
+    block(json!({"type": "thinking", "thinking": "", "signature": ""}), vec![thinking, signature]);
+    if !text.is_empty() {
+        block(json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": text})]);
+    }
+    for (id, name, arguments) in calls {
+        let arguments = arguments.to_string();
+        let pieces = arguments.as_bytes().chunks(3).map(|piece| std::str::from_utf8(piece).expect("plain arguments"));
+        let deltas = pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})).collect();
+        block(json!({"type": "tool_use", "id": id, "name": name, "input": {}}), deltas);
+    }
+    let usage = json!({"output_tokens": OUTPUT_TOKENS});
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": usage}));
+    events.push(json!({"type": "message_stop"}));
+    events.into_iter().map(typed_event).collect()
+}
+
+/// With encrypted reasoning before the text.
+fn responses_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
+    let mut items = vec![json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"})];
+    if !text.is_empty() {
+        items.push(response(text)["output"][0].clone());
+    }
+    items.extend(calls.iter().map(|(id, name, arguments)| {
+        json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
+            "arguments": arguments.to_string(), "status": "completed"})
+    }));
+    let mut events = vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
+    for (index, item) in items.iter().enumerate() {
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        if item["type"] == "message" {
+            events.push(json!({"type": "response.output_text.delta", "delta": text}));
+        }
+        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+    }
+    let mut done = response("");
+    done["output"] = json!(items);
+    events.push(json!({"type": "response.completed", "response": done}));
+    events.into_iter().map(typed_event).collect()
+}
+
+/// With a signature on the first call.
+fn gemini_calls(text: &str, calls: &[(&str, &str, Value)]) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    if !text.is_empty() {
+        parts.push(json!({"text": text}));
+    }
+    for (index, (id, name, arguments)) in calls.iter().enumerate() {
+        let mut part = json!({"functionCall": {"id": id, "name": name, "args": arguments}});
+        if index == 0 {
+            part["thoughtSignature"] = json!("c2ln");
+        }
+        parts.push(part);
+    }
+    let events = parts.iter().enumerate().map(|(index, part)| {
+        let mut candidate = json!({"content": {"role": "model", "parts": [part]}});
+        if index + 1 == parts.len() {
+            candidate["finishReason"] = json!("STOP");
+        }
+        data(&json!({"candidates": [candidate], "usageMetadata": {"promptTokenCount": INPUT_TOKENS}}))
+    });
+    events.collect()
+}
+
 // ---- Servers
 
 impl Server {

@@ -31,5 +31,7 @@ mod smoke;
 mod tell;
 mod terminal;
 mod tls;
+mod tools;
+mod toolserver;
 mod trouble;
 mod unreadable;

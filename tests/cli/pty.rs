@@ -1,7 +1,7 @@
 //! A pseudo-terminal for the real binary: what arrives on it byte by byte, and what a person would see on its screen.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ pub const WIDE: u16 = 2_000;
 /// The terminal; programs get its other end.
 pub struct Terminal {
     program_end: OwnedFd,
+    keyboard: File,
     columns: u16,
     arrived: Arc<Arrived>,
 }
@@ -37,17 +38,23 @@ struct State {
 impl Terminal {
     pub fn new(columns: u16) -> Terminal {
         let (own_end, program_end) = open(columns);
+        let keyboard = own_end.try_clone().expect("a descriptor");
         let arrived = Arc::new(Arrived::default());
         thread::spawn({
             let arrived = Arc::clone(&arrived);
             move || collect(own_end, &arrived)
         });
-        Terminal { program_end, columns, arrived }
+        Terminal { program_end, keyboard, columns, arrived }
     }
 
     /// For `stdin_from`, `stdout_to` and `stderr_to`.
     pub fn end(&self) -> Stdio {
         self.program_end.try_clone().expect("a descriptor").into()
+    }
+
+    /// Types on it.
+    pub fn type_in(&self, text: &str) {
+        (&self.keyboard).write_all(text.as_bytes()).expect("a terminal");
     }
 
     /// Waits until `text` has arrived behind the first `from` bytes, and returns all that has arrived up to now.

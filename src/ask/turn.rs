@@ -1,0 +1,245 @@
+//! The turn of the model: it is asked, the tools that it calls are run, and it is asked again, until it answers; with fewer
+//! messages where the provider says too long.
+
+use std::time::{Duration, Instant};
+
+use super::delivery::{Delivery, Facts};
+use super::prompt;
+use super::window::Window;
+use crate::error::Error;
+use crate::message::{Role, Step};
+use crate::output::Notes;
+use crate::provider::finish::Finish;
+use crate::provider::reply::{Reply, Usage};
+use crate::provider::request::{Prompt, Request};
+use crate::server::call::{Call, CallEnd};
+use crate::server::target::Target;
+use crate::settings::Settings;
+use crate::tools::Toolbox;
+
+/// Cutting a shorter result would not help.
+const SHORTEST_CUT: usize = 1_000;
+
+/// One question to one provider, with as much of the conversation as it takes, and the tools that it may call.
+pub(super) struct Turn<'a> {
+    pub(super) target: &'a Target<'a>,
+    pub(super) model: String,
+    pub(super) system: String,
+    pub(super) window: Window,
+    pub(super) question: String,
+    pub(super) settings: &'a Settings,
+    /// The provider is asked not to store the request.
+    pub(super) refuses_storage: bool,
+    pub(super) stream: bool,
+    pub(super) toolbox: Option<Toolbox>,
+    /// The calls so far.
+    pub(super) steps: Vec<Step>,
+}
+
+/// A reply, and when it came.
+struct Answered {
+    reply: Reply,
+    ended: Result<(), CallEnd>,
+    first_word: Option<Duration>,
+    whole: Duration,
+}
+
+impl Turn<'_> {
+    pub(super) fn request(&self) -> Result<Request, Error> {
+        let values = &self.settings.values;
+        let prompt = Prompt {
+            model: &self.model,
+            system: &self.system,
+            messages: prompt::messages(self.window.messages(), &self.question, values.history),
+            max_tokens: values.max_tokens,
+            effort: values.effort.as_deref().or(self.target.provider().effort),
+            refuses_storage: self.refuses_storage,
+            stream: self.stream,
+            tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
+            steps: &self.steps,
+            forbids_calls: self.is_last(),
+        };
+        self.target.request(&prompt, &self.settings.options)
+    }
+
+    /// Whether the model has called so often that it must answer now.
+    fn is_last(&self) -> bool {
+        self.toolbox.is_some() && self.steps.len() >= self.settings.values.rounds
+    }
+
+    /// Asks until there is an answer, and delivers it.
+    ///
+    /// # Errors
+    /// Why there is none, or not all of it.
+    pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
+        let call = self.target.call(notes)?;
+        let mut usage = None;
+        loop {
+            let Answered { reply, mut ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
+            usage = sum(usage, reply.usage());
+            if ended.is_ok() && !reply.calls().is_empty() {
+                let cut = matches!(reply.finished(), Some(Finish::Limit(_)));
+                if !cut {
+                    report_reply(&reply, first_word, whole, notes);
+                    match self.run_calls(&reply, &mut delivery, notes) {
+                        Ok(()) => continue,
+                        Err(error) => ended = Err(error),
+                    }
+                } else if reply.is_blank() {
+                    ended = Err(call.no_answer("the limit of tokens was used up in a call of a tool").into());
+                }
+            }
+            let facts = Facts {
+                provider: &self.target.provider().name,
+                model: &self.model,
+                messages_sent: self.window.messages().len(),
+                steps: self.toolbox.as_ref().map(|_| &self.steps[..]),
+                usage,
+            };
+            // Notes come after the answer's last line.
+            let done = delivery.finish(ended, &reply, &facts);
+            self.window.report_too_long(notes);
+            if self.is_last() {
+                let rounds = self.steps.len();
+                let plural = if rounds == 1 { "" } else { "s" };
+                notes.note(&format!(
+                    "after {rounds} round{plural} of calls the model had to answer (the setting rounds)"
+                ));
+            }
+            report_reply(&reply, first_word, whole, notes);
+            return done;
+        }
+    }
+
+    /// Asks once, again where something less may be accepted.
+    fn ask(&mut self, call: &Call, delivery: &mut Delivery, notes: &Notes) -> Result<Answered, Error> {
+        let mut healed = false;
+        loop {
+            self.report(notes);
+            let began = Instant::now();
+            let mut first_word = None;
+            let mut reply = Reply::default();
+            let ended = call.stream(&self.request()?, &mut reply, &mut |piece, complete| {
+                if !piece.is_empty() {
+                    first_word.get_or_insert_with(|| began.elapsed());
+                }
+                delivery.take(piece, complete)
+            });
+            let ended = match ended {
+                Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
+                    if failed.too_long && (self.window.halve() || self.shorten_results()) {
+                        continue;
+                    }
+                    if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
+                        continue;
+                    }
+                    if failed.unknown_model && !healed {
+                        healed = true;
+                        match self.heal(failed.error, notes) {
+                            Ok(()) => {
+                                delivery.asks(&self.model);
+                                continue;
+                            }
+                            Err(error) => failed.error = error,
+                        }
+                    }
+                    Err(CallEnd::Failed(failed))
+                }
+                ended => ended,
+            };
+            return Ok(Answered { reply, ended, first_word, whole: began.elapsed() });
+        }
+    }
+
+    /// Runs the calls of a reply, one after another.
+    fn run_calls(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<(), CallEnd> {
+        let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
+        let text = delivery.begin_step().map_err(CallEnd::Output)?;
+        let mut step = Step { text, calls: Vec::new(), echo: reply.echo() };
+        for call in reply.calls() {
+            let ran = toolbox.run(call, delivery.is_watched(), notes);
+            delivery.ran(ran.clone());
+            step.calls.push(ran);
+        }
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// Cuts the longest result of this question's calls to a quarter. Returns whether there was one to cut.
+    fn shorten_results(&mut self) -> bool {
+        let results = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.result);
+        match results.max_by_key(|result| result.len()).filter(|result| result.len() >= SHORTEST_CUT) {
+            Some(result) => {
+                *result = crate::tools::cut(result, result.len() / 4);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Puts the newest model of its family in the place of one that the server does not know.
+    fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
+        let newest = self.target.heal(&self.model, error, notes)?;
+        let provider = &self.target.provider().name;
+        notes.note(&format!(
+            "{provider} no longer serves {}; asking {newest}: model = \"{newest}\" in {}, or Q_MODEL={newest}, \
+             silences this note",
+            self.model,
+            self.settings.file.display()
+        ));
+        self.model = newest;
+        Ok(())
+    }
+
+    /// Says which server q asks, and what it sends.
+    pub(super) fn report(&self, notes: &Notes) {
+        let provider = self.target.provider();
+        notes.detail(|| {
+            let address = provider.address().map_or_else(|error| error.to_string(), ToString::to_string);
+            format!("provider {}, model {}, at {address}", provider.name, self.model)
+        });
+        let window = self.window.messages().iter().map(|message| (message.role, message.to_text().len()));
+        for (index, (role, length)) in window.chain([(Role::User, self.question.len())]).enumerate() {
+            notes.detail(|| format!("message {}: {role}, {length} bytes", index + 1));
+        }
+    }
+}
+
+/// Says how long the answer took and what it used.
+fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, notes: &Notes) {
+    if let Some(first_word) = first_word {
+        let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
+        notes.detail(|| format!("first word after {first_word:.3} s, all after {whole:.3} s"));
+    }
+    if let Some(finish) = reply.finished() {
+        notes.detail(|| format!("the answer ended with {}", finish.word()));
+    }
+    if let Some(usage) = reply.usage() {
+        let counted = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+        let part = |tokens: Option<u64>, what| tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"));
+        notes.detail(|| {
+            format!(
+                "usage: {} tokens in{}, {} tokens out{}",
+                counted(usage.input_tokens),
+                part(usage.cached, "from a cache"),
+                counted(usage.output_tokens),
+                part(usage.reasoning, "of reasoning")
+            )
+        });
+    }
+}
+
+/// What several requests have used together.
+fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+    let add = |one: Option<u64>, other: Option<u64>| match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (one, other) => one.or(other),
+    };
+    Some(Usage {
+        input_tokens: add(one.input_tokens, other.input_tokens),
+        output_tokens: add(one.output_tokens, other.output_tokens),
+        cached: add(one.cached, other.cached),
+        reasoning: add(one.reasoning, other.reasoning),
+    })
+}

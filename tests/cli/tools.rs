@@ -1,0 +1,582 @@
+//! Tools: what the model is offered, what runs, who is asked, what is kept, and that no server outlives q.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fixtures::{
+    DIALECTS, Dialect, calling, case, failure, finish, openai_event, prompt, snapshot, stored, texts, with,
+};
+use crate::pty::{Terminal, WIDE};
+use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::server::{Reply, Server};
+use crate::toolserver::{calls, expect_gone, heard, log, section};
+
+const OPENAI: &Dialect = &DIALECTS[0];
+
+/// A server of models that calls these tools with its replies, one reply after another, and then answers.
+fn model(dialect: &'static Dialect, rounds: Vec<Vec<(&'static str, &'static str, Value)>>) -> Server {
+    Server::start(move |request, number| match rounds.get(number) {
+        Some(calls) => calling(dialect, "let me see", calls),
+        None => (dialect.reply)(request, "the answer"),
+    })
+}
+
+/// A sandbox that asks such a server, with a tool server `db`; `more` are more lines of its section.
+fn with_db(server: &Server, mode: &str, more: &str) -> Sandbox {
+    let sandbox = Sandbox::new().server_env(server).env("Q_RETRIES", "0");
+    sandbox.config(&section(&sandbox, "db", mode, more));
+    sandbox
+}
+
+fn echo(text: &str) -> (&'static str, &'static str, Value) {
+    ("call00001", "db__echo", json!({ "text": text }))
+}
+
+#[test]
+fn a_question_takes_two_rounds_in_each_dialect() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let server = model(
+            dialect,
+            vec![vec![("aaaaaaaa1", "db__echo", json!({"text": "hi"})), ("aaaaaaaa2", "db__fail", json!({}))]],
+        );
+        let sandbox = Sandbox::new();
+        sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\", \"fail\"]"));
+        let outcome = dialect.q(&sandbox, &server, &["-t", "db", "what is there?"]).run();
+        outcome.success().stdout("the answer\n");
+        let (first, second) = (server.requests()[0].json(), server.requests()[1].json());
+        assert_eq!(offered(dialect, &first), ["db__echo", "db__fail"]);
+        assert_eq!(offered(dialect, &second), ["db__echo", "db__fail"]);
+        expect_second_request(dialect, &first, &second);
+        let answer = &sandbox.current()["messages"][1];
+        let steps = json!([{"text": "let me see", "calls": [
+            {"id": "aaaaaaaa1", "name": "db__echo", "arguments": {"text": "hi"}, "result": "you said hi"},
+            {"id": "aaaaaaaa2", "name": "db__fail", "arguments": {}, "result": "it failed", "error": true},
+        ]}]);
+        assert_eq!((&answer["content"], &answer["steps"]), (&json!("the answer"), &steps));
+        assert_eq!(sandbox.current()["tools"], json!(["db"]));
+        assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"}), json!({})]);
+        expect_gone(&sandbox, "db");
+    }
+}
+
+/// The names of the tools in a request.
+fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
+    let tools = match dialect.provider {
+        "gemini" => &body["tools"][0]["functionDeclarations"],
+        _ => &body["tools"],
+    };
+    let name = |tool: &Value| match dialect.provider {
+        "openai" => tool["function"]["name"].clone(),
+        _ => tool["name"].clone(),
+    };
+    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
+}
+
+/// The second request is the first with the model's turn and the results behind its messages, to the letter.
+fn expect_second_request(dialect: &Dialect, first: &Value, second: &Value) {
+    let (key, turns) = match dialect.provider {
+        "openai" => (
+            "messages",
+            json!([
+                {"role": "assistant", "content": "let me see", "tool_calls": [
+                    {"id": "aaaaaaaa1", "type": "function", "function": {"name": "db__echo", "arguments": "{\"text\":\"hi\"}"}},
+                    {"id": "aaaaaaaa2", "type": "function", "function": {"name": "db__fail", "arguments": "{}"}},
+                ]},
+                {"role": "tool", "tool_call_id": "aaaaaaaa1", "content": "you said hi"},
+                {"role": "tool", "tool_call_id": "aaaaaaaa2", "content": "it failed"},
+            ]),
+        ),
+        "anthropic" => (
+            "messages",
+            json!([
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                    {"type": "text", "text": "let me see"},
+                    {"type": "tool_use", "id": "aaaaaaaa1", "name": "db__echo", "input": {"text": "hi"}},
+                    {"type": "tool_use", "id": "aaaaaaaa2", "name": "db__fail", "input": {}},
+                ]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "aaaaaaaa1", "content": "you said hi"},
+                    {"type": "tool_result", "tool_use_id": "aaaaaaaa2", "content": "it failed", "is_error": true},
+                ]},
+            ]),
+        ),
+        "responses" => (
+            "input",
+            json!([
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"},
+                {"type": "message", "role": "assistant", "status": "completed", "content": [
+                    {"type": "output_text", "text": "let me see", "annotations": []}]},
+                {"type": "function_call", "id": "fc_aaaaaaaa1", "call_id": "aaaaaaaa1", "name": "db__echo",
+                    "arguments": "{\"text\":\"hi\"}", "status": "completed"},
+                {"type": "function_call", "id": "fc_aaaaaaaa2", "call_id": "aaaaaaaa2", "name": "db__fail",
+                    "arguments": "{}", "status": "completed"},
+                {"type": "function_call_output", "call_id": "aaaaaaaa1", "output": "you said hi"},
+                {"type": "function_call_output", "call_id": "aaaaaaaa2", "output": "it failed"},
+            ]),
+        ),
+        _ => (
+            "contents",
+            json!([
+                {"role": "model", "parts": [
+                    {"text": "let me see"},
+                    {"functionCall": {"id": "aaaaaaaa1", "name": "db__echo", "args": {"text": "hi"}}, "thoughtSignature": "c2ln"},
+                    {"functionCall": {"id": "aaaaaaaa2", "name": "db__fail", "args": {}}},
+                ]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"id": "aaaaaaaa1", "name": "db__echo", "response": {"result": "you said hi"}}},
+                    {"functionResponse": {"id": "aaaaaaaa2", "name": "db__fail", "response": {"error": "it failed"}}},
+                ]},
+            ]),
+        ),
+    };
+    let mut expected = first.clone();
+    let messages = expected[key].as_array_mut().expect("messages");
+    messages.extend(turns.as_array().expect("turns").iter().cloned());
+    assert_eq!(second, &expected);
+}
+
+#[test]
+fn without_tools_nothing_of_them_is_sent_or_started() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["hi"]).run().success().stdout("the answer\n");
+    assert_eq!(server.request().json().get("tools"), None);
+    assert!(!fs::exists(log(&sandbox, "db")).unwrap());
+    assert_eq!(sandbox.current().get("tools"), None);
+}
+
+#[test]
+fn a_call_that_may_change_something_is_refused_where_nobody_can_be_asked() {
+    let write = || vec![("call00001", "db__write", json!({"text": "x"}))];
+    for (args, more, runs) in [
+        (&[][..], "", false),
+        (&["--yes"], "", true),
+        (&[], "allow = [\"wri*\"]", true),
+        (&[], "allow = [\"echo\"]", false),
+    ] {
+        let _case = case((args, more));
+        let server = model(OPENAI, vec![write()]);
+        let sandbox = with_db(&server, "", more);
+        let outcome = sandbox.q(&["-t", "db"]).args(args).arg("go").run();
+        outcome.exit(0).stdout("the answer\n");
+        assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
+        let result = server.last_request().json()["messages"].as_array().and_then(|all| all.last().cloned());
+        let result = result.expect("a result")["content"].as_str().expect("text").to_owned();
+        if runs {
+            outcome.stderr("");
+            assert_eq!(result, "you said x");
+        } else {
+            outcome.stderr_contains_all(&["db__write did not run", "allow = [\"write\"]", "[tools.db]", "--yes"]);
+            assert!(result.contains("refused"), "{result}");
+        }
+    }
+}
+
+/// q on a terminal of its own that it is in the foreground of.
+fn on_terminal(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
+    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
+    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    let write = |text: &str| vec![("call00001", "db__write", json!({ "text": text }))];
+    for (typed, ran) in [("y\n", 1), ("n\n", 0), ("\n", 0), ("yes\n", 1), ("a\n", 2), ("Y\n", 1), ("yep\n", 0)] {
+        let _case = case(typed);
+        let server = model(OPENAI, vec![write("one\u{202e}"), write("two")]);
+        let sandbox = with_db(&server, "", "");
+        let terminal = Terminal::new(WIDE);
+        let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+        let question = "q: run db__write {\"text\":\"one\\u202e\"}? [y]es, [N]o, [a]lways in this run ";
+        let shown = terminal.wait_for(question, 0).len();
+        assert_eq!(calls(&sandbox, "db").len(), 0);
+        terminal.type_in(typed);
+        if ran < 2 {
+            terminal.wait_for("q: run db__write {\"text\":\"two\"}?", shown);
+            terminal.type_in("\n");
+        }
+        terminal.wait_for("the answer", shown);
+        running.wait().exit(0);
+        assert_eq!(calls(&sandbox, "db").len(), ran);
+        expect_gone(&sandbox, "db");
+    }
+}
+
+#[test]
+fn what_was_typed_before_the_question_does_not_answer_it() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    terminal.type_in("y\ny\ny\n");
+    let running = on_terminal(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
+    terminal.wait_for("? [y]es", 0);
+    terminal.type_in("n\n");
+    terminal.wait_for("the answer", 0);
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
+fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["-t", "db", "go"]).stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+    assert_eq!(terminal.screen(), ["let me see", "q: db__echo {\"text\":\"hi\"}", "the answer", ""]);
+    for args in [&["-t", "db", "go"][..], &["-t", "db", "--no-stream", "go"]] {
+        let server = model(OPENAI, vec![vec![echo("hi")]]);
+        let sandbox = with_db(&server, "", "");
+        sandbox.q(args).run().success().stdout("the answer\n");
+    }
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = with_db(&server, "talkative", "");
+    let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
+    outcome.exit(0).stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 7 tools", "db__echo {\"text\":\"hi\"}"]);
+    outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
+}
+
+#[test]
+fn json_tells_rounds_calls_and_the_usage_of_all_requests() {
+    let server = model(OPENAI, vec![vec![echo("hi")], vec![("call00002", "db__fail", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let told = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
+    assert_eq!((&told["rounds"], &told["answer"], &told["finish"]), (&json!(2), &json!("the answer"), &json!("stop")));
+    let calls = json!([
+        {"name": "db__echo", "arguments": {"text": "hi"}, "error": false},
+        {"name": "db__fail", "arguments": {}, "error": true},
+    ]);
+    assert_eq!(told["tool_calls"], calls);
+    let plain = sandbox.q(&["-j", "-n", "hi"]).run().success().stdout_json();
+    assert_eq!((plain.get("rounds"), plain.get("tool_calls")), (None, None));
+}
+
+#[test]
+fn after_the_last_round_the_model_must_answer() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let rounds = (0..2).map(|number| vec![("call00001", "db__echo", json!({ "text": number.to_string() }))]);
+        let server = model(dialect, rounds.collect());
+        let sandbox = Sandbox::new();
+        sandbox.config(&format!("rounds = 2\n{}", section(&sandbox, "db", "", "")));
+        let outcome = dialect.q(&sandbox, &server, &["-t", "db", "go"]).run();
+        outcome.exit(0).stdout("the answer\n").stderr_contains("2 rounds");
+        server.expect_requests(3);
+        let last = server.last_request().json();
+        match dialect.provider {
+            "openai" => {
+                assert_eq!(last.get("tools"), None);
+                let said = prompt(&server.last_request());
+                assert!(
+                    said.starts_with("go\n\nTool db__echo {\"text\":\"0\"}:\n<result>\nyou said 0\n</result>"),
+                    "{said}"
+                );
+            }
+            "anthropic" => assert_eq!(last["tool_choice"], json!({"type": "none"})),
+            "responses" => assert_eq!(last["tool_choice"], "none"),
+            _ => assert_eq!(last["toolConfig"]["functionCallingConfig"]["mode"], "NONE"),
+        }
+    }
+    // One that calls all the same has not answered.
+    let server = Server::start(|_, _| calling(OPENAI, "", &[echo("again")]));
+    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
+    sandbox
+        .q(&["-t", "db", "go"])
+        .run()
+        .exit(1)
+        .stdout_is_empty()
+        .stderr_contains_all(&["after 1 round of calls", "the answer is empty (tool_calls)"]);
+    assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
+    let server = Server::start(|_, _| calling(OPENAI, "perhaps", &[echo("again")]));
+    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
+    sandbox.q(&["-t", "db", "go"]).run().exit(3).stdout("perhaps\n");
+    assert_eq!(calls(&sandbox, "db").len(), 1);
+}
+
+#[test]
+fn a_reply_that_was_cut_runs_none_of_its_calls() {
+    for (text, status) in [("half", 3), ("", 1)] {
+        let function = json!({"name": "db__echo", "arguments": "{\"te"});
+        let call = json!({"index": 0, "id": "call00001", "type": "function", "function": function});
+        let delta = json!({"content": text, "tool_calls": [call]});
+        let server = Server::always(Reply::sse([openai_event(delta, None), finish("length")]));
+        let sandbox = with_db(&server, "", "");
+        sandbox.q(&["-t", "db", "go"]).run().exit(status).stdout(if text.is_empty() { "" } else { "half\n" });
+        assert!(calls(&sandbox, "db").is_empty());
+        server.expect_requests(1);
+    }
+}
+
+#[test]
+fn what_cannot_run_is_told_to_the_model() {
+    let table = [
+        ("unknown", ("call00001", "db__nothing", json!({})), "There is no tool db__nothing."),
+        ("no object", ("call00001", "db__echo", json!([1])), "not a JSON object"),
+        ("failed", ("call00001", "db__fail", json!({})), "it failed"),
+        ("silent", ("call00001", "db__hang", json!({})), "no answer within 1 s"),
+        ("died", ("call00001", "db__die", json!({})), "ended during the call (exit status 3)"),
+    ];
+    for (name, call, words) in table {
+        let _case = case(name);
+        let server = model(OPENAI, vec![vec![call], vec![echo("still there")]]);
+        let sandbox = with_db(&server, "", "timeout = \"1s\"");
+        sandbox.q(&["-t", "db", "go"]).run().success().stdout("the answer\n");
+        let steps = &sandbox.current()["messages"][1]["steps"];
+        let first = &steps[0]["calls"][0];
+        assert!(first["result"].as_str().is_some_and(|text| text.contains(words)), "{first}");
+        assert_eq!(first["error"], true);
+        // A server that has ended is started once more.
+        assert_eq!(steps[1]["calls"][0]["result"], "you said still there");
+        expect_gone(&sandbox, "db");
+    }
+}
+
+#[test]
+fn the_same_call_is_not_made_for_ever() {
+    let server = model(OPENAI, (0..4).map(|_| vec![echo("hi")]).collect());
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    assert_eq!(calls(&sandbox, "db").len(), 2);
+    let third = &sandbox.current()["messages"][1]["steps"][2]["calls"][0];
+    assert!(third["result"].as_str().is_some_and(|text| text.contains("3 times in a row")), "{third}");
+}
+
+#[test]
+fn long_results_are_cut_in_their_middle() {
+    let big = |number: usize| vec![("call00001", "db__big", json!({ "text": number.to_string() }))];
+    let server = model(OPENAI, (0..9).map(big).collect());
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    let steps = sandbox.current()["messages"][1]["steps"].clone();
+    let lengths: Vec<usize> = (0..9).map(|at| steps[at]["calls"][0]["result"].as_str().expect("text").len()).collect();
+    assert!(lengths[0] <= 50_100 && lengths[0] > 49_000, "{lengths:?}");
+    assert!(lengths.iter().sum::<usize>() < 401_000 && lengths[8] < 1_000, "{lengths:?}");
+    let first = steps[0]["calls"][0]["result"].as_str().expect("text");
+    assert!(
+        first.starts_with("0123") && first.contains("bytes left out]") && first.ends_with("6789"),
+        "{}",
+        &first[..80]
+    );
+}
+
+#[test]
+fn a_server_gets_no_keys() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
+    let sandbox = with_db(&server, "", "env_from = [\"SHOP_*\"]").env("SHOP_TOKEN", "t").env("OTHER", "x");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    let names = sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"].as_str().expect("text").to_owned();
+    let names: Vec<&str> = names.split(' ').collect();
+    for (name, given) in [
+        ("HOME", true),
+        ("SHOP_TOKEN", true),
+        ("TOOL_MODE", true),
+        ("OPENAI_API_KEY", false),
+        ("OTHER", false),
+        ("Q_RETRIES", false),
+    ] {
+        assert_eq!(names.contains(&name), given, "{name} in {names:?}");
+    }
+    assert!(!fs::read_to_string(log(&sandbox, "db")).unwrap().contains(API_KEY));
+}
+
+#[test]
+fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
+    let server = model(OPENAI, vec![]);
+    for (args, mode, more, status, words) in [
+        (&["-t", "web"][..], "", "", 2, &["no tool server “web”", "db"][..]),
+        (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
+        (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
+        (&["-t", "none,db"], "", "", 2, &["stands alone"]),
+        (&["-t", ""], "", "", 2, &["names no tools"]),
+        (&["-t", "db"], "broken", "", 1, &["db: ", "no module named mcp"]),
+        (&["-t", "db"], "silent", "start = \"1s\"", 1, &["db: ", "within 1 s"]),
+        (&["-t", "db"], "empty", "", 1, &["offers no tools"]),
+    ] {
+        let _case = case((args, mode));
+        let sandbox = with_db(&server, mode, more);
+        sandbox.q(args).arg("go").run().exit(status).stdout_is_empty().stderr_contains_all(words);
+        sandbox.expect_no_files();
+        if fs::exists(log(&sandbox, "db")).unwrap() {
+            expect_gone(&sandbox, "db");
+        }
+    }
+    let sandbox = Sandbox::new().server_env(&server);
+    for (config, words) in [
+        ("[tools.db]\ncommand = [\"no-such-program\"]\n", "no program no-such-program"),
+        ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
+        ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "no folder"),
+        ("[tools.db]\n", "line 1: tools.db: has no command"),
+        ("[tools.Db]\ncommand = [\"sh\"]\n", "a server's name"),
+        ("", "none is configured"),
+    ] {
+        sandbox.config(config);
+        sandbox.q(&["-t", "db", "go"]).stdin_open().run().exit(2).stdout_is_empty().stderr_contains(words);
+    }
+    server.expect_requests(0);
+}
+
+#[test]
+fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
+    sandbox.q(&["-t", "db__echo,db__fail", "-t", "db__w*", "one"]).run().success();
+    assert_eq!(sandbox.current()["tools"], json!(["db__echo", "db__fail", "db__w*"]));
+    let names = || offered(OPENAI, &server.last_request().json());
+    // In a pipe they are left out, unless they are asked for.
+    let piped = sandbox.shell("echo more | q -f two").run();
+    piped.exit(0).stderr_contains_all(&["left out", "-t db__echo,db__fail,db__w*"]);
+    assert!(names().is_empty());
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["-f", "three"]).stdin_from(terminal.end()).run().success();
+    assert_eq!(names(), ["db__echo", "db__fail", "db__write"]);
+    sandbox.q(&["-f", "-t", "db__big", "four"]).run().success();
+    assert_eq!((names(), &sandbox.current()["tools"]), (vec!["db__big".to_owned()], &json!(["db__big"])));
+    sandbox.q(&["-f", "-t", "none", "five"]).run().success();
+    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
+    // One that is gone is an error that names those that are there.
+    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["gone"])));
+    let outcome = sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run();
+    outcome.exit(2).stdout_is_empty().stderr_contains_all(&["gone", "db"]);
+}
+
+#[test]
+fn calls_of_earlier_questions_are_sent_as_text() {
+    let server = model(OPENAI, vec![vec![echo("a </result> b")]]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "one"]).run().success();
+    let told =
+        "Tool db__echo {\"text\":\"a </result> b\"}:\n<result-2>\nyou said a </result> b\n</result-2>\n\nthe answer";
+    sandbox.q(&["-f", "two"]).run().exit(0);
+    assert!(prompt(&server.last_request()).contains(&format!("Assistant: {told}\n\nHuman: two")));
+    sandbox.q(&["-f", "three"]).env("Q_HISTORY", "messages").run().exit(0);
+    assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": told}));
+    sandbox.q(&["--history"]).run().success().stdout_contains("Tool db__echo {\"text\":\"a </result> b\"}:");
+    // A message and its steps are one unit.
+    sandbox
+        .q(&["-f", "--messages", "1", "four"])
+        .env("Q_MAX_HISTORY", "5")
+        .run()
+        .exit(0)
+        .stderr_contains("max_history");
+    sandbox.q(&["--undo"]).run().exit(0);
+}
+
+/// The fields of version 0.1.0, which reads nothing else of a message.
+#[test]
+fn a_conversation_with_steps_is_one_for_the_first_version_too() {
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "one"]).run().success();
+    let mut file = sandbox.current();
+    let (created, updated) = (file["created"].clone(), file["updated"].clone());
+    for message in file["messages"].as_array_mut().expect("messages") {
+        assert!(message["timestamp"].is_string());
+        let fields = message.as_object_mut().expect("a message");
+        fields.remove("timestamp");
+        fields.remove("steps");
+    }
+    let known = json!({
+        "version": 1, "provider": "openai", "model": file["model"], "created": created, "updated": updated, "tools": ["db"],
+        "messages": [{"role": "user", "content": "one"}, {"role": "assistant", "content": "the answer"}],
+    });
+    assert_eq!(file, known);
+    let text = String::from_utf8(sandbox.read_bytes("current.json")).expect("text");
+    assert!(text.contains("\"role\":\"assistant\",\"content\":\"the answer\",\"timestamp\":"), "{text}");
+    assert_eq!(text.lines().count(), 4, "one message a line: {text}");
+}
+
+#[test]
+fn no_server_outlives_q() {
+    for (name, signal) in [("normal end", 0), ("an error", 0), ("SIGINT", libc::SIGINT), ("SIGTERM", libc::SIGTERM)] {
+        let _case = case(name);
+        let server = Server::start(move |request, number| match (name, number) {
+            ("an error", 1) => failure(500, "down"),
+            (_, 0) => calling(
+                OPENAI,
+                "",
+                &[echo("hi"), ("call00002", if signal == 0 { "db__echo" } else { "db__hang" }, json!({}))],
+            ),
+            _ => (OPENAI.reply)(request, "the answer"),
+        });
+        let sandbox = with_db(&server, "stubborn", "");
+        let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
+        if signal == 0 {
+            running.wait().exit(i32::from(name == "an error"));
+        } else {
+            wait_until(|| calls(&sandbox, "db").len() == 2);
+            running.signal(signal);
+            let outcome = running.wait();
+            outcome.killed_by(signal);
+        }
+        expect_gone(&sandbox, "db");
+        // What had run is kept, marked.
+        let answer = &sandbox.current()["messages"][1];
+        assert_eq!(answer.get("interrupted").is_some(), name != "normal end");
+        assert_eq!(answer["steps"][0]["calls"][0]["result"], "you said hi");
+    }
+}
+
+#[track_caller]
+fn wait_until(reached: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if reached() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it did not come to that");
+}
+
+#[test]
+fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "stubborn", "");
+    let mut running = sandbox.q(&["-t", "db"]).stdin_open().spawn();
+    wait_until(|| heard(&sandbox, "db").iter().any(|message| message["method"] == "tools/list"));
+    running.signal(libc::SIGINT);
+    running.wait().killed_by(libc::SIGINT);
+    expect_gone(&sandbox, "db");
+    sandbox.expect_no_files();
+}
+
+#[test]
+fn a_failure_before_any_call_changes_nothing() {
+    let server = Server::always(failure(500, "down"));
+    let sandbox = with_db(&server, "", "");
+    sandbox.write_current(&stored(&["one", "two"]));
+    let before = snapshot(sandbox.sessions());
+    sandbox.q(&["-t", "db", "go"]).run().exit(1);
+    before.expect_unchanged();
+    expect_gone(&sandbox, "db");
+}
+
+#[test]
+fn a_dry_run_shows_the_tools_and_calls_nothing() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "only = [\"echo\"]");
+    let body = sandbox.q(&["--dry-run", "-t", "db", "go"]).run().success().stdout_json();
+    let tool = json!({"type": "function", "function": {
+        "name": "db__echo", "description": "does echo", "parameters": body["tools"][0]["function"]["parameters"],
+    }});
+    assert_eq!(body["tools"], json!([tool]));
+    assert_eq!(tool["function"]["parameters"]["properties"], json!({"text": {"type": "string"}}));
+    server.expect_requests(0);
+    sandbox.expect_no_files();
+    expect_gone(&sandbox, "db");
+}
+
+#[test]
+fn a_question_asked_again_and_code_come_of_the_last_round() {
+    let server = Server::start(|request, number| match number % 2 {
+        0 => calling(OPENAI, "```\nnot this\n```", &[echo("hi")]),
+        _ => (OPENAI.reply)(request, "```\nls\n```"),
+    });
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-x", "-t", "db", "go"]).run().success().stdout("ls\n");
+    sandbox.q(&["--again", "-t", "db"]).run().success().stdout("```\nls\n```\n");
+    assert_eq!(texts(&sandbox.current()), ["go", "```\nls\n```"]);
+    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"].as_array().map(Vec::len), Some(1));
+}
