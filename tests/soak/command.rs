@@ -2,6 +2,7 @@
 
 use crate::model::{Model, Place};
 use crate::random::Random;
+use crate::toolserver;
 
 /// Stands for the path of the shared file.
 pub const FILE: &str = "FILE";
@@ -102,6 +103,14 @@ pub const ROWS: &[Row] = &[
         change: Model::again,
     },
     Row { name: "q --copy NAME", args: &["--copy", NAME], place: Place::Named, does: Does::Copy, change: Model::copy },
+    Row { name: "q -t", args: &["-t", toolserver::NAME], place: Place::Current, does: Does::Ask, change: Model::begin },
+    Row {
+        name: "q -s NAME -t",
+        args: &["-s", NAME, "-t", toolserver::NAME],
+        place: Place::Named,
+        does: Does::Follow,
+        change: Model::extend,
+    },
     Row {
         name: "q --clear --all",
         args: &["--clear", "--all"],
@@ -115,6 +124,11 @@ impl Row {
     /// Whether it asks a question.
     pub fn asks(&self) -> bool {
         matches!(self.does, Does::Ask | Does::Follow | Does::Again)
+    }
+
+    /// Whether the model calls a tool first.
+    pub fn calls(&self) -> bool {
+        self.args.contains(&"-t")
     }
 
     /// Whether it finds something to do.
@@ -139,6 +153,11 @@ impl Row {
 pub fn choose(random: &mut Random, model: &Model, home: usize, passes: impl Fn(&Row) -> bool) -> &'static Row {
     let rows: Vec<&'static Row> = ROWS.iter().filter(|row| row.can_run(model, home) && passes(row)).collect();
     random.pick(&rows)
+}
+
+/// A question whose answer takes a call of a tool.
+pub fn with_call() -> &'static Row {
+    ROWS.iter().find(|row| row.calls()).expect("a row of the table")
 }
 
 /// The row that does this in this kind of place.

@@ -20,6 +20,7 @@ mod sink;
 mod snapshot;
 mod soak;
 mod strace;
+mod toolserver;
 mod turns;
 mod world;
 
@@ -33,12 +34,17 @@ use std::time::Instant;
 
 use faults::Faults;
 use options::Options;
+use report::{Kind, Part};
 use soak::Soak;
 
 /// How many rounds are in one batch, which has a seed and at least one world of its own.
 const BATCH: u64 = 50;
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(toolserver::OPTION) {
+        toolserver::run();
+        return ExitCode::SUCCESS;
+    }
     let Some(options) = Options::parse(std::env::args().skip(1)) else {
         eprintln!("{}", options::USAGE);
         return ExitCode::from(2);
@@ -88,6 +94,11 @@ fn soak(options: &Options) -> io::Result<bool> {
             break;
         }
         seed += 1_000_000;
+    }
+    let left = toolserver::left();
+    if !left.is_empty() {
+        let part = Part { mode: "all", seed: options.seed };
+        soak.report.found(part, Kind::LeftOver, "tools", &format!("these tool servers are left: {left:?}"), target);
     }
     Ok(soak.report.print())
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::question::Question;
 use crate::run::Run;
+use crate::toolserver;
 
 /// How long an answer is held back at most.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -123,6 +124,9 @@ fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
     let body = read_body(&stream)?;
     let (question, request) = read_prompt(&body).ok_or(io::ErrorKind::InvalidData)?;
     let id = question.id;
+    if wants_call(&body) {
+        return call(stream);
+    }
     exchanges.change(id, |exchange| exchange.request = Some(request));
     exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
     let mut stream = stream;
@@ -137,6 +141,23 @@ fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
     exchanges.change(id, |exchange| exchange.answered = true);
     let end = json!({"model": "soak", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
     stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes())
+}
+
+/// Whether tools are offered, and none has been called yet.
+fn wants_call(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let last = body["messages"].as_array().and_then(|messages| messages.last());
+    body.get("tools").is_some() && last.is_some_and(|last| last["role"] == "user")
+}
+
+/// Calls the tool.
+fn call(mut stream: TcpStream) -> io::Result<()> {
+    let function = json!({"name": toolserver::TOOL, "arguments": "{\"what\":\"it\"}"});
+    let calls = json!([{"index": 0, "id": "call00001", "type": "function", "function": function}]);
+    let event = json!({"model": "soak", "choices": [{"index": 0, "delta": {"tool_calls": calls}}]});
+    let end = json!({"model": "soak", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    stream.write_all(format!("{head}data: {event}\n\ndata: {end}\n\ndata: [DONE]\n\n").as_bytes())
 }
 
 fn read_body(stream: &TcpStream) -> io::Result<Vec<u8>> {
@@ -162,14 +183,17 @@ fn read_body(stream: &TcpStream) -> io::Result<Vec<u8>> {
 fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
-    let said: Vec<(&str, &str)> =
+    let mut said: Vec<(&str, &str)> =
         said.filter_map(|message| Some((message["role"].as_str()?, message["content"].as_str()?))).collect();
+    // Calls and their results stand behind the question.
+    said.truncate(said.iter().rposition(|(role, _)| *role == "user")? + 1);
     let ((_, question), history) = said.split_last()?;
     let mut request = Request::default();
     for pair in history.chunks(2) {
         match pair {
             [("user", asked), ("assistant", answered)] => match Question::parse(asked) {
-                Some(asked) if asked.answer() == **answered => request.history.push(asked.id),
+                // The calls of earlier questions stand before their answers.
+                Some(asked) if answered.ends_with(&asked.answer()) => request.history.push(asked.id),
                 _ => request.foreign = Some(format!("{asked:?} was sent with the answer {answered:?}")),
             },
             other => request.foreign = Some(format!("no pair of question and answer: {other:?}")),

@@ -57,7 +57,9 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
     }
     let label = format!("{pace:?} {form:?}{}", if lock.is_some() { ", lock held" } else { "" });
     let (sink, stdout) = Sink::new(form, pace)?;
-    let row = command::find(Place::Current, Does::Ask);
+    // Into a pipe nothing of an answer with calls is shown before its end.
+    let calls = form == Form::Terminal && random.percent(30);
+    let row = if calls { command::with_call() } else { command::find(Place::Current, Does::Ask) };
     let mut run = Run::start_to(world.command(&[], 0, row, Some(&question)), stdout)?;
     soak.server.wait_for_request(question.id, &mut run);
     thread::sleep(random.within(Duration::from_millis(40)));

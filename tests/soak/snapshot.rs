@@ -98,15 +98,15 @@ impl Snapshot {
     /// The conversations as a killed run may leave them: the one that is about to be displaced may have a second name
     /// already.
     pub fn model_after_kill(&self, keeps_nothing: bool) -> Model {
-        let second_name = |file: &File| {
-            matches!(file.place, Place::Archived(_))
-                && self.files.iter().any(|other| {
-                    !matches!(other.place, Place::Archived(_))
-                        && other.created == file.created
-                        && other.ids() == file.ids()
-                })
+        let is_archived = |file: &File| matches!(file.place, Place::Archived(_));
+        let same = |one: &File, other: &File| one.created == other.created && one.ids() == other.ids();
+        // One that is archived already may be about to be archived once more, as it was.
+        let second_name = |at: usize, file: &File| {
+            let mut others = self.files.iter().enumerate().filter(|(other, _)| *other != at);
+            others.any(|(other_at, other)| same(file, other) && (!is_archived(other) || other_at < at))
         };
-        let files = self.files.iter().filter(|file| !second_name(file));
+        let files = self.files.iter().enumerate();
+        let files = files.filter(|(at, file)| !is_archived(file) || !second_name(*at, file)).map(|(_, file)| file);
         Model::with(files.map(|file| (file.place, file.ids())).collect(), keeps_nothing)
     }
 

@@ -14,6 +14,7 @@ use crate::command::{FILE, Row, SLOT};
 use crate::model::Place;
 use crate::question::Question;
 use crate::snapshot::Snapshot;
+use crate::toolserver;
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
 
@@ -32,7 +33,9 @@ impl World {
         let folder = tempfile::tempdir_in(work)?;
         fs::create_dir(folder.path().join("shared"))?;
         for home in 0..HOMES {
-            fs::create_dir(folder.path().join(format!("home{home}")))?;
+            let configuration = folder.path().join(format!("home{home}/config/q"));
+            fs::create_dir_all(&configuration)?;
+            fs::write(configuration.join("config.toml"), toolserver::section()?)?;
         }
         Ok(World { folder, server, keep })
     }
