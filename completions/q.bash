@@ -20,6 +20,15 @@ _q_providers() {
     done < <(sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null)
 }
 
+_q_tools() {
+    local config=$HOME/.config name
+    [[ ${XDG_CONFIG_HOME-} != /* ]] || config=$XDG_CONFIG_HOME
+    names=(none)
+    while IFS= read -r name; do
+        names+=("$name")
+    done < <(awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null)
+}
+
 _q() {
     COMPREPLY=()
     # bash takes = and : for words of their own; here words are what blanks part.
@@ -59,11 +68,11 @@ _q() {
     e | effort) names=(low medium high); compopt +o default 2>/dev/null ;;
     o | option) compopt +o default 2>/dev/null ;;
     S | system) compopt +o default 2>/dev/null ;;
-    t | tools) compopt +o default 2>/dev/null ;;
+    t | tools) _q_tools; compopt +o default 2>/dev/null ;;
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

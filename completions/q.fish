@@ -16,6 +16,13 @@ function __q_providers
     sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null
 end
 
+function __q_tools
+    set -l config $HOME/.config
+    string match -q '/*' -- "$XDG_CONFIG_HOME"; and set config $XDG_CONFIG_HOME
+    echo none
+    awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null
+end
+
 # Whether there can still be options: not after the first word of the question.
 function __q_options
     set -l words (commandline -opc)
@@ -40,7 +47,7 @@ complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
 complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'
-complete -c q -n __q_options -s t -l tools -x -d 'let the model call tools'
+complete -c q -n __q_options -s t -l tools -x -a '(__q_tools)' -d 'let the model call tools'
 complete -c q -n __q_options -l yes -d 'run tools without asking'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'
 complete -c q -n __q_options -s n -l no-stdin -d 'leave standard input alone'
@@ -59,6 +66,7 @@ complete -c q -n __q_options -l list -d 'list the conversations, or find some by
 complete -c q -n __q_options -l copy -x -d 'copy the conversation under a new name'
 complete -c q -n __q_options -l clear -d 'delete the conversation'
 complete -c q -n __q_options -l all -d 'with --clear: delete all of them'
+complete -c q -n __q_options -l list-tools -d 'list the tools of the configured servers'
 complete -c q -n __q_options -l status -d 'print settings, providers, conversation'
 complete -c q -n __q_options -l models -d 'list the provider\'s models'
 complete -c q -n __q_options -l generate -x -a 'man bash zsh fish' -d 'print the man page or a completion'

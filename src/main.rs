@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
     let sign = match arguments.mode {
-        Mode::Ask | Mode::Models => Sign::new(arguments.quiet, environment.get("TERM")),
+        Mode::Ask | Mode::Models | Mode::ListTools => Sign::new(arguments.quiet, environment.get("TERM")),
         _ => Sign::default(),
     };
     let notes = Notes::new(arguments.quiet, arguments.verbose, sign);
@@ -85,6 +85,7 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
         Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.yes, arguments.json),
         Mode::Clear => actions::clear(&context()?, arguments.json),
         Mode::Status => actions::print_status(arguments, &context()?),
+        Mode::ListTools => actions::list_tools(arguments, &context()?),
         Mode::Models => actions::list_models(arguments, &context()?),
         Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
         Mode::ShortHelp => output::print(&manual::short_help()),

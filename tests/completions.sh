@@ -51,6 +51,13 @@ full      q --session=wo<TAB>                 work
 full      q -swo<TAB>                         -swork
 full      q --clear -s wo<TAB>                work
 
+full      q -t <TAB>                          db, db__read_query, none, time
+full      q -t db__<TAB>                      db__read_query
+full      q --tools=ti<TAB>                   time
+full      q -tno<TAB>                         -tnone
+full      q --list-tools -t ti<TAB>           time
+empty     q -t <TAB>                          none
+
 full      q --generate <TAB>                  bash, fish, man, zsh
 full      q --generate=<TAB>                  bash, fish, man, zsh
 full      q --generate z<TAB>                 zsh
@@ -134,6 +141,11 @@ base_url = "http://127.0.0.1:9/v1"
 x-wrong = "no name"
   [providers."home-lab"]  # at home
 [providers-of-work]
+[tools.db]
+command = ["uvx", "mcp-server-sqlite"]
+only = ["read_query", "list_*"]
+[tools.time]
+command = ["uvx", "mcp-server-time"]
 END
 }
 

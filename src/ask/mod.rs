@@ -56,7 +56,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
     let interrupts = Interrupts::new(notes.sign());
     // Servers start while input is read.
-    let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
+    let starting = selection.as_ref().map(|tools| start(tools, &settings, &interrupts, notes)).transpose()?;
     let input = if reads { Some(question::read(io::stdin().lock(), notes)?) } else { None };
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
@@ -73,7 +73,10 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
         starting => starting,
     };
-    let toolbox = starting.map(|starting| starting.finish(arguments.yes, notes)).transpose()?.flatten();
+    let toolbox = match starting {
+        Some((selection, starting)) => starting.finish(&selection, arguments.yes, notes)?,
+        None => None,
+    };
     let model = if arguments.dry_run {
         target.model_without_key(notes)?
     } else {
@@ -127,7 +130,7 @@ fn remembered(
     settings: &Settings,
     interrupts: &Arc<Interrupts>,
     notes: &Notes,
-) -> Result<Option<Starting>, Error> {
+) -> Result<Option<(Selection, Starting)>, Error> {
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(
@@ -136,7 +139,16 @@ fn remembered(
         return Ok(None);
     }
     let tools = Selection::parse(names).map_err(|reason| Error::new(Kind::Session, format!("its tools: {reason}")))?;
-    Starting::new(&tools, settings, interrupts, notes).map(Some)
+    start(&tools, settings, interrupts, notes).map(Some)
+}
+
+fn start(
+    selection: &Selection,
+    settings: &Settings,
+    interrupts: &Arc<Interrupts>,
+    notes: &Notes,
+) -> Result<(Selection, Starting), Error> {
+    Ok((selection.clone(), Starting::new(selection, settings, interrupts, notes)?))
 }
 
 fn no_question() -> Error {

@@ -13,6 +13,7 @@ pub(crate) enum Mode {
     List,
     Copy,
     Clear,
+    ListTools,
     Status,
     Models,
     Generate,

@@ -41,6 +41,8 @@ pub(crate) enum Effect {
 pub(crate) enum Completion {
     Nothing,
     Providers,
+    /// Tool servers of the configuration, and the tools that it names.
+    Tools,
     /// Names of conversations, and files.
     Conversations,
     Words(&'static [&'static str]),
@@ -83,6 +85,7 @@ const ALL: &[Mode] = &[
     Mode::List,
     Mode::Copy,
     Mode::Clear,
+    Mode::ListTools,
     Mode::Status,
     Mode::Models,
 ];
@@ -205,14 +208,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("tools"),
         effect: Effect::Value {
             name: "NAME",
-            completion: Completion::Nothing,
+            completion: Completion::Tools,
             mode: None,
             set: |arguments, value| {
                 arguments.tools.extend(utf8(value)?.split(',').map(str::to_owned));
                 Ok(())
             },
         },
-        modes: &[Mode::Ask],
+        modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
               tools, and 'NAME__list_*' a pattern; repeatable, and commas part several. The conversation remembers them: on a \
@@ -386,6 +389,15 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Clear],
         help: "with --clear: delete all of them",
         doc: "With --clear: delete every conversation, also the named ones and those set aside. On a terminal q asks first.",
+    },
+    Flag {
+        short: None,
+        long: Some("list-tools"),
+        effect: Effect::Mode(Mode::ListTools),
+        modes: &[],
+        help: "list the tools of the configured servers",
+        doc: "List the tools of every configured server, or of those that --tools names, one a line: name, reads or writes (as \
+              the server says), asks or runs (without asking), and the first line of its description.",
     },
     Flag {
         short: None,

@@ -12,6 +12,9 @@ const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0
 /// For bash; that of macOS is too old for it.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
+/// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
+const TOOLS: &str = r#"awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
+
 fn provider_names() -> String {
     PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
 }
@@ -45,6 +48,7 @@ pub(super) fn bash() -> String {
             Completion::Conversations => "_q_conversations".to_owned(),
             Completion::Nothing => NO_FILES.to_owned(),
             Completion::Providers => format!("_q_providers; {NO_FILES}"),
+            Completion::Tools => format!("_q_tools; {NO_FILES}"),
             Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
         };
         let names = flag.short.map(String::from).into_iter().chain(flag.long.map(String::from)).collect::<Vec<_>>();
@@ -57,6 +61,7 @@ pub(super) fn bash() -> String {
         &[
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
+            ("TOOLS", TOOLS),
             ("SHORT", &short),
             ("LONG", &long),
             ("CASES", cases.trim_end()),
@@ -77,6 +82,7 @@ pub(super) fn zsh() -> String {
                 let action = match kind {
                     Completion::Nothing => String::new(),
                     Completion::Providers => "_q_providers".to_owned(),
+                    Completion::Tools => "_q_tools".to_owned(),
                     Completion::Conversations => "_q_conversations".to_owned(),
                     Completion::Words(words) => format!("({})", words.join(" ")),
                 };
@@ -97,7 +103,12 @@ pub(super) fn zsh() -> String {
     }
     template::fill(
         include_str!("q.zsh.in"),
-        &[("PROVIDERS", &provider_names()), ("SECTIONS", SECTIONS), ("SPECIFICATIONS", specifications.trim_end())],
+        &[
+            ("PROVIDERS", &provider_names()),
+            ("SECTIONS", SECTIONS),
+            ("TOOLS", TOOLS),
+            ("SPECIFICATIONS", specifications.trim_end()),
+        ],
     )
 }
 
@@ -116,6 +127,7 @@ pub(super) fn fish() -> String {
             None => String::new(),
             Some(Completion::Nothing) => " -x".to_owned(),
             Some(Completion::Providers) => format!(" -x -a '{} (__q_providers)'", provider_names()),
+            Some(Completion::Tools) => " -x -a '(__q_tools)'".to_owned(),
             Some(Completion::Conversations) => " -r -F -a '(__q_conversations)'".to_owned(),
             Some(Completion::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
         };
@@ -124,7 +136,7 @@ pub(super) fn fish() -> String {
     let (short, long) = valued();
     template::fill(
         include_str!("q.fish.in"),
-        &[("SECTIONS", SECTIONS), ("SHORT", &short), ("LONG", &long), ("LINES", lines.trim_end())],
+        &[("SECTIONS", SECTIONS), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", lines.trim_end())],
     )
 }
 

@@ -210,6 +210,7 @@ pub(super) mod tests {
     use time::OffsetDateTime;
 
     use super::*;
+    use crate::message::{Call, Ran};
 
     pub(in crate::session) fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
@@ -305,6 +306,19 @@ pub(super) mod tests {
         assert_eq!((taken_over.provider.as_str(), taken_over.model.as_str()), ("groq", "other"));
         assert_eq!(signatures(&taken_over), [some("m"), some("newer"), None]);
         assert!(taken_over.entries().filter(|entry| entry.role() == Role::User).all(|entry| entry.model.is_none()));
+    }
+
+    #[test]
+    fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
+        let ran =
+            Ran { call: Call { name: "t".to_owned(), ..Call::default() }, result: "r".to_owned(), is_error: false };
+        for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
+            let mut conversation = conversation(&[("one", text)]);
+            conversation.exchanges[0].entries[1].steps = vec![Step { calls: vec![ran.clone()], ..Step::default() }];
+            let window = conversation.window(1);
+            let sent = window[0].to_text();
+            assert!(sent.starts_with("Tool t") && sent.ends_with(expected), "{sent}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod duration;
 mod file;
+mod mcp;
 mod origin;
 pub(crate) mod pattern;
 mod providers;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use origin::{Environment, Given, Origin};
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use table::{History, Values};
-pub(crate) use tools::{NO_TOOLS, ToolServer};
+pub(crate) use tools::{Configured, NO_TOOLS, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -112,6 +113,26 @@ impl Settings {
             };
             (row.key, given)
         })
+    }
+
+    /// All tool servers: those of the configuration, then others of the file that the setting `mcp` names. What is wrong with
+    /// one of those is for whoever asks for it.
+    ///
+    /// # Errors
+    /// `Settings`: that file cannot be read.
+    pub(crate) fn tool_servers(&self) -> Result<Vec<Configured>, Error> {
+        let own = self.tools.iter();
+        let mut servers: Vec<Configured> =
+            own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
+        let Some(path) = &self.values.mcp else { return Ok(servers) };
+        let wrong = |reason: String| Error::settings(format!("mcp: {path}: {reason}"));
+        if !path.starts_with('/') {
+            return Err(wrong("is a relative path; write the whole path".to_owned()));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let more = mcp::read(&text, &self.environment).map_err(wrong)?;
+        servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
+        Ok(servers)
     }
 
     /// The provider of a name, if it is configured.

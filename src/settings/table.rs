@@ -31,6 +31,8 @@ pub(crate) struct Values {
     pub(crate) effort: Option<String>,
     /// The most rounds of tool calls per question.
     pub(crate) rounds: usize,
+    /// A file of further tool servers.
+    pub(crate) mcp: Option<String>,
 }
 
 /// How a conversation is sent.
@@ -216,6 +218,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("10"),
         kind: Kind::Whole { least: 1, most: 1_000, all: false, set: |values, number| values.rounds = number as usize },
         doc: "the most rounds of tool calls per question",
+    },
+    Row {
+        key: "mcp",
+        variable: "Q_MCP",
+        default: None,
+        kind: Kind::Text { allows_empty: false, set: |values, text| values.mcp = Some(text) },
+        doc: "an absolute path of a file with more tool servers, in the usual mcpServers form",
     },
 ];
 

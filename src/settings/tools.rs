@@ -71,15 +71,19 @@ pub(crate) struct ToolServer {
     pub(crate) start: Option<Duration>,
 }
 
+/// A server that is configured, by its name, or what is wrong with it; that matters only to whoever asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Configured {
+    pub(crate) name: String,
+    pub(crate) server: Result<ToolServer, String>,
+}
+
 impl ToolServer {
-    /// Reads a section.
-    ///
-    /// # Errors
-    /// The key at fault, with its place in the file, and what is wrong.
-    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (usize, String)> {
-        let mut server = ToolServer {
+    /// One for which nothing but its program is set.
+    pub(super) fn new(name: &str, command: Vec<String>) -> ToolServer {
+        ToolServer {
             name: name.to_owned(),
-            command: Vec::new(),
+            command,
             env: Vec::new(),
             env_from: Vec::new(),
             cwd: None,
@@ -87,7 +91,15 @@ impl ToolServer {
             allow: Vec::new(),
             timeout: Some(TIMEOUT),
             start: Some(START),
-        };
+        }
+    }
+
+    /// Reads a section.
+    ///
+    /// # Errors
+    /// The key at fault, with its place in the file, and what is wrong.
+    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (usize, String)> {
+        let mut server = ToolServer::new(name, Vec::new());
         for (key, value) in in_order(fields) {
             let set = server.set(key.get_ref(), value.get_ref());
             set.map_err(|reason| (key.span().start, format!("tools.{name}.{}: {reason}", key.get_ref())))?;
@@ -101,10 +113,7 @@ impl ToolServer {
         match key {
             "command" => {
                 self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
-                // What a relative path names would depend on the folder that q is started in.
-                if self.command[0].contains('/') && !self.command[0].starts_with('/') {
-                    return Err(format!("“{}” is a relative path; write the whole path", self.command[0]));
-                }
+                check_command(&self.command)?;
             }
             "env" => {
                 let table = value.as_table().ok_or("must be a table such as { LOG_LEVEL = \"error\" }")?;
@@ -116,11 +125,7 @@ impl ToolServer {
             }
             "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
             "cwd" => {
-                let folder = value::filled(value::string(value)?)?;
-                if folder != "." && !folder.starts_with('/') {
-                    return Err(format!("“{folder}” is a relative path; write the whole path, or \".\""));
-                }
-                self.cwd = Some(folder);
+                self.cwd = Some(check_folder(value::filled(value::string(value)?)?)?);
             }
             "only" => self.only = Some(value::strings(value, PATTERNS)?),
             "allow" => self.allow = value::strings(value, PATTERNS)?,
@@ -158,6 +163,24 @@ impl ToolServer {
             own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
         of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
     }
+}
+
+/// What a relative path names would depend on the folder that q is started in.
+pub(super) fn check_command(command: &[String]) -> Result<(), String> {
+    match command.first() {
+        Some(program) if program.contains('/') && !program.starts_with('/') => {
+            Err(format!("“{program}” is a relative path; write the whole path"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folder that a server is started in.
+pub(super) fn check_folder(folder: String) -> Result<String, String> {
+    if folder != "." && !folder.starts_with('/') {
+        return Err(format!("“{folder}” is a relative path; write the whole path, or \".\""));
+    }
+    Ok(folder)
 }
 
 /// Checks the name of a server.

@@ -8,8 +8,10 @@ mod protocol;
 mod result;
 mod selection;
 mod server;
+mod start;
 mod toolbox;
 
 pub(crate) use result::cut;
 pub(crate) use selection::Selection;
-pub(crate) use toolbox::{Starting, Toolbox};
+pub(crate) use start::Starting;
+pub(crate) use toolbox::{Offer, Toolbox};

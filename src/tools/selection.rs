@@ -1,6 +1,6 @@
 //! Which tools a question may use: servers, single tools and patterns, as `-t` and conversations name them.
 
-use crate::settings::{NO_TOOLS, ToolServer, pattern};
+use crate::settings::{Configured, NO_TOOLS, pattern};
 
 /// What parts a server's name from its tool's.
 pub(crate) const SEPARATOR: &str = "__";
@@ -41,17 +41,17 @@ impl Selection {
         self.entries.is_empty()
     }
 
-    /// The servers that are named, each once, in the order of the file.
+    /// The servers that are named, each once, in the order in which they are configured.
     ///
     /// # Errors
     /// The first name whose server is not configured.
-    pub(crate) fn servers<'a>(&self, configured: &'a [ToolServer]) -> Result<Vec<&'a ToolServer>, String> {
-        let unknown = self.entries.iter().find(|entry| !configured.iter().any(|server| server.name == entry.server));
+    pub(crate) fn servers(&self, configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
+        let unknown = self.entries.iter().find(|entry| !configured.iter().any(|one| one.name == entry.server));
         match unknown {
             Some(entry) => Err(entry.server.clone()),
             None => {
-                let named = |server: &&ToolServer| self.entries.iter().any(|entry| entry.server == server.name);
-                Ok(configured.iter().filter(named).collect())
+                let named = |one: &Configured| self.entries.iter().any(|entry| entry.server == one.name);
+                Ok(configured.into_iter().filter(named).collect())
             }
         }
     }

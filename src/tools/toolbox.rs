@@ -1,45 +1,22 @@
-//! The tools of one question: their servers started side by side, each call checked, agreed to, run and told to the model.
+//! The tools of one question: each call is checked, agreed to, run, and its result told to the model.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
 use super::consent::{Asked, Consent};
-use super::naming;
-use super::process::{Groups, Report};
 use super::result::{self, Outcome};
-use super::selection::Selection;
-use super::server::{Server, Servers, Spec, Started};
-use crate::error::{Error, Kind};
-use crate::interrupt::{Interrupts, When};
+use super::server::Servers;
 use crate::message::{Call, Ran, Tool};
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Environment, Settings, ToolServer};
-
-/// The most tools that OpenAI takes.
-const MOST_TOOLS: usize = 128;
 
 /// The most bytes of one result, and of all results of a question.
 const LONGEST_RESULT: usize = 50_000;
 const LONGEST_RESULTS: usize = 400_000;
 
-/// Where the system looks for programs if nobody says.
-const USUAL_PATH: &str = "/usr/bin:/bin";
-
 /// How often in a row the same call with the same arguments may come.
 const SAME_CALLS: usize = 2;
-
-/// Servers that are being started.
-pub(crate) struct Starting {
-    selection: Selection,
-    file: PathBuf,
-    configured: Vec<ToolServer>,
-    /// In the same order.
-    servers: Servers,
-}
 
 /// The tools that a question may use.
 pub(crate) struct Toolbox {
@@ -56,129 +33,29 @@ pub(crate) struct Toolbox {
     last: Option<(Call, usize)>,
 }
 
-/// Where a tool is, and whether it runs without asking.
-struct Offer {
-    server: usize,
+/// A tool of a server.
+pub(crate) struct Offer {
+    /// Which of the servers.
+    pub(super) server: usize,
     /// The server's own name for it.
-    tool: String,
-    allowed: bool,
+    pub(super) tool: String,
+    /// As models see it.
+    pub(crate) shown: Tool,
+    /// It changes nothing, its server says.
+    pub(crate) reads: bool,
+    /// It runs without asking.
+    pub(crate) allowed: bool,
     /// The setting that would allow it.
-    setting: String,
-}
-
-impl Starting {
-    /// Starts the servers that are selected; a signal ends them from now on.
-    ///
-    /// # Errors
-    /// `Settings`: a server is not configured, or its command is not there.
-    pub(crate) fn new(
-        selection: &Selection,
-        settings: &Settings,
-        interrupts: &Arc<Interrupts>,
-        notes: &Notes,
-    ) -> Result<Starting, Error> {
-        let file = settings.file.clone();
-        let named = selection.servers(&settings.tools).map_err(|name| unknown(&name, settings))?;
-        for server in &named {
-            check_command(server, &settings.environment)?;
-        }
-        let groups = Groups::default();
-        if !named.is_empty() {
-            let (first, last) = (groups.clone(), groups.clone());
-            interrupts.before_the_end(When::First, move || first.terminate());
-            interrupts.before_the_end(When::Last, move || last.kill());
-            interrupts.install();
-        }
-        let configured: Vec<ToolServer> = named.into_iter().cloned().collect();
-        let secrets = secrets(&configured);
-        let report: Report = {
-            let notes = notes.clone();
-            Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
-        };
-        let mut servers = Servers::default();
-        for server in &configured {
-            servers.0.push(Server::start(spec(server, &settings.environment)?, &groups, &report)?);
-        }
-        Ok(Starting { selection: selection.clone(), file, configured, servers })
-    }
-
-    /// Waits until the tools are listed. `None` where none are selected.
-    ///
-    /// # Errors
-    /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects none of them, or they are too many.
-    pub(crate) fn finish(self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
-        if self.selection.is_empty() {
-            return Ok(None);
-        }
-        let Starting { selection, file, configured, mut servers } = self;
-        let secrets = secrets(&configured);
-        let names: Vec<&str> = configured.iter().map(|server| server.name.as_str()).collect();
-        notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
-        let mut all = Vec::new();
-        for (index, (server, section)) in servers.0.iter_mut().zip(&configured).enumerate() {
-            let Started { about, took } = server.wait().map_err(|error| {
-                notes.sign().stop();
-                Error::new(error.kind, secret::redact(&error.message, &secrets))
-            })?;
-            notes.detail(|| {
-                let (name, tools) = (&section.name, about.tools.len());
-                let of = format!("{} {}, protocol {}", about.name, about.version, about.protocol);
-                format!("{name}: {of}, {tools} tools, {:.3} s", took.as_secs_f64())
-            });
-            if about.tools.is_empty() {
-                return Err(failed(format!("{}: it offers no tools", section.name)));
-            }
-            for tool in about.tools.iter().filter(|tool| section.offers(&tool.name)) {
-                let offer = Offer {
-                    server: index,
-                    tool: tool.name.clone(),
-                    allowed: section.allows(&tool.name) || tool.hints.is_harmless(),
-                    setting: format!("allow = [\"{}\"] in [tools.{}] of {}", tool.name, section.name, file.display()),
-                };
-                let description = tool.description.clone();
-                let (name, schema) = (naming::full_name(&section.name, &tool.name), tool.schema.clone());
-                all.push((Tool { name, description, schema }, offer));
-            }
-        }
-        notes.sign().stop();
-        let (tools, offers) = choose(&selection, &configured, all)?.into_iter().unzip();
-        let consent = Consent::new(yes);
-        Ok(Some(Toolbox { servers, tools, offers, consent, secrets, room: LONGEST_RESULTS, last: None }))
-    }
-}
-
-/// Those that are selected, sorted by name, so that a provider's cache of prompts finds them again.
-fn choose(
-    selection: &Selection,
-    servers: &[ToolServer],
-    mut tools: Vec<(Tool, Offer)>,
-) -> Result<Vec<(Tool, Offer)>, Error> {
-    let names = |tool: &'_ (Tool, Offer)| -> (String, [String; 2]) {
-        let server = &servers[tool.1.server].name;
-        (server.clone(), [tool.1.tool.clone(), naming::of_tool(&tool.0.name).to_owned()])
-    };
-    let all: Vec<(String, [String; 2])> = tools.iter().map(names).collect();
-    let known: Vec<(&str, [&str; 2])> =
-        all.iter().map(|(server, [own, shown])| (server.as_str(), [own.as_str(), shown.as_str()])).collect();
-    let without = selection.without_tools(&known);
-    if !without.is_empty() {
-        let there: Vec<&str> = tools.iter().map(|(tool, _)| tool.name.as_str()).collect();
-        return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
-            .advise(format!("there are {}", there.join(", "))));
-    }
-    let mut selected = known.iter().map(|(server, names)| selection.has(server, names)).collect::<Vec<_>>().into_iter();
-    tools.retain(|_| selected.next() == Some(true));
-    if tools.len() > MOST_TOOLS {
-        return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", tools.len()))
-            .advise("choose some with -t 'SERVER__list_*', or with only = [...] in the server's section"));
-    }
-    tools.sort_by(|one, other| one.0.name.cmp(&other.0.name));
-    // No API takes a name twice.
-    tools.dedup_by(|one, other| one.0.name == other.0.name);
-    Ok(tools)
+    pub(super) setting: String,
 }
 
 impl Toolbox {
+    /// `offers` are sorted by name; with `yes` every call runs without asking; `secrets` are not shown.
+    pub(super) fn new(servers: Servers, offers: Vec<Offer>, yes: bool, secrets: Vec<Secret>) -> Toolbox {
+        let tools = offers.iter().map(|offer| offer.shown.clone()).collect();
+        Toolbox { servers, tools, offers, consent: Consent::new(yes), secrets, room: LONGEST_RESULTS, last: None }
+    }
+
     /// What is offered to the model, sorted by name.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
@@ -240,60 +117,4 @@ fn on_one_line(text: &str) -> String {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
     }
-}
-
-fn failed(message: String) -> Error {
-    Error::new(Kind::Tools, message)
-}
-
-fn unknown(name: &str, settings: &Settings) -> Error {
-    let error = Error::settings(format!("there is no tool server “{name}”"));
-    let file = settings.file.display();
-    let names: Vec<&str> = settings.tools.iter().map(|server| server.name.as_str()).collect();
-    error.advise(match names.is_empty() {
-        true => format!("none is configured; a section [tools.NAME] in {file} adds one"),
-        false => format!("there are {}; a section [tools.NAME] in {file} adds one", names.join(", ")),
-    })
-}
-
-/// The values that servers get and nobody is shown.
-fn secrets(servers: &[ToolServer]) -> Vec<Secret> {
-    servers.iter().flat_map(|server| server.env.iter().map(|(_, value)| value.clone())).collect()
-}
-
-/// A command that is not there is told before anything is waited for.
-fn check_command(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let program = &server.command[0];
-    let is_there = match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => std::env::split_paths(environment.get("PATH").unwrap_or(USUAL_PATH))
-            .any(|folder| folder.join(program).is_file()),
-    };
-    if is_there {
-        return Ok(());
-    }
-    let error = Error::settings(format!("tools.{}: there is no program {program}", server.name));
-    Err(if program.contains('/') { error } else { error.advise("install it, or write its whole path") })
-}
-
-fn spec(server: &ToolServer, environment: &Environment) -> Result<Spec, Error> {
-    let home = || environment.get("HOME").map(PathBuf::from);
-    let cwd = match server.cwd.as_deref() {
-        Some(".") => std::env::current_dir().ok(),
-        Some(folder) => Some(PathBuf::from(folder)),
-        None => home(),
-    };
-    let cwd = cwd.filter(|folder| folder.is_dir()).ok_or_else(|| {
-        let folder = server.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{}: {folder} is no folder to start it in", server.name))
-    })?;
-    let variables = server.environment(environment).into_iter();
-    Ok(Spec {
-        name: server.name.clone(),
-        command: server.command.clone(),
-        env: variables.map(|(name, value)| (name.into(), value.into())).collect(),
-        cwd,
-        start: server.start,
-        timeout: server.timeout,
-    })
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, finish, openai_event, prompt, snapshot, stored, texts, with,
+    DIALECTS, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, snapshot,
+    stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
@@ -579,4 +580,139 @@ fn a_question_asked_again_and_code_come_of_the_last_round() {
     sandbox.q(&["--again", "-t", "db"]).run().success().stdout("```\nls\n```\n");
     assert_eq!(texts(&sandbox.current()), ["go", "```\nls\n```"]);
     assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn the_waiting_sign_says_which_tool_runs() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let sandbox = with_db(&server, "", "timeout = \"2s\"");
+    let terminal = Terminal::new(WIDE);
+    let running = sandbox.q(&["-t", "db", "go"]).stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+    terminal.wait_for("waiting for db__hang, 1 s", 0);
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["let me see", "q: db__hang {}", "the answer", ""]);
+}
+
+#[test]
+fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
+    let server = Server::start(|request, number| match number {
+        0 => calling(OPENAI, "", &[("call00001", "db__big", json!({}))]),
+        1..=3 => failure(400, "This model's maximum context length is 8192 tokens."),
+        _ => (OPENAI.reply)(request, "the answer"),
+    });
+    let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
+    sandbox.write_current(&stored(&["one", "two"]));
+    sandbox.q(&["-f", "-t", "db", "go"]).run().exit(0).stdout("the answer\n").stderr_contains("too long for the model");
+    let result = |number: usize| {
+        let body = server.requests()[number].json();
+        body["messages"].as_array().and_then(|all| all.last().cloned()).expect("a message")["content"].clone()
+    };
+    let length = |number: usize| result(number).as_str().expect("text").len();
+    // First what is older goes, then most of the result.
+    assert_eq!(length(1), length(3));
+    assert!(length(4) < length(3) / 3, "{} {}", length(3), length(4));
+    // What is kept is what the tool said.
+    let kept = sandbox.current()["messages"][3]["steps"][0]["calls"][0]["result"].as_str().expect("text").len();
+    assert_eq!(kept, length(1));
+}
+
+#[test]
+fn the_tools_of_all_servers_are_listed() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = Sandbox::new().server_env(&server);
+    let db = section(&sandbox, "db", "", "only = [\"echo\", \"write\"]");
+    let bad = section(&sandbox, "bad", "broken", "");
+    sandbox.config(&format!("{db}{bad}[tools.gone]\ncommand = [\"no-such-program\"]\n"));
+    let lines = "db__echo\treads\truns\tdoes echo\ndb__write\twrites\tasks\tdoes write\n";
+    let all = sandbox.q(&["--list-tools"]).stdin_open().run();
+    all.exit(0).stdout(lines).stderr_contains_all(&["bad: ", "no module named mcp", "no-such-program"]);
+    sandbox.q(&["--list-tools", "-t", "db__wr*"]).run().success().stdout("db__write\twrites\tasks\tdoes write\n");
+    let told = sandbox.q(&["--list-tools", "-j", "-t", "db__echo"]).run().success().stdout_json();
+    assert_eq!(told[0]["schema"]["type"], "object");
+    let expected = json!({"name": "db__echo", "description": "does echo", "reads": true, "asks": false});
+    for (field, value) in expected.as_object().expect("fields") {
+        assert_eq!(&told[0][field], value, "{field}");
+    }
+    sandbox.q(&["--list-tools", "-t", "bad"]).run().exit(1).stdout_is_empty().stderr_contains("no module named mcp");
+    sandbox.q(&["--list-tools", "-t", "web"]).run().exit(2).stdout_is_empty().stderr_contains("web");
+    expect_gone(&sandbox, "db");
+    expect_gone(&sandbox, "bad");
+    server.expect_requests(0);
+    let nothing = Sandbox::new();
+    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool server is configured");
+    assert_eq!(nothing.q(&["--list-tools", "-j"]).run().exit(0).stdout_json(), json!([]));
+}
+
+#[test]
+fn servers_of_a_shared_file_can_be_used() {
+    let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
+    let sandbox = Sandbox::new().server_env(&server);
+    let program = std::env::current_exe().expect("this program");
+    let file = sandbox.root().join("mcp.json");
+    let servers = json!({"mcpServers": {
+        "My_DB": {"command": program, "args": ["${TEST:-toolserver::serve}", "--exact", "--nocapture"],
+            "env": {"TOOL_MODE": "", "TOOL_LOG": log(&sandbox, "db")}},
+        "web": {"url": "https://example.com/mcp"},
+        "unset": {"command": "${NOTHING}"},
+        "off": {"command": "x", "disabled": true},
+    }});
+    fs::write(&file, servers.to_string()).unwrap();
+    let sandbox = sandbox.env("Q_MCP", &file);
+    sandbox.q(&["-t", "my-db", "--yes", "go"]).run().success().stdout("the answer\n");
+    assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"})]);
+    for (name, words) in [("web", "HTTP"), ("unset", "NOTHING is not set"), ("off", "no tool server “off”")] {
+        sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
+    }
+    // A section of q's own wins.
+    sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
+    sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
+    for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {
+        sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
+    }
+    // Without tools nobody looks.
+    sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
+}
+
+/// A command that the README has, word for word.
+#[track_caller]
+fn shown(command: &str) -> &str {
+    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
+    command
+}
+
+#[test]
+fn the_readmes_commands_with_tools_work() {
+    let server = Server::start(|request, _| {
+        let body = request.json();
+        let tool = body["tools"][0]["function"]["name"].as_str().map(str::to_owned);
+        match (tool, body["messages"].as_array().and_then(|all| all.last()).expect("a message")["role"].as_str()) {
+            (Some(tool), Some("user")) if tool.starts_with("db") => calling(OPENAI, "", &[echo("unpaid")]),
+            _ if request.text().contains("CREATE TABLE") => (OPENAI.reply)(request, "```sql\nSELECT 1;\n```"),
+            _ => (OPENAI.reply)(request, "the answer"),
+        }
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&(section(&sandbox, "time", "", "") + &section(&sandbox, "db", "", "only = [\"echo\"]")));
+    sandbox.shell(shown("q --list-tools")).run().success().stdout_contains("time__echo\treads");
+    sandbox.shell(shown("q -t time \"What time is it in Tokyo?\"")).run().success().stdout("the answer\n");
+    let terminal = Terminal::new(WIDE);
+    sandbox.shell(shown("q -f \"And in Lima?\"")).stdin_from(terminal.end()).run().success();
+    assert!(offered(OPENAI, &server.last_request().json()).contains(&"time__echo".to_owned()));
+    // A database, a follow-up, and the database gone.
+    let asked = "q -s shop -t db -S \"Answer from the database, in one sentence.\" \"Which customers have not paid?\"";
+    sandbox.shell(shown(asked)).run().success().stdout("the answer\n");
+    sandbox.shell(shown("q -s shop -t db \"And how much do they owe?\"")).run().success();
+    assert!(server.last_request().text().contains("Answer from the database, in one sentence."));
+    assert_eq!(calls(&sandbox, "db").len(), 2);
+    sandbox.config("");
+    sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("left out");
+    assert!(prompt(&server.last_request()).contains("you said unpaid"));
+    // The schema alone.
+    let place = sandbox.home();
+    let stub = "#!/bin/sh\ncase $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) sed 's/^/ran /' ;; esac\n";
+    fs::write(place.join("sqlite3"), stub).unwrap();
+    set_mode(&place.join("sqlite3"), 0o755);
+    let query =
+        "q -S \"$(sqlite3 shop.db .schema)\" -x \"an SQLite query: customers with unpaid orders\" | sqlite3 shop.db";
+    sandbox.shell(&format!("PATH=$PWD:$PATH; {}", shown(query))).run().success().stdout("ran SELECT 1;\n");
 }

@@ -1,0 +1,280 @@
+//! Tool servers started side by side, and what of their tools is offered to the model.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::naming;
+use super::process::{Groups, Report};
+use super::protocol::Offered;
+use super::selection::Selection;
+use super::server::{Server, Servers, Spec, Started};
+use super::toolbox::{Offer, Toolbox};
+use crate::error::{Error, Kind};
+use crate::interrupt::{Interrupts, When};
+use crate::message::Tool;
+use crate::output::Notes;
+use crate::secret::{self, Secret};
+use crate::settings::{Configured, Environment, Settings, ToolServer};
+
+/// The most tools that OpenAI takes.
+const MOST_TOOLS: usize = 128;
+
+/// Where the system looks for programs if nobody says.
+const USUAL_PATH: &str = "/usr/bin:/bin";
+
+/// Servers that are being started.
+pub(crate) struct Starting {
+    servers: Vec<(ToolServer, Server)>,
+    /// The configuration file.
+    file: PathBuf,
+}
+
+impl Starting {
+    /// Starts the servers that are selected; a signal ends them from now on.
+    ///
+    /// # Errors
+    /// `Settings`: a server is not configured, or not soundly, or its command is not there.
+    pub(crate) fn new(
+        selection: &Selection,
+        settings: &Settings,
+        interrupts: &Arc<Interrupts>,
+        notes: &Notes,
+    ) -> Result<Starting, Error> {
+        if selection.is_empty() {
+            return Ok(Starting { servers: Vec::new(), file: settings.file.clone() });
+        }
+        let configured = settings.tool_servers()?;
+        let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
+        let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
+        let sections = named.into_iter().map(sound).collect::<Result<Vec<_>, _>>()?;
+        for section in &sections {
+            check_command(section, &settings.environment)?;
+        }
+        let launch = Launch::new(&sections, interrupts, notes);
+        let start = |section| launch.start(section, &settings.environment);
+        let servers = sections.into_iter().map(start).collect::<Result<_, _>>()?;
+        Ok(Starting { servers, file: settings.file.clone() })
+    }
+
+    /// Starts every server that is configured; a note tells of each that cannot be started.
+    ///
+    /// # Errors
+    /// `Settings`: nobody can say which are configured.
+    pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
+        let checked = |one: Configured| {
+            let section = sound(one)?;
+            check_command(&section, &settings.environment).map(|()| section)
+        };
+        let sections: Vec<ToolServer> =
+            settings.tool_servers()?.into_iter().filter_map(|one| noted(checked(one), notes)).collect();
+        let launch = Launch::new(&sections, interrupts, notes);
+        let start = |section| noted(launch.start(section, &settings.environment), notes);
+        let servers = sections.into_iter().filter_map(start).collect();
+        Ok(Starting { servers, file: settings.file.clone() })
+    }
+
+    /// Whether there is any server.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Waits until the tools are listed. `None` where none are selected.
+    ///
+    /// # Errors
+    /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects none of them, or they are too many.
+    pub(crate) fn finish(self, selection: &Selection, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
+        if selection.is_empty() {
+            return Ok(None);
+        }
+        let secrets = secrets(self.servers.iter().map(|(section, _)| section));
+        let (sections, servers, offers) = self.collect(notes, |error, _| Err(error))?;
+        let offers = choose(selection, &sections, offers)?;
+        if offers.len() > MOST_TOOLS {
+            return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
+                .advise("choose some with -t 'SERVER__list_*', or with only = [...] in the server's section"));
+        }
+        Ok(Some(Toolbox::new(servers, offers, yes, secrets)))
+    }
+
+    /// The tools, sorted by name; with a selection those that are selected. Without one, a note tells of servers that fail.
+    ///
+    /// # Errors
+    /// As for [`Starting::finish`].
+    pub(crate) fn list(self, selection: Option<&Selection>, notes: &Notes) -> Result<Vec<Offer>, Error> {
+        let is_lenient = selection.is_none();
+        let (sections, _servers, mut offers) = self.collect(notes, |error, notes| match is_lenient {
+            true => {
+                notes.note(&error.message);
+                Ok(())
+            }
+            false => Err(error),
+        })?;
+        if let Some(selection) = selection {
+            return choose(selection, &sections, offers);
+        }
+        offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
+        Ok(offers)
+    }
+
+    /// Waits for all servers; `failed` decides about one that does not start or has no tools.
+    fn collect(
+        self,
+        notes: &Notes,
+        failed: impl Fn(Error, &Notes) -> Result<(), Error>,
+    ) -> Result<(Vec<ToolServer>, Servers, Vec<Offer>), Error> {
+        let secrets = secrets(self.servers.iter().map(|(section, _)| section));
+        let names: Vec<&str> = self.servers.iter().map(|(section, _)| section.name.as_str()).collect();
+        notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
+        let (sections, servers): (Vec<ToolServer>, Vec<Server>) = self.servers.into_iter().unzip();
+        // From here on they end together, also after an error.
+        let mut servers = Servers(servers);
+        let mut offers = Vec::new();
+        for (index, (section, server)) in sections.iter().zip(&mut servers.0).enumerate() {
+            let started = server.wait().and_then(|started| match started.about.tools.is_empty() {
+                true => Err(Error::new(Kind::Tools, format!("{}: it offers no tools", section.name))),
+                false => Ok(started),
+            });
+            match started {
+                Ok(started) => {
+                    report_start(section, &started, notes);
+                    let tools = started.about.tools.into_iter().filter(|tool| section.offers(&tool.name));
+                    offers.extend(tools.map(|tool| offer(index, section, tool, &self.file)));
+                }
+                Err(error) => {
+                    notes.sign().stop();
+                    failed(Error::new(error.kind, secret::redact(&error.message, &secrets)), notes)?;
+                }
+            }
+        }
+        notes.sign().stop();
+        Ok((sections, servers, offers))
+    }
+}
+
+/// What servers are started with.
+struct Launch {
+    groups: Groups,
+    report: Report,
+}
+
+impl Launch {
+    fn new(sections: &[ToolServer], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
+        let groups = Groups::default();
+        if !sections.is_empty() {
+            let (first, last) = (groups.clone(), groups.clone());
+            interrupts.before_the_end(When::First, move || first.terminate());
+            interrupts.before_the_end(When::Last, move || last.kill());
+            interrupts.install();
+        }
+        let (notes, secrets) = (notes.clone(), secrets(sections));
+        let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
+        Launch { groups, report }
+    }
+
+    fn start(&self, section: ToolServer, environment: &Environment) -> Result<(ToolServer, Server), Error> {
+        let server = Server::start(spec(&section, environment)?, &self.groups, &self.report)?;
+        Ok((section, server))
+    }
+}
+
+/// A tool of one of the servers.
+fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Offer {
+    let Offered { name, description, schema, hints } = tool;
+    Offer {
+        server,
+        allowed: section.allows(&name) || hints.is_harmless(),
+        reads: hints.read_only,
+        setting: format!("allow = [\"{name}\"] in [tools.{}] of {}", section.name, file.display()),
+        shown: Tool { name: naming::full_name(&section.name, &name), description, schema },
+        tool: name,
+    }
+}
+
+/// What is configured, or what is wrong with it.
+fn sound(configured: Configured) -> Result<ToolServer, Error> {
+    configured.server.map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
+}
+
+fn noted<T>(result: Result<T, Error>, notes: &Notes) -> Option<T> {
+    result.inspect_err(|error| notes.note(&error.message)).ok()
+}
+
+fn report_start(section: &ToolServer, started: &Started, notes: &Notes) {
+    let Started { about, took } = started;
+    notes.detail(|| {
+        let (name, tools) = (&section.name, about.tools.len());
+        let of = format!("{} {}, protocol {}", about.name, about.version, about.protocol);
+        format!("{name}: {of}, {tools} tools, {:.3} s", took.as_secs_f64())
+    });
+}
+
+/// Those that are selected, sorted by name, so that a provider's cache of prompts finds them again.
+fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
+    let names = |offer: &Offer| [offer.tool.clone(), naming::of_tool(&offer.shown.name).to_owned()];
+    let all: Vec<(usize, [String; 2])> = offers.iter().map(|offer| (offer.server, names(offer))).collect();
+    let known: Vec<(&str, [&str; 2])> =
+        all.iter().map(|(server, [own, shown])| (sections[*server].name.as_str(), [own.as_str(), shown])).collect();
+    let without = selection.without_tools(&known);
+    if !without.is_empty() {
+        let there: Vec<&str> = offers.iter().map(|offer| offer.shown.name.as_str()).collect();
+        return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
+            .advise(format!("there are {}", there.join(", "))));
+    }
+    let mut selected = known.iter().map(|(server, names)| selection.has(server, names)).collect::<Vec<_>>().into_iter();
+    offers.retain(|_| selected.next() == Some(true));
+    offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
+    // No API takes a name twice.
+    offers.dedup_by(|one, other| one.shown.name == other.shown.name);
+    Ok(offers)
+}
+
+fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
+    let error = Error::settings(format!("there is no tool server “{name}”"));
+    let file = settings.file.display();
+    error.advise(match names.is_empty() {
+        true => format!("none is configured; a section [tools.NAME] in {file} adds one"),
+        false => format!("there are {}; a section [tools.NAME] in {file} adds one", names.join(", ")),
+    })
+}
+
+/// The values that servers get and nobody is shown.
+fn secrets<'a>(sections: impl IntoIterator<Item = &'a ToolServer>) -> Vec<Secret> {
+    sections.into_iter().flat_map(|section| section.env.iter().map(|(_, value)| value.clone())).collect()
+}
+
+/// A command that is not there is told before anything is waited for.
+fn check_command(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
+    let program = &server.command[0];
+    let is_there = match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => std::env::split_paths(environment.get("PATH").unwrap_or(USUAL_PATH))
+            .any(|folder| folder.join(program).is_file()),
+    };
+    if is_there {
+        return Ok(());
+    }
+    let error = Error::settings(format!("tools.{}: there is no program {program}", server.name));
+    Err(if program.contains('/') { error } else { error.advise("install it, or write its whole path") })
+}
+
+fn spec(server: &ToolServer, environment: &Environment) -> Result<Spec, Error> {
+    let home = || environment.get("HOME").map(PathBuf::from);
+    let cwd = match server.cwd.as_deref() {
+        Some(".") => std::env::current_dir().ok(),
+        Some(folder) => Some(PathBuf::from(folder)),
+        None => home(),
+    };
+    let cwd = cwd.filter(|folder| folder.is_dir()).ok_or_else(|| {
+        let folder = server.cwd.as_deref().unwrap_or("the home folder");
+        Error::settings(format!("tools.{}: {folder} is no folder to start it in", server.name))
+    })?;
+    let variables = server.environment(environment).into_iter();
+    Ok(Spec {
+        name: server.name.clone(),
+        command: server.command.clone(),
+        env: variables.map(|(name, value)| (name.into(), value.into())).collect(),
+        cwd,
+        start: server.start,
+        timeout: server.timeout,
+    })
+}
