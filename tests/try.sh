@@ -9,12 +9,26 @@ mkdir -p "$try"
 # Only q may read the input, which can be the output of `git diff`.
 [ -x "$root/target/release/q" ] || echo 'Building q (once); this takes a minute.' >&2
 (cd "$root" && cargo build --release --locked --quiet --target-dir target) </dev/null
-python=$(sh "$root/tests/model/setup.sh" </dev/null)
+python=$(sh "$root/tests/venv.sh" model 'a small model of 130 MB' --no-deps </dev/null)
+
+# With -t there is a tool server for the time, and the model gets a chat template that knows tools.
+template=
+for argument in "$@"; do
+    case $argument in
+    -t* | --tools*)
+        tools=$(sh "$root/tests/venv.sh" tools/python 'a tool server for the time' </dev/null)
+        mkdir -p "$try/config/q"
+        printf '[tools.time]\ncommand = ["%s", "-m", "mcp_server_time"]\n' "$tools" >"$try/config/q/config.toml"
+        template=$root/tests/model/tools.jinja
+        ;;
+    --) break ;;
+    esac
+done
 
 # The server lives as long as descriptor 3 is open, which only this shell holds: it ends with it, whatever happens.
 pipes=$(mktemp -d "$try/pipes.XXXXXX")
 mkfifo "$pipes/in" "$pipes/out"
-"$python" "$root/tests/model/serve.py" <"$pipes/in" >"$pipes/out" 2>"$try/server.log" &
+"$python" "$root/tests/model/serve.py" ${template:+--template "$template"} <"$pipes/in" >"$pipes/out" 2>"$try/server.log" &
 exec 3>"$pipes/in" 4<"$pipes/out"
 rm -r "$pipes"
 read -r address <&4 || address=

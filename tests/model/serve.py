@@ -18,7 +18,7 @@ def model_file():
     return next(pathlib.Path(package.submodule_search_locations[0]).glob("*.gguf"))
 
 
-def start(port, context):
+def start(port, context, template):
     file = model_file()
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
@@ -31,6 +31,9 @@ def start(port, context):
     # Several threads wait for one another by spinning: on a busy machine they are ten times slower than one alone.
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
+    if template:
+        params.chat_template = template.read_text(encoding="utf-8")
+        params.use_jinja = True
     return xllamacpp.Server(params)
 
 
@@ -51,9 +54,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--context", type=int, default=8192, help="how many tokens a conversation may have")
+    parser.add_argument("--template", type=pathlib.Path, help="a chat template in place of the model's own")
     options = parser.parse_args()
 
-    server = start(options.port, options.context)
+    server = start(options.port, options.context, options.template)
     wait_until_ready(server.listening_address)
     print(server.listening_address, flush=True)
     # Whoever started this holds the other end: it closes even if they are killed, so no server outlives them.

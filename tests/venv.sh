@@ -1,10 +1,13 @@
 #!/bin/sh
-# Prints the path of a Python that has the packages of requirements.txt, installed below target/ on first use.
+# Prints the path of a Python that has the packages of a file of tests/, installed below target/ on first use:
+# venv.sh FOLDER WHAT-IT-IS [PIP-OPTIONS] installs tests/FOLDER/requirements.txt.
 set -eu
 
-root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
-wanted=$root/tests/model/requirements.txt
-venv=$root/target/try/venv
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+wanted=$root/tests/$1/requirements.txt
+venv=$root/target/try/$(echo "$1" | tr / -)
+what=$2
+shift 2
 
 if [ -x "$venv/bin/python" ] && cmp -s "$wanted" "$venv/requirements.txt"; then
     echo "$venv/bin/python"
@@ -17,28 +20,28 @@ fail() {
 }
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null ||
-    fail 'The model needs Python 3.10 or newer, as python3.'
+    fail 'Python 3.10 or newer is needed, as python3.'
 
-echo 'Installing a small model (once, about 130 MB); this takes a moment.' >&2
+echo "Installing $what (once); this takes a moment." >&2
 mkdir -p "$root/target/try"
-log=$root/target/try/setup.log
+log=$venv.log
 # Made under another name and renamed when complete, so that neither an interruption nor a second caller leaves half of one.
 new=$(mktemp -d "$venv.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 trap 'exit 1' HUP INT TERM
 
 install() {
-    "$@" --quiet --disable-pip-version-check --no-deps --only-binary :all: --requirement "$wanted" >"$log" 2>&1 </dev/null || {
+    "$@" --quiet --disable-pip-version-check --only-binary :all: --requirement "$wanted" >"$log" 2>&1 </dev/null || {
         cat "$log" >&2
         fail 'The packages could not be installed. They need the network, and Linux (x86-64 or ARM64, with glibc) or macOS 13 on ARM64.'
     }
 }
 
 if python3 -m venv "$new" >"$log" 2>&1; then
-    install "$new/bin/python" -m pip install
+    install "$new/bin/python" -m pip install "$@"
 elif python3 -m pip --version >/dev/null 2>&1 && python3 -m venv --clear --without-pip "$new" >"$log" 2>&1; then
     # Debian and Ubuntu keep what puts pip into a virtual environment in a package of its own; any other pip will do.
-    install python3 -m pip install --target "$new"/lib/python3*/site-packages
+    install python3 -m pip install "$@" --target "$new"/lib/python3*/site-packages
 else
     cat "$log" >&2
     fail 'No virtual environment could be made. On Debian and Ubuntu: sudo apt-get install python3-venv'
