@@ -13,6 +13,7 @@ use crate::fence;
 use crate::output::{OutputError, Stdout, code, print};
 use crate::session::commit;
 use crate::session::folder;
+use crate::session::format::{self, LARGEST};
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
@@ -193,6 +194,9 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     }
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     conversation.created = lock.unique(Timestamp::new(OffsetDateTime::now_utc()), Some(conversation.created));
+    if format::size(&conversation) > LARGEST {
+        return Err(Error::file(format!("nothing was copied: the copy would have more than {LARGEST} bytes")));
+    }
     target.folder.replace(&target.path, &conversation).map_err(state)?;
     if json {
         return print(&json!({"id": which.id(conversation.created)}).to_string());

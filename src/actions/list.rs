@@ -40,9 +40,12 @@ struct Listed {
     messages: usize,
     /// The first one, on one line, without its fenced input.
     question: String,
-    /// The first place where one of the words was found, on one line.
+    /// The text around the first place where one of the words was found, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     place: Option<String>,
+    /// How many characters of it stand before the place.
+    #[serde(skip)]
+    lead: usize,
     /// `-f` would continue it, or ask whether it can be.
     #[serde(skip)]
     current: bool,
@@ -63,9 +66,9 @@ enum State {
 ///
 /// # Errors
 /// Not all of them could be read, or the list not printed.
-pub(crate) fn list(context: &Context, words: &[OsString], json: bool) -> Result<(), Error> {
+pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let words: Vec<String> = words.iter().map(|word| folded(&word.to_string_lossy())).collect();
+    let words: Vec<String> = typed.iter().map(|word| folded(&word.to_string_lossy())).collect();
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
     let mut listed = Vec::new();
     let mut unusable_files = false;
@@ -108,14 +111,17 @@ pub(crate) fn list(context: &Context, words: &[OsString], json: bool) -> Result<
         return print(&array);
     }
     let text = match unix::terminal_size().filter(|_| io::stdout().is_terminal()) {
-        Some(size) => fitted(&listed, size, Timestamp::new(OffsetDateTime::now_utc())),
+        Some(size) => {
+            let typed: Vec<String> = typed.iter().map(|word| format!(" {}", word.display())).collect();
+            fitted(&listed, size, Timestamp::new(OffsetDateTime::now_utc()), &typed.concat())
+        }
         None => separated(&listed),
     };
     print(&text)?;
     unread.map_or(Ok(()), Err)
 }
 
-fn listing(conversation: &Conversation, path: PathBuf, current: &Path, place: Option<String>) -> Listed {
+fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Option<Place>) -> Listed {
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     let question = question.map_or_else(String::new, |question| {
@@ -139,12 +145,20 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, place: Op
         updated: conversation.updated,
         messages: conversation.message_count(),
         question,
-        place,
+        lead: found.as_ref().map_or(0, |found| found.lead),
+        place: found.map(|found| found.text),
     }
 }
 
+/// A place that was found: the text around it on one line, and how many of its characters stand before the place.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    text: String,
+    lead: usize,
+}
+
 /// The first place, in the first message that has all the words, where one of them is; in any case. The words are folded.
-fn find(conversation: &Conversation, words: &[&str]) -> Option<String> {
+fn find(conversation: &Conversation, words: &[&str]) -> Option<Place> {
     if words.is_empty() {
         return None;
     }
@@ -159,21 +173,27 @@ fn find(conversation: &Conversation, words: &[&str]) -> Option<String> {
 /// Text in which letters of either case are the same.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character.is_ascii() {
-            true => folded.push(character.to_ascii_lowercase()),
-            false => folded.extend(character.to_lowercase()),
-        }
-    }
+    text.chars().for_each(|character| fold(character, &mut folded));
     folded
 }
 
+fn fold(character: char, folded: &mut String) {
+    match character {
+        'A'..='Z' => folded.push(character.to_ascii_lowercase()),
+        '\0'..='\x7f' => folded.push(character),
+        // At the end of a word, and in Turkish, these have small letters of their own.
+        'ς' => folded.push('σ'),
+        'İ' => folded.push('i'),
+        _ => folded.extend(character.to_lowercase()),
+    }
+}
+
 /// The text around a place that is so many bytes into its folded form.
-fn around(text: &str, place: usize) -> String {
-    let mut folded = 0;
+fn around(text: &str, place: usize) -> Place {
+    let mut folded = String::new();
     let at = text.char_indices().find(|(_, character)| {
-        folded += character.to_lowercase().map(char::len_utf8).sum::<usize>();
-        folded > place
+        fold(*character, &mut folded);
+        folded.len() > place
     });
     let at = at.map_or(0, |(at, _)| at);
     let begin = text[..at].char_indices().rev().take(BEFORE_MATCH).last().map_or(at, |(begin, _)| begin);
@@ -185,7 +205,8 @@ fn around(text: &str, place: usize) -> String {
         _ => begin,
     };
     let cut = if text[..begin].trim().is_empty() { "" } else { "…" };
-    format!("{cut}{}", shortened(&text[begin..]))
+    let lead = format!("{cut}{}", shortened(&format!("{}x", &text[begin..at]))).chars().count() - 1;
+    Place { text: format!("{cut}{}", shortened(&text[begin..])), lead }
 }
 
 /// The beginning of a text, on one line.
@@ -210,35 +231,51 @@ fn separated(listed: &[Listed]) -> String {
 }
 
 /// For people: name, age and question, no line longer than the terminal, and no more lines than it has.
-fn fitted(listed: &[Listed], size: Size, now: Timestamp) -> String {
+fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String {
     // The last line is for the shell's prompt, and the one before tells how many more there are.
     let room = size.rows.saturating_sub(1).max(2);
     let shown = if listed.len() > room { room - 1 } else { listed.len() };
     let ages: Vec<String> = listed[..shown].iter().map(|one| age::short(one.updated.elapsed_until(now))).collect();
-    let names = listed[..shown].iter().map(|one| one.name.len()).max().unwrap_or_default().min(size.columns / 2);
+    let most = size.columns / 2;
+    let names: Vec<String> = listed[..shown].iter().map(|one| cut(&visible(&one.name), most)).collect();
+    let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
     let mut text = String::new();
-    for (one, age) in listed.iter().zip(&ages) {
+    for ((one, age), name) in listed.iter().zip(&ages).zip(&names) {
         let mark = if one.current { '*' } else { ' ' };
-        let question = one.place.as_ref().unwrap_or(&one.question);
-        let line = visible(&format!("{mark} {:names$}  {age:>longest$}  {question}", one.name));
+        let padding = " ".repeat(widest - width(name));
+        let begin = format!("{mark} {name}{padding}  {age:>longest$}  ");
+        let room = size.columns.saturating_sub(width(&begin));
+        let line = format!("{begin}{}", visible(&question(one, room)));
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
     if listed.len() > shown {
-        let _ = writeln!(text, "{}", cut(&format!("  {} more: q --list | less", listed.len() - shown), size.columns));
+        let more = format!("  {} more: q --list{words} | less", listed.len() - shown);
+        let _ = writeln!(text, "{}", cut(&visible(&more), size.columns));
     }
     text
 }
 
+/// The question, or the place that was found, of which not too much of the room is taken by what stands before it.
+fn question(one: &Listed, room: usize) -> String {
+    let Some(place) = &one.place else { return one.question.clone() };
+    let surplus = one.lead.saturating_sub(room / 4);
+    if surplus == 0 { place.clone() } else { ['…'].into_iter().chain(place.chars().skip(surplus + 1)).collect() }
+}
+
+/// How many columns a text takes.
+fn width(text: &str) -> usize {
+    text.chars().map(|character| character.width().unwrap_or_default()).sum()
+}
+
 /// The beginning of a line that has no more columns than these; what is cut off leaves a mark.
 fn cut(line: &str, columns: usize) -> String {
-    let width = |character: char| character.width().unwrap_or_default();
-    if line.chars().map(width).sum::<usize>() <= columns {
+    if width(line) <= columns {
         return line.to_owned();
     }
     let mut used = 1;
     let fits = line.chars().take_while(|character| {
-        used += width(*character);
+        used += character.width().unwrap_or_default();
         used <= columns
     });
     fits.chain(['…']).collect()
@@ -275,7 +312,10 @@ mod tests {
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
             let place = folded(text).find(word).expect("the word");
-            assert_eq!(around(text, place), expected, "{text}");
+            let found = around(text, place);
+            assert_eq!(found.text, expected, "{text}");
+            let shown: String = found.text.chars().skip(found.lead).collect();
+            assert!(folded(&shown).starts_with(word), "{text}: {shown}");
         }
     }
 
@@ -289,7 +329,7 @@ mod tests {
                 .collect()
         };
         for (count, rows, lines, more) in [(3, 4, 3, false), (4, 4, 3, true), (90, 24, 23, true), (5, 1, 2, true)] {
-            let text = fitted(&listed(count), Size { columns: 40, rows }, now);
+            let text = fitted(&listed(count), Size { columns: 40, rows }, now, "");
             assert_eq!(text.lines().count(), lines, "{count} {rows}");
             assert_eq!(text.contains("more: q --list | less"), more, "{count} {rows}");
         }

@@ -30,7 +30,7 @@ pub(super) struct Session<'a> {
     pub(super) tools: Vec<String>,
     /// Its last messages.
     pub(super) window: Vec<Message>,
-    /// Whom they are handed to, if that is not who has answered so far.
+    /// The provider, and perhaps the model, that answers now; `None` if it answered before.
     pub(super) handed_to: Option<String>,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn open<'a>(
         _ => target.provider().name.clone(),
     });
     let window = conversation.window(settings.values.messages);
-    // A conversation that was named becomes that of whom it is continued with.
+    // A named conversation changes to the provider that continues it.
     let keeps_own = differs && (current || arguments.again);
     let Conversation { system, tools, .. } = conversation;
     Ok((target, Session { place, intent, keeps_own, system, tools, window, handed_to }))
@@ -180,10 +180,10 @@ fn follow(
         };
     };
     let old = match found {
-        Found::Conversation(conversation) if values.keep.is_none_or(|keep| !keep.is_zero()) => {
+        Found::Conversation(conversation) if rules::archives(values.keep) => {
             format!("; q --list has the old one, and this continues it: q -s {}", conversation.created.id())
         }
-        Found::Unusable(_) => "; the old one is set aside, q --list tells where".to_owned(),
+        Found::Unusable(_) => "; the old one is archived, and q --list says where".to_owned(),
         Found::Conversation(_) | Found::Nothing => String::new(),
     };
     context.notes.note(&format!("{obstacle}: this is a new one{old}"));
@@ -210,16 +210,20 @@ fn nothing_to_ask_again() -> Error {
 
 /// A conversation by name or path that must have begun.
 fn open_demanded(place: &Place) -> Result<Conversation, Error> {
-    open_if_begun(place)?.ok_or_else(|| {
+    let missing = || {
         let name = match place.which {
             Which::File(path) => path.display().to_string(),
             _ => place.path.file_stem().unwrap_or_default().display().to_string(),
         };
         Error::nothing(format!("there is no conversation {name}")).advise(place.others())
-    })
+    };
+    if !folder::is_there(&place.path).map_err(|error| Error::file(error.to_string()))? {
+        return Err(missing());
+    }
+    open_if_begun(place)?.ok_or_else(missing)
 }
 
-/// A conversation by name or path; unless it is `demanded`, it may be yet to begin, which a person is told.
+/// A conversation by name or path. Unless it is `demanded`, it may be new; then a note says so.
 fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option<Conversation>, Error> {
     if demanded {
         return open_demanded(place).map(Some);

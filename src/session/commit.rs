@@ -178,7 +178,7 @@ impl Committer {
         let created = lock.unique(self.asked, displaced);
         let begun = self.alone(exchange, created);
         match found {
-            Found::Conversation(displaced) if self.keep.is_none_or(|keep| !keep.is_zero()) => {
+            Found::Conversation(displaced) if rules::archives(self.keep) => {
                 self.folder.displace(lock, &self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
             }
             Found::Unusable(_) => {
@@ -226,8 +226,21 @@ impl Committer {
     ) -> io::Result<Committed> {
         conversation.exchanges.pop();
         self.add(&mut conversation, exchange);
+        if path.file_name().is_some_and(folder::is_current) {
+            conversation.keep_last(self.pairs);
+        }
+        let is_too_large = format::size(&conversation) > LARGEST;
+        if is_too_large {
+            format::shrink(&mut conversation, SHRUNK);
+        }
+        let count = conversation.message_count();
         let created = revise(&self.folder, lock, path, conversation, self.asked, self.keep)?;
-        Ok(Committed::to(path.to_owned(), created))
+        let note = is_too_large.then(|| {
+            format!(
+                "the conversation would have more than {LARGEST} bytes: it goes on with its newest {count} messages"
+            )
+        });
+        Ok(Committed { note, ..Committed::to(path.to_owned(), created) })
     }
 
     /// An archived conversation of its own, without the lock where it cannot be had.
@@ -266,7 +279,7 @@ impl Committer {
 }
 
 /// Puts a conversation whose end has changed in place of what it was, which is archived unless nothing is kept; it gets a
-/// moment of its own. One without messages goes. Returns when it was created.
+/// moment of its own. One of which nothing is left goes. Returns when it was created.
 pub(crate) fn revise(
     folder: &Folder,
     lock: &mut Lock,
@@ -277,12 +290,12 @@ pub(crate) fn revise(
 ) -> io::Result<Timestamp> {
     let was = conversation.created;
     conversation.created = lock.unique_after(now, was);
-    let keeps = keep.is_none_or(|keep| !keep.is_zero());
-    match (conversation.message_count(), keeps) {
-        (0, true) => folder.retire(lock, path, &was.stamp()).map(|_| ()),
-        (0, false) => folder::remove(path).map(|_| ()),
-        (_, true) => folder.displace(lock, path, &conversation, &was.stamp(), folder::ENDING).map(|_| ()),
-        (_, false) => folder.replace(path, &conversation),
+    let keeps = rules::archives(keep);
+    match (conversation.is_empty(), keeps) {
+        (true, true) => folder.retire(lock, path, &was.stamp()).map(|_| ()),
+        (true, false) => folder::remove(path).map(|_| ()),
+        (false, true) => folder.displace(lock, path, &conversation, &was.stamp(), folder::ENDING).map(|_| ()),
+        (false, false) => folder.replace(path, &conversation),
     }?;
     Ok(conversation.created)
 }

@@ -168,6 +168,11 @@ impl Conversation {
         self.exchanges.iter().map(|exchange| exchange.entries.len()).sum()
     }
 
+    /// Whether there is nothing that a follow-up could build on.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exchanges.is_empty() && self.system.is_none() && self.tools.is_empty()
+    }
+
     /// The last messages, oldest first. What was blocked once is not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
         let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());

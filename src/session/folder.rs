@@ -512,6 +512,11 @@ pub(crate) fn is_archived(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ARCHIVED.as_bytes())
 }
 
+/// Whether a name is that of a current conversation.
+pub(crate) fn is_current(name: &OsStr) -> bool {
+    name == "current.json" || name.as_encoded_bytes().starts_with(b"current-")
+}
+
 /// Deletes a file. Returns whether there was one.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs_err::remove_file(path) {

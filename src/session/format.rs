@@ -247,8 +247,13 @@ struct ReadCall {
 
 impl From<ReadStep> for Step {
     fn from(read: ReadStep) -> Step {
+        let arguments = |json| match json {
+            // What the model wrote was not JSON.
+            Value::String(text) => text,
+            json => json.to_string(),
+        };
         let ran = |read: ReadCall| Ran {
-            call: Call { id: read.id.unwrap_or_default(), name: read.name, arguments: read.arguments.to_string() },
+            call: Call { id: read.id.unwrap_or_default(), name: read.name, arguments: arguments(read.arguments) },
             result: read.result,
             is_error: read.error == Some(true),
         };

@@ -135,7 +135,8 @@ impl Lock {
     /// A `created` for a new conversation: now, or the first moment that is later than all that were given, and than
     /// `after`, that of the conversation whose place it takes or from which it comes.
     pub(crate) fn unique(&mut self, now: Timestamp, after: Option<Timestamp>) -> Timestamp {
-        self.unique_from(now, after.map_or(now, |after| now.max(after.next())), after)
+        let believed = after.filter(|after| now.elapsed_until(*after) <= FURTHEST_AHEAD);
+        self.unique_from(now, believed.map_or(now, |after| now.max(after.next())), after)
     }
 
     /// The same for a conversation that is left of another one: its moment stays close to the other's.
@@ -300,6 +301,8 @@ mod tests {
         assert_eq!(locked(folder).unique(moment(far), None), moment(far));
         assert_eq!(locked(folder).unique(moment(7), None), moment(7));
         assert_eq!(locked(folder).unique(moment(7), None), moment(7).next());
+        // The one whose place it takes was made while the clock was wrong.
+        assert_eq!(locked(folder).unique(moment(8), Some(moment(far))), moment(8));
         // There is no moment after the last one.
         let last = Timestamp::from_id("session_99991231235959999").expect("an id");
         assert_eq!(locked(folder).unique(moment(9), Some(last)), moment(9));

@@ -4,7 +4,7 @@ pub(crate) mod age;
 pub(crate) mod commit;
 mod conversation;
 pub(crate) mod folder;
-mod format;
+pub(crate) mod format;
 pub(crate) mod lock;
 pub(crate) mod name;
 pub(crate) mod rules;

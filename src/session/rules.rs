@@ -37,6 +37,11 @@ pub(crate) enum Anew {
     Model { was: String, is: String },
 }
 
+/// Whether displaced conversations are archived, with this setting `keep`.
+pub(crate) fn archives(keep: Option<Duration>) -> bool {
+    keep.is_none_or(|keep| !keep.is_zero())
+}
+
 /// Why a follow-up cannot go on with what is there, if it cannot.
 pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
     match found {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, STORED_MODEL, case, numbered, prompt, snapshot, stored, with, with_every_kind,
+    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -455,4 +455,33 @@ fn a_copy_overwrites_nothing_and_has_a_name_that_a_user_may_give() {
     assert_eq!(snapshot(sandbox.sessions()).contents(), before.contents());
     assert_eq!(fs::read_to_string(sandbox.home().join("talk.json")).unwrap(), "mine");
     Sandbox::new().q(&["--copy", "new"]).run().exit(1).stdout_is_empty().stderr_contains("no conversation");
+}
+
+#[test]
+fn an_undo_of_everything_leaves_the_system_prompt() {
+    for (ask, again) in [
+        (&["-S", "pirate", "one"][..], &["-f", "two"][..]),
+        (&["-s", "work", "-S", "pirate", "one"], &["-s", "work", "two"]),
+    ] {
+        let _case = case(ask);
+        let (server, sandbox) = numbered();
+        sandbox.q(ask).run().success();
+        let undo = if ask[0] == "-s" { &["--undo", "-s", "work"][..] } else { &["--undo"] };
+        sandbox.q(undo).run().success().stdout("one\n");
+        sandbox.q(undo).run().exit(1).stdout_is_empty();
+        sandbox.q(again).run().success();
+        assert_eq!(server.last_request().json()["messages"][0]["content"], "pirate");
+    }
+}
+
+#[test]
+fn a_copy_that_nobody_could_read_is_not_made() {
+    let sandbox = Sandbox::new();
+    // q writes more bytes than another program, which leaves out line ends.
+    let short = stored(&["", "two"]).to_string();
+    let text = "x".repeat(LARGEST - short.len());
+    sandbox.write_bytes("work.json", stored(&[&text, "two"]).to_string());
+    sandbox.q(&["--last", "-s", "work"]).run().success();
+    sandbox.q(&["--copy", "new", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("10000000 bytes");
+    sandbox.expect_files(&["work.json"]);
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, HOUR, STORED_MODEL, case, failure, finish, first_word_then_silence, held_back, idle_for, numbered,
-    openai_reply, openai_stream, prompt, snapshot, stored, texts, with, word,
+    ANTHROPIC_MODEL, HOUR, LARGEST, STORED_MODEL, case, failure, finish, first_word_then_silence, held_back, idle_for,
+    numbered, openai_reply, openai_stream, prompt, snapshot, stored, texts, with, word,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -231,4 +231,24 @@ fn code_and_json_come_of_the_new_answer() {
     assert_eq!(told["messages_sent"], 0);
     assert_eq!(server.last_request().json()["messages"][0]["content"], "be brief");
     assert_eq!(sandbox.current()["system"], "be brief");
+}
+
+#[test]
+fn a_conversation_does_not_grow_too_large_by_another_question() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_session("work.json", &stored(&[&"x".repeat(LARGEST / 2), "two", "three", "four"]));
+    let long = "y".repeat(LARGEST / 2);
+    let outcome = sandbox.q(&["-s", "work", "--again", "shorter"]).stdin(&long).env("Q_MAX_HISTORY", "0").run();
+    outcome.exit(0).stderr_contains("more than 10000000 bytes");
+    assert_eq!(texts(&sandbox.session("work.json")).len(), 2);
+    sandbox.q(&["--last", "-s", "work"]).run().success().stdout("answer 0\n");
+    assert_eq!(texts(&sandbox.session(&sandbox.only_archived())).len(), 4);
+}
+
+#[test]
+fn the_current_conversation_keeps_its_last_pairs_here_too() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_current(&stored(&["one", "1", "two", "2", "three", "3"]));
+    sandbox.q(&["--again"]).env("Q_PAIRS", "2").run().success();
+    sandbox.expect_texts("current.json", &["two", "2", "three", "answer 0"]);
 }

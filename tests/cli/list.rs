@@ -160,6 +160,7 @@ fn words_find_the_messages_that_have_all_of_them_in_any_case() {
         ("trees.json", &["Wie alt werden Bäume?", "Eine EICHE wird tausend Jahre alt.\nÜber 1000!"][..]),
         ("code.json", &["<context>\nfn wald() {}\n</context>\n\nwhy?", "a \"quoted\" and a back\\slash"]),
         ("apart.json", &["eiche", "baum"]),
+        ("greek.json", &["ΟΔΥΣΣΕΥΣ, Οδυσσεύς", "İSTANBUL"]),
     ] {
         sandbox.write_session(name, &idle_for(HOUR, texts));
     }
@@ -168,6 +169,9 @@ fn words_find_the_messages_that_have_all_of_them_in_any_case() {
         (&["EICHE", "JAHRE"], &["trees"]),
         (&["bäume"], &["trees"]),
         (&["BÄUME"], &["trees"]),
+        (&["οδυσσευς"], &["greek"]),
+        (&["ΟΔΥΣΣΕΥΣ"], &["greek"]),
+        (&["istanbul"], &["greek"]),
         (&["über"], &["trees"]),
         // Each in another message.
         (&["eiche", "baum"], &[]),
@@ -202,7 +206,9 @@ fn the_place_that_was_found_is_shown() {
     let listed = sandbox.q(&["--list", "--json", "among"]).run().success().stdout_json();
     assert_eq!((&listed[0]["match"], &listed[0]["question"]), (&json!(place), &json!("what grows?")));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
-    assert_eq!(lines, ["  trees  3h  …things grow there, among …"]);
+    assert_eq!(lines, ["  trees  3h  …ere, among them the old o…"]);
+    let lines = on_terminal(&sandbox, &["--list", "village"], 24);
+    assert_eq!(lines, ["  trees  3h  … village …"]);
 }
 
 #[test]
