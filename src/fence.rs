@@ -31,7 +31,9 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
 
 fn call_as_text(ran: &Ran) -> String {
     let arguments = on_one_line(&ran.call.arguments);
-    format!("Tool {} {arguments}:\n{}", ran.call.name, around_result(&ran.result))
+    // Models make up names, too.
+    let name: String = ran.call.name.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("Tool {name} {arguments}:\n{}", around_result(&ran.result))
 }
 
 /// The arguments of a call, which some models write on several lines.

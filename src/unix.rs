@@ -76,6 +76,13 @@ pub(crate) fn is_in_foreground(terminal: &File) -> bool {
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
 }
 
+/// Whether nobody has the other end of a terminal any more.
+pub(crate) fn has_hung_up(terminal: &File) -> bool {
+    let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: it is one structure, as the call is told, and it outlives the call.
+    unsafe { libc::poll(&raw mut asked, 1, 0) > 0 && asked.revents & libc::POLLHUP != 0 }
+}
+
 /// Forgets what was typed on a terminal before now.
 pub(crate) fn discard_input(terminal: &File) {
     // SAFETY: the call has no conditions; where it fails, what was typed stays.

@@ -14,7 +14,7 @@ use crate::server::discover;
 use crate::session::folder::{self, Folder};
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Key, Provider, Settings};
+use crate::settings::{Configured, Key, Provider, Settings};
 
 #[derive(Serialize)]
 struct Status {
@@ -65,7 +65,9 @@ struct ProviderStatus {
 struct ToolStatus {
     name: String,
     /// Without its arguments, which may be secret.
-    program: String,
+    program: Option<String>,
+    /// Why it cannot be used, if it cannot.
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -96,11 +98,11 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     let folder = context.folder.as_ref();
     let conversation = folder.and_then(|folder| conversation(folder.path(&context.which)));
     let (kept, bytes) = folder.map_or((0, 0), kept);
+    let asks = match &error {
+        Some(_) => Asks { provider: None, model: None, why: "the configuration is wrong".to_owned() },
+        None => asks(&settings, conversation.as_ref().filter(|_| !context.which.is_current())),
+    };
     let status = Status {
-        asks: match &error {
-            Some(_) => Asks { provider: None, model: None, why: "the configuration is wrong".to_owned() },
-            None => asks(&settings, conversation.as_ref().filter(|_| !context.which.is_current())),
-        },
         version: env!("CARGO_PKG_VERSION"),
         config: context.configuration.display().to_string(),
         error,
@@ -113,12 +115,9 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
                 origin: given.map_or_else(|| "unset".to_owned(), |given| given.origin.to_string()),
             })
             .collect(),
-        providers: providers(&settings),
-        tools: settings
-            .tools
-            .iter()
-            .map(|server| ToolStatus { name: server.name.clone(), program: server.command[0].clone() })
-            .collect(),
+        providers: providers(&settings, asks.provider.as_deref()),
+        asks,
+        tools: tools(&settings),
         kept,
         bytes,
         conversation,
@@ -161,6 +160,18 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
     Asks { provider: Some(provider.name.clone()), model: choice.model.name().map(str::to_owned), why }
 }
 
+/// The tool servers, also those of a shared file; if that cannot be read, one line says so.
+fn tools(settings: &Settings) -> Vec<ToolStatus> {
+    let status = |one: Configured| match one.server {
+        Ok(server) => ToolStatus { name: one.name, program: server.command.into_iter().next(), error: None },
+        Err(error) => ToolStatus { name: one.name, program: None, error: Some(error) },
+    };
+    match settings.tool_servers() {
+        Ok(servers) => servers.into_iter().map(status).collect(),
+        Err(error) => vec![ToolStatus { name: "mcp".to_owned(), program: None, error: Some(error.message) }],
+    }
+}
+
 /// How many conversations there are, and their bytes together; as far as that can be told.
 fn kept(folder: &Folder) -> (usize, u64) {
     let files = folder.all().unwrap_or_default();
@@ -168,15 +179,14 @@ fn kept(folder: &Folder) -> (usize, u64) {
     (files.len(), bytes.sum())
 }
 
-fn providers(settings: &Settings) -> Vec<ProviderStatus> {
-    let chosen = settings.chosen_provider().map(|provider| provider.name.as_str());
+fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
     let status = |provider: &Provider| ProviderStatus {
         name: provider.name.clone(),
         api: provider.api.to_string(),
         address: provider.address().map_or_else(|error| error.message, ToString::to_string),
         key: key(provider),
         model: provider.model.as_ref().map(|model| model.text.clone()),
-        chosen: chosen == Some(&provider.name),
+        chosen: asked == Some(&provider.name),
     };
     settings.providers.iter().map(status).collect()
 }
@@ -249,8 +259,9 @@ fn text(status: &Status) -> String {
         let ProviderStatus { name, api, address, key, .. } = provider;
         lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
     }
-    for ToolStatus { name, program } in &status.tools {
-        lines.push(format!("  tools {name:<5}  by {program}"));
+    for ToolStatus { name, program, error } in &status.tools {
+        let what = error.clone().unwrap_or_else(|| format!("by {}", program.as_deref().unwrap_or_default()));
+        lines.push(format!("  tools {name:<5}  {what}"));
     }
     lines.push(String::new());
     lines.push(match &status.conversation {

@@ -9,7 +9,7 @@ use super::record::Record;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Ran, Step};
+use crate::message::{Call, Ran, Step};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
@@ -164,7 +164,12 @@ impl<'a> Delivery<'a> {
         self.form == Form::Text && self.stdout.is_terminal()
     }
 
-    /// A call has run.
+    /// A call is about to run.
+    pub(super) fn runs(&self, call: &Call) {
+        self.record.runs(call);
+    }
+
+    /// A call has come to its end.
     pub(super) fn ran(&self, ran: Ran) {
         self.record.ran(ran);
     }
@@ -197,7 +202,10 @@ impl<'a> Delivery<'a> {
 
     fn finish_complete(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         // The last newline does not wait for the disk.
-        let line = self.stdout.end_line();
+        let line = match self.form {
+            Form::Whole => self.write_whole(),
+            _ => self.stdout.end_line(),
+        };
         let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
         let ended = how_it_ended(reply);
@@ -209,8 +217,7 @@ impl<'a> Delivery<'a> {
             return Err(self.advise_last(error, "the answer as far as it came", &committed));
         }
         let printed = match self.form {
-            Form::Text => line,
-            Form::Whole => self.stdout.write(&answer, |_| {}).and_then(|()| self.stdout.end_line()),
+            Form::Text | Form::Whole => line,
             Form::Code => {
                 let code = self.code_of(&answer, &committed)?;
                 self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
@@ -240,6 +247,16 @@ impl<'a> Delivery<'a> {
             Err(OutputError::ReaderGone) => Ok(()),
             Err(error) => Err(unwritable(error)),
         }
+    }
+
+    /// Writes the answer in one piece. What a slow reader has taken of it counts as shown.
+    fn write_whole(&mut self) -> Result<(), OutputError> {
+        let answer = self.record.text();
+        let record = &self.record;
+        record.showing(true);
+        let written = self.stdout.write(&answer, |bytes| record.shown(bytes));
+        record.showing(false);
+        written.and_then(|()| self.stdout.end_line())
     }
 
     /// # Errors

@@ -38,7 +38,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let notes = &context.notes;
     let words = question::joined(&arguments.words, notes);
     let says_nothing = words.trim().is_empty();
-    // The last question as it was has its input.
+    // Asking the last question unchanged reuses its input.
     let has_all = arguments.again && says_nothing;
     let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !has_all;
     if !reads && says_nothing && !arguments.again {
@@ -56,7 +56,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
     let interrupts = Interrupts::new(notes.sign());
     // Servers start while input is read.
-    let starting = selection.as_ref().map(|tools| start(tools, &settings, &interrupts, notes)).transpose()?;
+    let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
     let input = if reads { Some(question::read(io::stdin().lock(), notes)?) } else { None };
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
@@ -74,7 +74,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         starting => starting,
     };
     let toolbox = match starting {
-        Some((selection, starting)) => starting.finish(&selection, arguments.yes, notes)?,
+        Some(starting) => starting.finish(arguments.yes, notes)?,
         None => None,
     };
     let model = if arguments.dry_run {
@@ -130,25 +130,17 @@ fn remembered(
     settings: &Settings,
     interrupts: &Arc<Interrupts>,
     notes: &Notes,
-) -> Result<Option<(Selection, Starting)>, Error> {
+) -> Result<Option<Starting>, Error> {
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(
-            "the tools of this conversation are left out where input is no terminal; -t {names} uses them"
+            "the tools of this conversation are not used, because standard input is not a terminal; -t {names} uses them"
         ));
         return Ok(None);
     }
-    let tools = Selection::parse(names).map_err(|reason| Error::new(Kind::Session, format!("its tools: {reason}")))?;
-    start(&tools, settings, interrupts, notes).map(Some)
-}
-
-fn start(
-    selection: &Selection,
-    settings: &Settings,
-    interrupts: &Arc<Interrupts>,
-    notes: &Notes,
-) -> Result<(Selection, Starting), Error> {
-    Ok((selection.clone(), Starting::new(selection, settings, interrupts, notes)?))
+    let tools = Selection::parse(names)
+        .map_err(|reason| Error::new(Kind::Session, format!("the conversation's tools: {reason}")))?;
+    Starting::new(&tools, settings, interrupts, notes).map(Some)
 }
 
 fn no_question() -> Error {

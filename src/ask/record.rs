@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::answer::Answer;
-use crate::message::{Message, Ran, Role, Step};
+use crate::message::{Call, Message, Ran, Role, Step};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -27,6 +27,9 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(2);
 
 /// How long, once a signal has come, a save may go on that had begun before it.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
+
+/// What is kept of a call whose result had not come when q ended.
+const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ struct State {
     answer: Answer,
     /// What the model said and called before it.
     steps: Vec<Step>,
+    /// The last of its calls is running.
+    runs: bool,
     /// The model that answers, where it is not the one that was chosen.
     model: Option<String>,
     /// A part of the answer is on its way to standard output; how much of it has left is not known yet.
@@ -114,9 +119,23 @@ impl Record {
         text
     }
 
-    /// One of the calls of the last step has run.
+    /// One of the calls of the last step is about to run. What it does may be done whatever happens then.
+    pub(super) fn runs(&self, call: &Call) {
+        let mut state = self.growing();
+        if let Some(step) = state.steps.last_mut() {
+            step.calls.push(Ran { call: call.clone(), result: NO_RESULT.to_owned(), is_error: true });
+        }
+        state.runs = true;
+    }
+
+    /// One of the calls of the last step has come to its end.
     pub(super) fn ran(&self, ran: Ran) {
-        if let Some(step) = self.growing().steps.last_mut() {
+        let mut state = self.growing();
+        let was_running = std::mem::take(&mut state.runs);
+        if let Some(step) = state.steps.last_mut() {
+            if was_running {
+                step.calls.pop();
+            }
             step.calls.push(ran);
         }
     }

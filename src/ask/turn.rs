@@ -1,5 +1,4 @@
-//! The turn of the model: it is asked, the tools that it calls are run, and it is asked again, until it answers; with fewer
-//! messages where the provider says too long.
+//! One question until its answer: q asks, runs the tools that the model calls, and asks again.
 
 use std::time::{Duration, Instant};
 
@@ -80,9 +79,11 @@ impl Turn<'_> {
             if ended.is_ok() && !reply.calls().is_empty() {
                 let cut = matches!(reply.finished(), Some(Finish::Limit(_)));
                 if !cut {
-                    report_reply(&reply, first_word, whole, notes);
                     match self.run_calls(&reply, &mut delivery, notes) {
-                        Ok(()) => continue,
+                        Ok(()) => {
+                            report_reply(&reply, first_word, whole, notes);
+                            continue;
+                        }
                         Err(error) => ended = Err(error),
                     }
                 } else if reply.is_blank() {
@@ -99,11 +100,11 @@ impl Turn<'_> {
             // Notes come after the answer's last line.
             let done = delivery.finish(ended, &reply, &facts);
             self.window.report_too_long(notes);
-            if self.is_last() {
+            if done.is_ok() && self.is_last() {
                 let rounds = self.steps.len();
                 let plural = if rounds == 1 { "" } else { "s" };
                 notes.note(&format!(
-                    "after {rounds} round{plural} of calls the model had to answer (the setting rounds)"
+                    "after {rounds} round{plural} of calls the model had to answer; the setting rounds allows more"
                 ));
             }
             report_reply(&reply, first_word, whole, notes);
@@ -157,7 +158,7 @@ impl Turn<'_> {
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let mut step = Step { text, calls: Vec::new(), echo: reply.echo() };
         for call in reply.calls() {
-            let ran = toolbox.run(call, delivery.is_watched(), notes);
+            let ran = toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes);
             delivery.ran(ran.clone());
             step.calls.push(ran);
         }
@@ -233,7 +234,7 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
 fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
     let add = |one: Option<u64>, other: Option<u64>| match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
         (one, other) => one.or(other),
     };
     Some(Usage {

@@ -276,6 +276,8 @@ fn add_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) -> Result<(
     }
     if reply.offers_tools() {
         keep_block(index, json, reply);
+    } else if block.kind.0.as_deref() == Some("tool_use") {
+        reply.call_unoffered();
     }
     Ok(())
 }

@@ -175,6 +175,8 @@ struct Part<'a> {
     /// True where the text is reasoning.
     #[serde(default)]
     thought: IfReadable<bool>,
+    #[serde(default, rename = "functionCall")]
+    function_call: IfReadable<Value>,
 }
 
 #[derive(Deserialize)]
@@ -241,6 +243,9 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             && part.thought.0 != Some(true)
         {
             reply.add(&part.text.wtf8()?);
+            if part.function_call.0.is_some() && !reply.offers_tools() {
+                reply.call_unoffered();
+            }
         }
     }
     if let Some(word) = candidate.finish_reason.0.filter(|word| !word.is_empty()) {

@@ -260,6 +260,8 @@ fn read(
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(&delta, reply);
+        } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls).is_some_and(|calls| !calls.is_empty()) {
+            reply.call_unoffered();
         }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {

@@ -18,6 +18,9 @@ const TAGS: &[(&str, &str)] =
 /// before any text was handed on: at the very beginning, or in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
+/// How an answer ended with a call of a tool that was not offered, where the provider calls that a normal end.
+const UNOFFERED: &str = "tool_calls";
+
 /// Tokens, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Usage {
@@ -70,6 +73,8 @@ pub(crate) struct Reply {
     failure: Option<ServerError>,
     /// Tools were offered.
     offers_tools: bool,
+    /// The model has called a tool though none was offered.
+    called_unoffered: bool,
     calls: Calls,
     /// The model's turn as the API wants it back, by the provider's index or by position.
     echo: BTreeMap<u64, Value>,
@@ -94,6 +99,11 @@ impl Reply {
     /// Whether tools were offered. If not, calls are not read.
     pub(super) fn offers_tools(&self) -> bool {
         self.offers_tools
+    }
+
+    /// The model calls a tool though none was offered: whatever word the provider has for it, this is no normal end.
+    pub(super) fn call_unoffered(&mut self) {
+        self.called_unoffered = true;
     }
 
     /// Adds a fragment of the call that the provider gives this index. Any of the texts may be empty.
@@ -236,6 +246,9 @@ impl Reply {
         self.calls.settle();
         if !self.calls().is_empty() && self.finish.as_ref().is_some_and(Finish::is_for_calls) {
             self.finish = Some(Finish::Complete);
+        }
+        if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete)) {
+            self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
         // An answer may be shorter than a tag and begin like it.
         if self.stage == Stage::Start && self.held.len() > self.held_blanks {

@@ -221,6 +221,9 @@ impl Call<'_> {
                         Some(format!("q --models -p {} lists the models that it has", self.provider))
                     }
                     _ if error.wrong_key(status) => self.key_advice.clone(),
+                    400 if error.message.contains("does not support tools") => {
+                        Some("ask another model with -m, or without -t".to_owned())
+                    }
                     404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after

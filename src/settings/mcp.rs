@@ -12,7 +12,7 @@ use crate::secret::Secret;
 #[derive(Deserialize)]
 struct File {
     #[serde(rename = "mcpServers", alias = "servers")]
-    servers: BTreeMap<String, Section>,
+    servers: BTreeMap<String, Value>,
 }
 
 /// Other fields are for other programs.
@@ -39,13 +39,16 @@ struct Section {
 pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
     let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
-    for (written, section) in file.servers.into_iter().filter(|(_, section)| !section.disabled) {
+    for (written, section) in file.servers {
+        let section = serde_json::from_value::<Section>(section).map_err(|error| error.to_string());
+        if section.as_ref().is_ok_and(|section| section.disabled) {
+            continue;
+        }
         let name = plain(&written);
-        tools::check_name(&name).map_err(|_| format!("“{written}” cannot be the name of a server"))?;
         if listed.iter().any(|other| other.name == name) {
             return Err(format!("two servers get the name {name}"));
         }
-        let server = section.server(&name, environment);
+        let server = tools::check_name(&name).and(section).and_then(|section| section.server(&name, environment));
         listed.push(Configured { name, server });
     }
     Ok(listed)
@@ -61,6 +64,7 @@ impl Section {
         let words = [&command].into_iter().chain(&self.args).map(|word| fill(word)).collect::<Result<Vec<_>, _>>()?;
         tools::check_command(&words)?;
         let mut server = ToolServer::new(name, words);
+        server.is_shared = true;
         for (name, value) in &self.env {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             server.env.push((name.clone(), Secret::new(fill(&text)?)));
@@ -72,7 +76,7 @@ impl Section {
     }
 }
 
-/// The name as `-t` knows it: other characters than `a-z`, `0-9` and `-` become `-`.
+/// The name as `-t` knows it: capitals become lowercase, and other characters than `a-z`, `0-9` and `-` become `-`.
 fn plain(name: &str) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     name.to_ascii_lowercase().chars().map(plain).collect()
@@ -115,19 +119,25 @@ mod tests {
                 "cwd": "${HOME}", "type": "stdio"},
             "off": {"command": "x", "disabled": true},
             "web": {"url": "https://x"},
-            "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"}}}"#;
+            "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
+            "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
         let find = |wanted: &str| &servers.iter().find(|one| one.name == wanted).expect("a server").server;
         let files = find("my-files").as_ref().expect("a sound server");
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
         let env: Vec<(&str, &str)> = files.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!((env, files.cwd.as_deref()), (vec![("A", "t"), ("N", "5")], Some("/home/me")));
-        for (name, words) in
-            [("web", "HTTP"), ("unset", "NOTHING is not set"), ("empty", "no command"), ("relative", "relative path")]
-        {
+        for (name, words) in [
+            ("web", "HTTP"),
+            ("unset", "NOTHING is not set"),
+            ("empty", "no command"),
+            ("relative", "relative path"),
+            ("1st", "a server's name must be"),
+            ("odd", "expected a sequence"),
+        ] {
             assert!(find(name).as_ref().is_err_and(|wrong| wrong.contains(words)), "{name}");
         }
-        assert_eq!(servers.len(), 5);
+        assert_eq!(servers.len(), 7);
     }
 
     #[test]
@@ -135,10 +145,7 @@ mod tests {
         for (text, words) in [
             ("{", "EOF"),
             ("{}", "missing field"),
-            ("{\"mcpServers\": {\"a\": 5}}", "invalid type"),
             ("{\"mcpServers\": {\"a_b\": {}, \"a-b\": {}}}", "two servers get the name a-b"),
-            ("{\"mcpServers\": {\"1\": {}}}", "cannot be the name"),
-            ("{\"mcpServers\": {\"none\": {}}}", "cannot be the name"),
         ] {
             let wrong = servers(text).map(|_| ()).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");

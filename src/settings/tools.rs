@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server has until its tools are listed.
 const START: Duration = Duration::from_secs(30);
 
-/// The variables that every server gets; a star stands for any characters. None of them is meant for keys.
+/// The variables that every server gets; a star stands for any characters. Keys come by `env` and `env_from` alone.
 const PASSED_ON: &[&str] = &[
     "HOME",
     "LOGNAME",
@@ -66,12 +66,15 @@ pub(crate) struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// `None` is any.
+    /// How long it may be silent during a call; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
+    /// How long it has until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
+    /// It is in the file that the setting `mcp` names.
+    pub(crate) is_shared: bool,
 }
 
-/// A server that is configured, by its name, or what is wrong with it; that matters only to whoever asks for it.
+/// A configured server, or what is wrong with it, which is reported only if it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configured {
     pub(crate) name: String,
@@ -91,6 +94,7 @@ impl ToolServer {
             allow: Vec::new(),
             timeout: Some(TIMEOUT),
             start: Some(START),
+            is_shared: false,
         }
     }
 
@@ -152,6 +156,13 @@ impl ToolServer {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
 
+    /// The values of the server's variables that nobody is shown: those of its own section, and those that it names.
+    pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
+        let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
+        let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
+        self.env.iter().map(|(_, value)| value.clone()).chain(of_own).collect()
+    }
+
     /// All variables that the server gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
         let passed = |name: &str| {
@@ -165,7 +176,7 @@ impl ToolServer {
     }
 }
 
-/// What a relative path names would depend on the folder that q is started in.
+/// Checks a command. What a relative path names would depend on the folder that q is started in.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     match command.first() {
         Some(program) if program.contains('/') && !program.starts_with('/') => {
@@ -189,7 +200,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     if !begins || name.len() > LONGEST_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
         return Err(format!(
-            "tools.{name}: a server's name is a letter and up to {} of a-z 0-9 -, and not “{NO_TOOLS}”",
+            "tools.{name}: a server's name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
             LONGEST_NAME - 1
         ));
     }

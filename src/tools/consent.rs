@@ -3,12 +3,16 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::time::Duration;
 
 use crate::output::Notes;
 use crate::unix;
 
 /// Longer arguments cannot be judged by a person.
 const LONGEST_SHOWN: usize = 4_000;
+
+/// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
+const HANG_UP: Duration = Duration::from_secs(1);
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
@@ -92,8 +96,12 @@ fn put(mut terminal: File, question: &str) -> io::Result<String> {
     unix::discard_input(&terminal);
     terminal.write_all(question.as_bytes())?;
     let mut answer = String::new();
-    BufReader::new(terminal).read_line(&mut answer)?;
-    Ok(answer)
+    let read = BufReader::new(&terminal).read_line(&mut answer);
+    // A terminal that has gone says nothing, and the signal that ends q is on its way.
+    if unix::has_hung_up(&terminal) {
+        std::thread::sleep(HANG_UP);
+    }
+    read.map(|_| answer)
 }
 
 /// Text in which nothing can hide: what does not print is shown by its number.

@@ -31,6 +31,9 @@ const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)
 /// How long the last lines of a process that has ended may take.
 const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
 
+/// How long groups have between SIGTERM and SIGKILL once a signal has come.
+const LAST_MOMENT: Duration = Duration::from_millis(150);
+
 /// Says something about a server that only a curious user wants to know. It runs on any thread.
 pub(crate) type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -52,8 +55,16 @@ impl Groups {
         self.signal_all(libc::SIGTERM);
     }
 
-    /// Ends every group, and lets no more start.
+    /// Ends every group, and lets no more start. Those that were asked to end have a moment for it.
     pub(crate) fn kill(&self) {
+        let began = Instant::now();
+        let is_left = |id: &i32| {
+            unix::reap_group(*id);
+            unix::signal_group(*id, 0)
+        };
+        while began.elapsed() < LAST_MOMENT && lock(&self.0).ids.iter().any(is_left) {
+            thread::sleep(POLL[0]);
+        }
         self.signal_all(libc::SIGKILL);
     }
 
@@ -63,6 +74,27 @@ impl Groups {
         for id in &leaders.ids {
             unix::signal_group(*id, signal);
         }
+    }
+
+    /// Does not return once a signal is about to end q: a server that it has ended has not failed.
+    pub(crate) fn wait_if_closed(&self) {
+        while lock(&self.0).is_closed {
+            thread::park();
+        }
+    }
+
+    /// Whether the process that leads a group has ended, whatever is left of the group.
+    fn leader_has_ended(&self, id: i32, leader: &mut Child) -> bool {
+        // Held, because the system may give the id to another process as soon as nothing of the group is left.
+        let mut leaders = lock(&self.0);
+        let has_ended = !matches!(leader.try_wait(), Ok(None));
+        if has_ended {
+            unix::reap_group(id);
+            if !unix::signal_group(id, 0) {
+                leaders.ids.retain(|other| *other != id);
+            }
+        }
+        has_ended
     }
 
     /// Starts a process as the leader of a new group.
@@ -204,6 +236,11 @@ impl Process {
     /// Sends a line. False: the process has closed its input, or too much waits there already.
     pub(crate) fn send(&self, line: String) -> bool {
         self.input.send(line)
+    }
+
+    /// Whether the process itself has ended, whatever is left of its group.
+    pub(crate) fn leader_has_ended(&mut self) -> bool {
+        self.groups.leader_has_ended(self.id, &mut self.leader)
     }
 
     /// Ends the process and its group, and returns how the process itself ended.

@@ -133,7 +133,7 @@ impl Protocol {
         if line.is_empty() {
             return Vec::new();
         }
-        match serde_json::from_slice(line) {
+        match parse(line) {
             Ok(message @ Value::Object(_)) => self.receive_message(&message, line.len()),
             // One of the versions has such batches.
             Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) => {
@@ -179,7 +179,9 @@ impl Protocol {
 
     fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
         // Whatever else arrives is the late answer to a call that was given up.
-        if message["id"].as_u64() != Some(self.last_id) {
+        let id = &message["id"];
+        let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+        if id != Some(self.last_id) {
             return Vec::new();
         }
         let answer = match message.get("error").filter(|error| !error.is_null()) {
@@ -309,9 +311,59 @@ fn quote(text: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Reads a line. Bytes that are not UTF-8, and halves of characters (lone surrogates), become U+FFFD.
+fn parse(line: &[u8]) -> serde_json::Result<Value> {
+    let text = String::from_utf8_lossy(line);
+    serde_json::from_str(&text).or_else(|error| match without_lone_halves(&text) {
+        Some(text) => serde_json::from_str(&text),
+        None => Err(error),
+    })
+}
+
+/// JSON whose escaped halves of characters are replaced; `None` where it has none.
+fn without_lone_halves(text: &str) -> Option<String> {
+    const ESCAPE: usize = "\\u0000".len();
+    let half = |at: usize| {
+        let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
+        u32::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
+    };
+    let (mut repaired, mut at, mut found) = (String::with_capacity(text.len()), 0, false);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = match (half(at), half(at + ESCAPE)) {
+            (Some(first), Some(second)) if first < 0xDC00 && second >= 0xDC00 => 2 * ESCAPE,
+            (Some(_), _) => {
+                found = true;
+                at += ESCAPE;
+                repaired.push_str("\\ufffd");
+                continue;
+            }
+            // An escaped backslash begins no other escape.
+            _ if rest.starts_with('\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        repaired.push_str(&text[at..at + length]);
+        at += length;
+    }
+    found.then_some(repaired)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn odd_text_in_a_line_costs_no_answer() {
+        for (line, text) in [
+            (&b"{\"a\":\"x\xff\"}"[..], "x\u{fffd}"),
+            (br#"{"a":"x\ud800y"}"#, "x\u{fffd}y"),
+            (br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#, "\u{fffd}\u{1f600}\u{fffd}"),
+            (br#"{"a":"\\ud800"}"#, "\\ud800"),
+        ] {
+            let value = parse(line).expect("JSON");
+            assert_eq!(value["a"], text, "{}", String::from_utf8_lossy(line));
+        }
+        assert!(parse(b"{\"a\":\"\\ud800").is_err());
+    }
 
     /// What a server says about itself, with the version and the capabilities that the test is about.
     fn introduction(version: &str, capabilities: &Value) -> String {

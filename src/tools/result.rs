@@ -7,12 +7,14 @@ use serde_json::Value;
 pub(crate) struct Outcome {
     pub(crate) text: String,
     pub(crate) is_error: bool,
+    /// Why the server cannot go on, with its last lines, for the user alone.
+    pub(crate) server_failed: Option<String>,
 }
 
 impl Outcome {
     /// A call that failed, for this reason.
     pub(crate) fn failed(reason: impl Into<String>) -> Outcome {
-        Outcome { text: reason.into(), is_error: true }
+        Outcome { text: reason.into(), is_error: true, server_failed: None }
     }
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn read(answer: &Result<Value, Refusal>) -> Outcome {
     if !result.is_object() {
         return Outcome::failed("the tool answered something that is not a result");
     }
-    Outcome { text: text_of(result), is_error: result["isError"] == true }
+    Outcome { text: text_of(result), is_error: result["isError"] == true, server_failed: None }
 }
 
 /// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
@@ -127,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     fn told(text: &str, is_error: bool) -> Outcome {
-        Outcome { text: text.to_owned(), is_error }
+        Outcome { text: text.to_owned(), is_error, server_failed: None }
     }
 
     #[test]

@@ -15,6 +15,9 @@ use super::protocol::{About, Event, Protocol};
 use super::result::{self, Outcome};
 use crate::error::{Error, Kind};
 
+/// How often to look whether a silent server still runs.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// A server as it is configured.
 #[derive(Debug, Clone)]
 pub(crate) struct Spec {
@@ -36,6 +39,25 @@ pub(crate) struct Started {
     pub(crate) about: About,
     /// The time from its start until its tools were listed.
     pub(crate) took: Duration,
+}
+
+/// Why a server cannot go on, and its last lines.
+#[derive(Debug)]
+struct Failure {
+    what: String,
+    lines: Vec<String>,
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Failure {
+        Failure { what, lines: Vec::new() }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}{}", self.what, quoted(&self.lines))
+    }
 }
 
 /// A server that runs. Dropping it ends it.
@@ -65,8 +87,12 @@ impl Server {
     /// # Errors
     /// `Tools`: the server has ended, is too slow, or cannot be spoken to.
     pub(crate) fn wait(&mut self) -> Result<Started, Error> {
-        let Some(connection) = &mut self.connection else { return Err(failure(&self.spec, "has ended")) };
-        connection.wait_until_ready(self.spec.start).map_err(|reason| failure(&self.spec, &reason))
+        let Some(connection) = &mut self.connection else { return Err(failure(&self.spec, &"has ended")) };
+        let started = connection.wait_until_ready(self.spec.start);
+        started.map_err(|reason| {
+            self.groups.wait_if_closed();
+            failure(&self.spec, &reason)
+        })
     }
 
     /// Calls a tool by the server's own name, with arguments in JSON, and returns what the model is told.
@@ -84,19 +110,23 @@ impl Server {
             Err(reason) => Err(reason),
         };
         outcome.unwrap_or_else(|reason| {
+            self.groups.wait_if_closed();
             self.connection = None;
-            Outcome::failed(format!("the tool's server {} {reason}", self.spec.name))
+            let name = &self.spec.name;
+            // The server's own lines are not for the model: nobody knows what is in them.
+            let told = Outcome::failed(format!("the tool's server {name} {}", reason.what));
+            Outcome { server_failed: Some(format!("{name}: {reason}")), ..told }
         })
     }
 
     /// The connection to the server, which is started a second time if it has ended.
-    fn connection(&mut self) -> Result<&mut Connection, String> {
-        if self.connection.as_ref().is_some_and(Connection::has_ended) {
+    fn connection(&mut self) -> Result<&mut Connection, Failure> {
+        if self.connection.as_mut().is_some_and(Connection::has_ended) {
             self.connection = None;
         }
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None if self.is_second => return Err("has failed twice and is not started again".to_owned()),
+            None if self.is_second => return Err("has failed twice and is not started again".to_owned().into()),
             None => {
                 self.is_second = true;
                 let mut connection = Connection::open(&self.spec, &self.groups, &self.report)?;
@@ -105,7 +135,7 @@ impl Server {
             }
         };
         if !connection.is_ready {
-            return Err("did not start".to_owned());
+            return Err("did not start".to_owned().into());
         }
         Ok(self.connection.insert(connection))
     }
@@ -128,6 +158,8 @@ struct Connection {
     process: Process,
     protocol: Arc<Mutex<Protocol>>,
     events: Receiver<Heard>,
+    /// When the server wrote its last line.
+    heard: Arc<Mutex<Instant>>,
     since: Instant,
     is_ready: bool,
 }
@@ -140,26 +172,30 @@ struct Heard {
 
 impl Connection {
     /// Starts the process and begins the conversation.
-    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, String> {
+    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, Failure> {
         let since = Instant::now();
         let (protocol, first_line) = Protocol::open();
         let protocol = Arc::new(Mutex::new(protocol));
         let (sender, events) = mpsc::channel();
+        let heard = Arc::new(Mutex::new(since));
         let report = {
             let (report, name) = (Arc::clone(report), spec.name.clone());
             move |text: &str| report(&format!("{name}: {text}"))
         };
         let read = {
-            let (protocol, report) = (Arc::clone(&protocol), report.clone());
-            move |input: &Input, line: Line| hear(&line, &protocol, input, &sender, &report)
+            let (protocol, heard, report) = (Arc::clone(&protocol), Arc::clone(&heard), report.clone());
+            move |input: &Input, line: Line| {
+                *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                hear(&line, &protocol, input, &sender, &report);
+            }
         };
         let program = Program { command: &spec.command, environment: &spec.env, folder: &spec.cwd };
         let process = Process::start(program, groups, read, report).map_err(|error| cannot_run(spec, &error))?;
         process.send(first_line);
-        Ok(Connection { process, protocol, events, since, is_ready: false })
+        Ok(Connection { process, protocol, events, heard, since, is_ready: false })
     }
 
-    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<Started, String> {
+    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<Started, Failure> {
         let deadline = after(self.since, patience);
         loop {
             match self.next(deadline) {
@@ -167,11 +203,11 @@ impl Connection {
                     self.is_ready = true;
                     return Ok(Started { about, took: at.duration_since(self.since) });
                 }
-                Ok(Heard { event: Event::Unusable(reason), .. }) => return Err(reason),
+                Ok(Heard { event: Event::Unusable(reason), .. }) => return Err(reason.into()),
                 Ok(_) => (),
                 Err(RecvTimeoutError::Timeout) => {
-                    let words = format!("did not list its tools within {}", seconds(patience));
-                    return Err(words + &quoted(&self.process.last_lines()));
+                    let what = format!("did not list its tools within {}", seconds(patience));
+                    return Err(Failure { what, lines: self.process.last_lines() });
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended before its tools were listed")),
             }
@@ -184,19 +220,21 @@ impl Connection {
         tool: &str,
         arguments: &Map<String, Value>,
         patience: Option<Duration>,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, Failure> {
         let (id, line) = self.protocol().call(tool, arguments);
         if !self.process.send(line) {
             return Err(self.ended("does not read what it is sent, and was ended"));
         }
-        let mut deadline = after(Instant::now(), patience);
+        let sent = Instant::now();
         loop {
+            // Whatever the server writes shows that it lives.
+            let deadline = after(sent.max(self.last_heard()), patience);
             match self.next(deadline) {
                 Ok(Heard { event: Event::Answer(answered, answer), .. }) if answered == id => {
                     return Ok(result::read(&answer));
                 }
-                Ok(Heard { event: Event::Progress(of), at }) if of == id => deadline = after(at, patience),
                 Ok(_) => (),
+                Err(RecvTimeoutError::Timeout) if after(sent.max(self.last_heard()), patience) > deadline => (),
                 Err(RecvTimeoutError::Timeout) => {
                     let line = self.protocol().cancel(id);
                     self.process.send(line);
@@ -207,28 +245,41 @@ impl Connection {
         }
     }
 
-    /// What was heard next. What has been heard already counts even after the deadline.
-    fn next(&self, deadline: Option<Instant>) -> Result<Heard, RecvTimeoutError> {
-        match deadline {
-            Some(deadline) => self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())),
-            None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+    /// What was heard next. What has been heard already counts even after the deadline. A server whose process has ended is
+    /// gone, though something that it started may hold its output open.
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, RecvTimeoutError> {
+        loop {
+            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.events.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if self.process.leader_has_ended() => {
+                    // What it wrote last may still be on its way.
+                    let last = self.events.recv_timeout(LOOK);
+                    return last.map_err(|_| RecvTimeoutError::Disconnected);
+                }
+                Err(RecvTimeoutError::Timeout) if left > LOOK || deadline.is_none() => {}
+                heard => return heard,
+            }
         }
     }
 
-    /// Whether the server has closed its output. What it said between two calls is dropped.
-    fn has_ended(&self) -> bool {
+    fn last_heard(&self) -> Instant {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the server has ended, or has closed its output. What it said between two calls is dropped.
+    fn has_ended(&mut self) -> bool {
         loop {
             match self.events.try_recv() {
                 Ok(_) => (),
-                Err(error) => return error == TryRecvError::Disconnected,
+                Err(error) => return error == TryRecvError::Disconnected || self.process.leader_has_ended(),
             }
         }
     }
 
     /// How the server failed: the words, its exit status and its last lines. Nothing of it is left after this.
-    fn ended(&mut self, words: &str) -> String {
+    fn ended(&mut self, words: &str) -> Failure {
         let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
-        format!("{words}{status}{}", quoted(&self.process.last_lines()))
+        Failure { what: format!("{words}{status}"), lines: self.process.last_lines() }
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
@@ -252,7 +303,7 @@ fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Se
     }
 }
 
-fn failure(spec: &Spec, reason: &str) -> Error {
+fn failure(spec: &Spec, reason: &impl std::fmt::Display) -> Error {
     Error::new(Kind::Tools, format!("{}: {reason}", spec.name))
 }
 
@@ -330,8 +381,14 @@ mod tests {
         Server::start(spec, &Groups::default(), &silent()).expect("a process")
     }
 
+    /// What the model is told of a server that cannot go on, and what the user is told beyond it.
+    fn failed(what: &str, lines: &str) -> Outcome {
+        let server_failed = Some(format!("db: {what}{lines}"));
+        Outcome { text: format!("the tool's server db {what}"), is_error: true, server_failed }
+    }
+
     fn told(text: &str, is_error: bool) -> Outcome {
-        Outcome { text: text.to_owned(), is_error }
+        Outcome { text: text.to_owned(), is_error, server_failed: None }
     }
 
     #[test]
@@ -438,11 +495,11 @@ mod tests {
     fn a_server_that_ends_during_a_call_is_started_once_more() {
         let script = "read -r call; case $call in *again*) text 3 ok; read -r call;; esac; echo broken >&2; exit 4";
         let mut server = started(script);
-        let broken = told("the tool's server db ended during the call (exit status 4): broken", true);
+        let broken = failed("ended during the call (exit status 4)", ": broken");
         assert_eq!(server.call("a", "{}"), broken);
         assert_eq!(server.call("a", r#"{"again":1}"#), told("ok", false));
         assert_eq!(server.call("a", "{}"), broken);
-        let out = told("the tool's server db has failed twice and is not started again", true);
+        let out = failed("has failed twice and is not started again", "");
         assert_eq!(server.call("a", "{}"), out);
         assert_eq!(server.call("a", "{}"), out);
     }
@@ -452,7 +509,7 @@ mod tests {
         let mut server = started("read -r call; text 3 $$; exit 0");
         let first = server.call("a", "{}");
         // Not before its output has ended.
-        let connection = server.connection.as_ref().expect("a connection");
+        let connection = server.connection.as_mut().expect("a connection");
         assert!(matches!(connection.next(None), Err(RecvTimeoutError::Disconnected)));
         let second = server.call("a", "{}");
         assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
@@ -461,7 +518,7 @@ mod tests {
     #[test]
     fn a_server_that_did_not_start_is_not_called() {
         let mut server = start(spec("read -r line; read -r end"));
-        assert_eq!(server.call("a", "{}"), told("the tool's server db did not start", true));
+        assert_eq!(server.call("a", "{}"), failed("did not start", ""));
     }
 
     #[test]
@@ -473,25 +530,6 @@ mod tests {
             Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
         server.wait().expect("tools");
         assert_eq!(details.recv().expect("a line"), r#"db: pong: {"id":"p","jsonrpc":"2.0","result":{}}"#);
-    }
-
-    #[test]
-    fn a_signal_ends_a_call() {
-        let groups = Groups::default();
-        let (sender, details) = mpsc::channel();
-        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let script = format!("{START} read -r call; echo called >&2; exec sleep 1000");
-        let mut server = Server::start(spec(&script), &groups, &report).expect("a process");
-        server.wait().expect("tools");
-        let signals = std::thread::spawn(move || {
-            details.recv().expect("a line");
-            groups.terminate();
-        });
-        let outcome = server.call("a", "{}");
-        signals.join().expect("no panic");
-        assert_eq!(outcome.text, "the tool's server db ended during the call (signal 15 (SIGTERM)): called");
-        let reason = "the tool's server db cannot run /bin/sh: q is about to end";
-        assert_eq!(server.call("a", "{}"), told(reason, true));
     }
 
     #[test]

@@ -14,19 +14,22 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::Tool;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Configured, Environment, Settings, ToolServer};
+use crate::settings::{Configured, Environment, Key, Settings, ToolServer};
 
 /// The most tools that OpenAI takes.
 const MOST_TOOLS: usize = 128;
 
-/// Where the system looks for programs if nobody says.
+/// Where the system looks for programs if PATH is not set.
 const USUAL_PATH: &str = "/usr/bin:/bin";
 
 /// Servers that are being started.
 pub(crate) struct Starting {
+    /// `None`: all tools.
+    selection: Option<Selection>,
     servers: Vec<(ToolServer, Server)>,
     /// The configuration file.
     file: PathBuf,
+    secrets: Vec<Secret>,
 }
 
 impl Starting {
@@ -41,7 +44,8 @@ impl Starting {
         notes: &Notes,
     ) -> Result<Starting, Error> {
         if selection.is_empty() {
-            return Ok(Starting { servers: Vec::new(), file: settings.file.clone() });
+            let (selection, file) = (Some(selection.clone()), settings.file.clone());
+            return Ok(Starting { selection, servers: Vec::new(), file, secrets: Vec::new() });
         }
         let configured = settings.tool_servers()?;
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
@@ -50,10 +54,11 @@ impl Starting {
         for section in &sections {
             check_command(section, &settings.environment)?;
         }
-        let launch = Launch::new(&sections, interrupts, notes);
+        let secrets = secrets(&sections, settings);
+        let launch = Launch::new(&sections, &secrets, interrupts, notes);
         let start = |section| launch.start(section, &settings.environment);
         let servers = sections.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok(Starting { servers, file: settings.file.clone() })
+        Ok(Starting { selection: Some(selection.clone()), servers, file: settings.file.clone(), secrets })
     }
 
     /// Starts every server that is configured; a note tells of each that cannot be started.
@@ -67,10 +72,11 @@ impl Starting {
         };
         let sections: Vec<ToolServer> =
             settings.tool_servers()?.into_iter().filter_map(|one| noted(checked(one), notes)).collect();
-        let launch = Launch::new(&sections, interrupts, notes);
+        let secrets = secrets(&sections, settings);
+        let launch = Launch::new(&sections, &secrets, interrupts, notes);
         let start = |section| noted(launch.start(section, &settings.environment), notes);
         let servers = sections.into_iter().filter_map(start).collect();
-        Ok(Starting { servers, file: settings.file.clone() })
+        Ok(Starting { selection: None, servers, file: settings.file.clone(), secrets })
     }
 
     /// Whether there is any server.
@@ -82,13 +88,11 @@ impl Starting {
     ///
     /// # Errors
     /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects none of them, or they are too many.
-    pub(crate) fn finish(self, selection: &Selection, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
-        if selection.is_empty() {
-            return Ok(None);
-        }
-        let secrets = secrets(self.servers.iter().map(|(section, _)| section));
+    pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
+        let Some(selection) = self.selection.take().filter(|selection| !selection.is_empty()) else { return Ok(None) };
+        let secrets = self.secrets.clone();
         let (sections, servers, offers) = self.collect(notes, |error, _| Err(error))?;
-        let offers = choose(selection, &sections, offers)?;
+        let offers = choose(&selection, &sections, offers)?;
         if offers.len() > MOST_TOOLS {
             return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
                 .advise("choose some with -t 'SERVER__list_*', or with only = [...] in the server's section"));
@@ -100,7 +104,8 @@ impl Starting {
     ///
     /// # Errors
     /// As for [`Starting::finish`].
-    pub(crate) fn list(self, selection: Option<&Selection>, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+        let selection = self.selection.take();
         let is_lenient = selection.is_none();
         let (sections, _servers, mut offers) = self.collect(notes, |error, notes| match is_lenient {
             true => {
@@ -110,7 +115,7 @@ impl Starting {
             false => Err(error),
         })?;
         if let Some(selection) = selection {
-            return choose(selection, &sections, offers);
+            return choose(&selection, &sections, offers);
         }
         offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
         Ok(offers)
@@ -122,7 +127,6 @@ impl Starting {
         notes: &Notes,
         failed: impl Fn(Error, &Notes) -> Result<(), Error>,
     ) -> Result<(Vec<ToolServer>, Servers, Vec<Offer>), Error> {
-        let secrets = secrets(self.servers.iter().map(|(section, _)| section));
         let names: Vec<&str> = self.servers.iter().map(|(section, _)| section.name.as_str()).collect();
         notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
         let (sections, servers): (Vec<ToolServer>, Vec<Server>) = self.servers.into_iter().unzip();
@@ -131,18 +135,26 @@ impl Starting {
         let mut offers = Vec::new();
         for (index, (section, server)) in sections.iter().zip(&mut servers.0).enumerate() {
             let started = server.wait().and_then(|started| match started.about.tools.is_empty() {
-                true => Err(Error::new(Kind::Tools, format!("{}: it offers no tools", section.name))),
+                true => {
+                    let what = format!("{}: the server offers no tools; leave it out of -t", section.name);
+                    Err(Error::new(Kind::Tools, what))
+                }
                 false => Ok(started),
             });
             match started {
                 Ok(started) => {
                     report_start(section, &started, notes);
+                    let before = offers.len();
                     let tools = started.about.tools.into_iter().filter(|tool| section.offers(&tool.name));
                     offers.extend(tools.map(|tool| offer(index, section, tool, &self.file)));
+                    if offers.len() == before {
+                        let what = format!("{}: the setting only fits none of the server's tools", section.name);
+                        failed(Error::new(Kind::Tools, what), notes)?;
+                    }
                 }
                 Err(error) => {
                     notes.sign().stop();
-                    failed(Error::new(error.kind, secret::redact(&error.message, &secrets)), notes)?;
+                    failed(Error::new(error.kind, secret::redact(&error.message, &self.secrets)), notes)?;
                 }
             }
         }
@@ -158,7 +170,7 @@ struct Launch {
 }
 
 impl Launch {
-    fn new(sections: &[ToolServer], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
+    fn new(sections: &[ToolServer], secrets: &[Secret], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
         let groups = Groups::default();
         if !sections.is_empty() {
             let (first, last) = (groups.clone(), groups.clone());
@@ -166,7 +178,7 @@ impl Launch {
             interrupts.before_the_end(When::Last, move || last.kill());
             interrupts.install();
         }
-        let (notes, secrets) = (notes.clone(), secrets(sections));
+        let (notes, secrets) = (notes.clone(), secrets.to_vec());
         let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
         Launch { groups, report }
     }
@@ -184,10 +196,18 @@ fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Off
         server,
         allowed: section.allows(&name) || hints.is_harmless(),
         reads: hints.read_only,
-        setting: format!("allow = [\"{name}\"] in [tools.{}] of {}", section.name, file.display()),
+        setting: setting_that_allows(section, &name, file),
         shown: Tool { name: naming::full_name(&section.name, &name), description, schema },
         tool: name,
     }
+}
+
+/// The setting that would let a tool run without asking.
+fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
+    let (name, file) = (&section.name, file.display());
+    let command = if section.is_shared { " with its command" } else { "" };
+    // TOML has the same text in quotes as JSON.
+    format!("allow = [{}] in a section [tools.{name}]{command} of {file}", serde_json::Value::from(tool))
 }
 
 /// What is configured, or what is wrong with it.
@@ -237,24 +257,33 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
     })
 }
 
-/// The values that servers get and nobody is shown.
-fn secrets<'a>(sections: impl IntoIterator<Item = &'a ToolServer>) -> Vec<Secret> {
-    sections.into_iter().flat_map(|section| section.env.iter().map(|(_, value)| value.clone())).collect()
+/// Values that nobody is shown: what servers get beside the usual variables, and the keys of providers.
+fn secrets(sections: &[ToolServer], settings: &Settings) -> Vec<Secret> {
+    let keys = settings.providers.iter().filter_map(|provider| match &provider.key {
+        Key::Variables { found: Some((_, key)), .. } => Some(key.clone()),
+        _ => None,
+    });
+    sections.iter().flat_map(|section| section.secrets(&settings.environment)).chain(keys).collect()
 }
 
-/// A command that is not there is told before anything is waited for.
-fn check_command(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let program = &server.command[0];
+/// A missing program is reported before q waits for anything.
+fn check_command(section: &ToolServer, environment: &Environment) -> Result<(), Error> {
+    let program = &section.command[0];
+    // The system looks where the server's own variable says.
+    let variables = section.environment(environment);
+    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, path)| path);
     let is_there = match program.contains('/') {
         true => Path::new(program).is_file(),
-        false => std::env::split_paths(environment.get("PATH").unwrap_or(USUAL_PATH))
-            .any(|folder| folder.join(program).is_file()),
+        false => std::env::split_paths(path).any(|folder| folder.join(program).is_file()),
     };
     if is_there {
         return Ok(());
     }
-    let error = Error::settings(format!("tools.{}: there is no program {program}", server.name));
-    Err(if program.contains('/') { error } else { error.advise("install it, or write its whole path") })
+    let name = &section.name;
+    Err(Error::settings(format!("tools.{name}: there is no program {program}")).advise(match program.contains('/') {
+        true => format!("correct the command of the server {name}"),
+        false => "install it, or write its whole path".to_owned(),
+    }))
 }
 
 fn spec(server: &ToolServer, environment: &Environment) -> Result<Spec, Error> {

@@ -1,4 +1,4 @@
-//! The tools of one question: each call is checked, agreed to, run, and its result told to the model.
+//! The tools of one question: each call is checked, allowed and run, and its result goes to the model.
 
 use std::time::Instant;
 
@@ -14,6 +14,9 @@ use crate::secret::{self, Secret};
 /// The most bytes of one result, and of all results of a question.
 const LONGEST_RESULT: usize = 50_000;
 const LONGEST_RESULTS: usize = 400_000;
+
+/// The most bytes of the mark where something was cut out.
+const LONGEST_MARK: usize = 40;
 
 /// How often in a row the same call with the same arguments may come.
 const SAME_CALLS: usize = 2;
@@ -61,13 +64,18 @@ impl Toolbox {
         &self.tools
     }
 
-    /// Runs a call, if it may run. `watched`: a person sees each call as a line.
-    pub(crate) fn run(&mut self, call: &Call, watched: bool, notes: &Notes) -> Ran {
+    /// Runs a call, if it may run; `runs` is called just before it does. `watched`: a person sees each call as a line.
+    pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Ran {
         let began = Instant::now();
-        let Outcome { text, is_error } = self.outcome(call, watched, notes).unwrap_or_else(Outcome::failed);
+        let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
+        let Outcome { text, is_error, server_failed } = outcome;
         notes.sign().stop();
+        if let Some(reason) = server_failed {
+            notes.note(&secret::redact(&reason, &self.secrets));
+        }
         let whole = text.len();
-        let text = result::cut(&text, LONGEST_RESULT.min(self.room));
+        let most = LONGEST_RESULT.min(self.room);
+        let text = if whole <= most { text } else { result::cut(&text, most.saturating_sub(LONGEST_MARK)) };
         self.room -= text.len().min(self.room);
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
@@ -78,23 +86,26 @@ impl Toolbox {
 
     /// # Errors
     /// Why the call did not run, in words for the model.
-    fn outcome(&mut self, call: &Call, watched: bool, notes: &Notes) -> Result<Outcome, String> {
+    fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
         let there = || self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let at = self.tools.iter().position(|tool| tool.name == call.name);
         let at = at.ok_or_else(|| format!("There is no tool {}. There are: {}.", call.name, there()))?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         self.refuse_repetition(call)?;
-        let shown = secret::redact(&Value::from(arguments.clone()).to_string(), &self.secrets);
+        let whole = Value::from(arguments).to_string();
         let offer = &self.offers[at];
-        let asked = Asked { name: &call.name, arguments: &shown, allowed: offer.allowed, setting: &offer.setting };
+        // Who is to agree must see all of it.
+        let asked = Asked { name: &call.name, arguments: &whole, allowed: offer.allowed, setting: &offer.setting };
         self.consent.ask(&asked, notes)?;
+        let shown = secret::redact(&whole, &self.secrets);
         if watched {
             notes.note(&on_one_line(&format!("{} {shown}", call.name)));
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
         notes.sign().wait_for(&format!("waiting for {}", call.name));
+        runs();
         Ok(self.servers.0[offer.server].call(&offer.tool, &call.arguments))
     }
 

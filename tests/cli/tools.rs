@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, snapshot,
+    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, snapshot,
     stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
@@ -236,7 +236,7 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "talkative", "");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 7 tools", "db__echo {\"text\":\"hi\"}"]);
+    outcome.exit(0).stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 9 tools", "db__echo {\"text\":\"hi\"}"]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
 }
 
@@ -284,16 +284,12 @@ fn after_the_last_round_the_model_must_answer() {
     // One that calls all the same has not answered.
     let server = Server::start(|_, _| calling(OPENAI, "", &[echo("again")]));
     let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    sandbox
-        .q(&["-t", "db", "go"])
-        .run()
-        .exit(1)
-        .stdout_is_empty()
-        .stderr_contains_all(&["after 1 round of calls", "the answer is empty (tool_calls)"]);
+    sandbox.q(&["-t", "db", "go"]).run().exit(1).stdout_is_empty().stderr_contains("the answer is empty (tool_calls)");
     assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
     let server = Server::start(|_, _| calling(OPENAI, "perhaps", &[echo("again")]));
     let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    sandbox.q(&["-t", "db", "go"]).run().exit(3).stdout("perhaps\n");
+    let outcome = sandbox.q(&["-t", "db", "go"]).run();
+    outcome.exit(3).stdout("perhaps\n").stderr_contains("tool_calls");
     assert_eq!(calls(&sandbox, "db").len(), 1);
 }
 
@@ -319,12 +315,19 @@ fn what_cannot_run_is_told_to_the_model() {
         ("failed", ("call00001", "db__fail", json!({})), "it failed"),
         ("silent", ("call00001", "db__hang", json!({})), "no answer within 1 s"),
         ("died", ("call00001", "db__die", json!({})), "ended during the call (exit status 3)"),
+        ("left a child", ("call00001", "db__orphan", json!({})), "ended during the call (exit status 4)"),
     ];
     for (name, call, words) in table {
         let _case = case(name);
         let server = model(OPENAI, vec![vec![call], vec![echo("still there")]]);
         let sandbox = with_db(&server, "", "timeout = \"1s\"");
-        sandbox.q(&["-t", "db", "go"]).run().success().stdout("the answer\n");
+        let outcome = sandbox.q(&["-t", "db", "go"]).run();
+        outcome.exit(0).stdout("the answer\n");
+        // The last lines of a server that fails are for the user, and not for the model.
+        if name == "died" {
+            outcome.stderr("q: db: ended during the call (exit status 3): I am done\n");
+            assert!(!server.requests()[1].text().contains("I am done"));
+        }
         let steps = &sandbox.current()["messages"][1]["steps"];
         let first = &steps[0]["calls"][0];
         assert!(first["result"].as_str().is_some_and(|text| text.contains(words)), "{first}");
@@ -333,6 +336,69 @@ fn what_cannot_run_is_told_to_the_model() {
         assert_eq!(steps[1]["calls"][0]["result"], "you said still there");
         expect_gone(&sandbox, "db");
     }
+}
+
+#[test]
+fn whatever_a_server_writes_shows_that_it_lives() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__chatter", json!({}))]]);
+    let sandbox = with_db(&server, "", "timeout = \"1s\"");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "at last");
+}
+
+#[test]
+fn keys_and_other_secrets_are_not_told() {
+    let server =
+        model(OPENAI, vec![vec![("call00001", "db__echo", json!({"text": format!("{API_KEY} shop-token-1")}))]]);
+    let sandbox =
+        with_db(&server, "tells", "env_from = [\"SHOP_TOKEN\", \"OPENAI_API_KEY\"]").env("SHOP_TOKEN", "shop-token-1");
+    let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
+    outcome.exit(0).stderr_contains_all(&[
+        "q: db: I know [redacted] and [redacted]",
+        "db__echo {\"text\":\"[redacted] [redacted]\"}",
+    ]);
+    outcome.stderr_lacks(API_KEY).stderr_lacks("shop-token-1");
+    let sandbox = with_db(&server, "tells broken", "env_from = [\"OPENAI_API_KEY\"]");
+    let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
+    outcome.exit(1).stderr_contains("I know").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
+}
+
+#[test]
+fn a_call_that_was_not_offered_is_no_normal_end() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let server = Server::start(|_, _| calling(dialect, "```\nrm x\n```\n", &[echo("hi")]));
+        let sandbox = Sandbox::new();
+        dialect.q(&sandbox, &server, &["-x", "go"]).run().exit(3).stdout_is_empty();
+        assert!(sandbox.current()["messages"][1]["finish"].is_string());
+    }
+    // Some servers call that a normal end.
+    let function = json!({"name": "db__echo", "arguments": "{}"});
+    let delta = json!({"content": "text", "tool_calls": [{"index": 0, "id": "call00001", "function": function}]});
+    let server = Server::always(Reply::sse([openai_event(delta, None), finish("stop"), DONE.to_vec()]));
+    let told = Sandbox::new().server_env(&server).q(&["-j", "go"]).run().exit(3).stdout_json();
+    assert_eq!(told["finish"], "tool_calls");
+}
+
+#[test]
+fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
+    let long = "word ".repeat(60_000);
+    let answer = long.clone();
+    let server = Server::start(move |request, _| (OPENAI.reply)(request, &answer));
+    let sandbox = with_db(&server, "", "");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut running = sandbox.q(&["-t", "db", "go"]).stdout_to(writer).spawn();
+    server.wait_for_requests(1);
+    // The pipe is full, and q waits for a reader.
+    wait_until(|| {
+        fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
+    });
+    running.signal(libc::SIGTERM);
+    running.wait().killed_by(libc::SIGTERM);
+    let taken = std::io::read_to_string(reader).unwrap();
+    assert!(taken.len() < long.len());
+    let saved = &sandbox.current()["messages"][1];
+    assert_eq!((saved["content"].as_str(), &saved["interrupted"]), (Some(taken.as_str()), &json!(true)));
 }
 
 #[test]
@@ -428,7 +494,7 @@ fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
     let names = || offered(OPENAI, &server.last_request().json());
     // In a pipe they are left out, unless they are asked for.
     let piped = sandbox.shell("echo more | q -f two").run();
-    piped.exit(0).stderr_contains_all(&["left out", "-t db__echo,db__fail,db__w*"]);
+    piped.exit(0).stderr_contains_all(&["are not used", "-t db__echo,db__fail,db__w*"]);
     assert!(names().is_empty());
     let terminal = Terminal::new(WIDE);
     sandbox.q(&["-f", "three"]).stdin_from(terminal.end()).run().success();
@@ -513,10 +579,14 @@ fn no_server_outlives_q() {
             outcome.killed_by(signal);
         }
         expect_gone(&sandbox, "db");
-        // What had run is kept, marked.
+        // What had run is kept, marked; and so is a call that may have done what it was to do.
         let answer = &sandbox.current()["messages"][1];
         assert_eq!(answer.get("interrupted").is_some(), name != "normal end");
-        assert_eq!(answer["steps"][0]["calls"][0]["result"], "you said hi");
+        let calls = &answer["steps"][0]["calls"];
+        assert_eq!(calls[0]["result"], "you said hi");
+        assert_eq!(calls[1]["error"].as_bool(), (signal != 0).then_some(true));
+        let result = calls[1]["result"].as_str().expect("text");
+        assert_eq!(result.contains("interrupted before the result came"), signal != 0, "{result}");
     }
 }
 
@@ -664,6 +734,8 @@ fn servers_of_a_shared_file_can_be_used() {
         sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
     // A section of q's own wins.
+    let status = sandbox.q(&["--status"]).run();
+    status.success().stdout_contains("tools my-db").stdout_contains("tools web    servers over HTTP");
     sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
     sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
     for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {
@@ -705,7 +777,7 @@ fn the_readmes_commands_with_tools_work() {
     assert!(server.last_request().text().contains("Answer from the database, in one sentence."));
     assert_eq!(calls(&sandbox, "db").len(), 2);
     sandbox.config("");
-    sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("left out");
+    sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("are not used");
     assert!(prompt(&server.last_request()).contains("you said unpaid"));
     // The schema alone.
     let place = sandbox.home();

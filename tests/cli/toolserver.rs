@@ -106,6 +106,10 @@ impl Server {
             let child = Command::new("/bin/sh").args(["-c", "trap '' TERM; while :; do sleep 100; done"]).spawn();
             self.write_down(&format!("process {}", child.expect("a shell").id()));
         }
+        if self.is("tells") {
+            let known = |name| std::env::var(name).unwrap_or_default();
+            eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
+        }
         if self.is("broken") {
             eprintln!("Traceback: no module named mcp");
             exit(1);
@@ -169,6 +173,20 @@ impl Server {
                 eprintln!("I am done");
                 exit(3);
             }
+            "orphan" => {
+                let child = Command::new("/bin/sh").args(["-c", "sleep 100"]).spawn();
+                self.write_down(&format!("process {}", child.expect("a shell").id()));
+                exit(4);
+            }
+            "chatter" => {
+                for _ in 0..16 {
+                    thread::sleep(Duration::from_millis(150));
+                    self.send(
+                        &json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}}),
+                    );
+                }
+                text("at last")
+            }
             // For ever, or until the next message.
             _ => None,
         }
@@ -183,7 +201,7 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = ["echo", "fail", "environment", "big", "die", "hang"];
+    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter"];
     let mut tools: Vec<Value> = names.iter().map(|name| tool(name, &reads)).collect();
     tools.push(tool("write", &json!({})));
     Value::from(tools)
