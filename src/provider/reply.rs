@@ -354,6 +354,7 @@ mod tests {
             ("see <think>this</think>", "see <think>this</think>"),
             ("<think>ä</thinkö</think>ü", "ü"),
             ("", ""),
+            (" \n ", ""),
         ] {
             assert_eq!(text_of(&[whole]), answer, "{whole}");
             let characters: Vec<String> = whole.chars().map(String::from).collect();

@@ -246,6 +246,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn entries_are_the_same_only_if_all_that_is_known_of_them_is() {
+        let one = entry(Role::Assistant, "a");
+        let text = |text: &str| Some(text.to_owned());
+        for (what, other) in [
+            ("text", entry(Role::Assistant, "b")),
+            ("role", entry(Role::User, "a")),
+            ("time", Entry { timestamp: None, ..one.clone() }),
+            ("interrupted", Entry { interrupted: true, ..one.clone() }),
+            ("finish", Entry { finish: text("length"), ..one.clone() }),
+            ("provider", Entry { provider: text("p"), ..one.clone() }),
+            ("model", Entry { model: text("m"), ..one.clone() }),
+            ("steps", Entry { steps: vec![Step::default()], ..one.clone() }),
+        ] {
+            assert!(one != other, "{what}");
+        }
+        assert_eq!(one, Entry { signed: true, ..one.clone() });
+    }
+
+    #[test]
     fn each_question_begins_an_exchange() {
         use Role::{Assistant as A, User as U};
         for (roles, lengths) in [

@@ -524,6 +524,7 @@ mod tests {
             (size(&whole), &["one", "1", "two", "2", "three", "3"][..]),
             (size(&whole) - 1, &["two", "2", "three", "3"]),
             (size(&conversation(&[("two", "2"), ("three", "3")])), &["two", "2", "three", "3"]),
+            (size(&conversation(&[("three", "3")])), &["three", "3"]),
             (1, &["three", "3"]),
             (0, &["three", "3"]),
         ] {

@@ -516,6 +516,21 @@ fn a_conversation_is_handed_over_where_that_is_wanted() {
 }
 
 #[test]
+fn a_note_says_how_many_messages_are_left_out() {
+    for (limit, told) in [
+        ("30", ""),
+        ("17", "q: the oldest message was not sent: together they have more than 17 bytes (max_history)\n"),
+        ("9", "q: the 2 oldest messages were not sent: together they have more than 9 bytes (max_history)\n"),
+        ("0", "q: the 4 oldest messages were not sent: together they have more than 0 bytes (max_history)\n"),
+    ] {
+        let _case = case(limit);
+        let (_server, sandbox) = numbered();
+        sandbox.write_current(&idle_for(HOUR, &["four", "five5", "four", "five5"]));
+        sandbox.q(&["-f", "more"]).env("Q_MAX_HISTORY", limit).run().exit(0).stderr(told);
+    }
+}
+
+#[test]
 fn a_system_prompt_belongs_to_its_conversation() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("Q_SYSTEM", "of the setting");
