@@ -346,6 +346,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_blocked_exchange_is_not_sent_again() {
+        for (interrupted, finish, sent) in
+            [(true, Some("SAFETY"), 2), (true, None, 4), (false, Some("length"), 4), (false, None, 4)]
+        {
+            let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
+            let answer = &mut conversation.exchanges[0].entries[1];
+            (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
+            assert_eq!(conversation.window(10).len(), sent, "{interrupted} {finish:?}");
+        }
+    }
+
+    #[test]
     fn the_last_exchanges_are_kept() {
         for (most, expected) in
             [(0, &[][..]), (1, &["two", "2"]), (2, &["one", "1", "two", "2"]), (usize::MAX, &["one", "1", "two", "2"])]
