@@ -178,7 +178,8 @@ impl Committer {
         let created = lock.unique(self.asked, displaced);
         let begun = self.alone(exchange, created);
         match found {
-            Found::Conversation(displaced) if rules::archives(self.keep) => {
+            // One of which an undo has left no message is not worth keeping.
+            Found::Conversation(displaced) if rules::archives(self.keep) && !displaced.exchanges.is_empty() => {
                 self.folder.displace(lock, &self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
             }
             Found::Unusable(_) => {

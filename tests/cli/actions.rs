@@ -472,6 +472,13 @@ fn an_undo_of_everything_leaves_the_system_prompt() {
         sandbox.q(again).run().success();
         assert_eq!(server.last_request().json()["messages"][0]["content"], "pirate");
     }
+    // What is left is nothing to be archived.
+    let (_server, sandbox) = numbered();
+    sandbox.q(&["-S", "pirate", "one"]).run().success();
+    sandbox.q(&["--undo"]).run().success();
+    sandbox.q(&["new"]).run().success();
+    sandbox.expect_texts("current.json", &["new", "answer 1"]);
+    sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer 0"]);
 }
 
 #[test]

@@ -73,6 +73,8 @@ impl Snapshot {
                 self.left_over.push(format!("{} has {links} names", path.display()));
             }
             match read(&path) {
+                // An undo of everything leaves the tools that the conversation remembers.
+                Ok((_, exchanges)) if exchanges.is_empty() => {}
                 Ok((created, exchanges)) => self.files.push(File { place, path, created, exchanges }),
                 Err(reason) => self.torn.push(format!("{}: {reason}", path.display())),
             }
@@ -164,7 +166,7 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     let created = file["created"].as_str().ok_or("created is missing")?.to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
     let exchanges = messages.chunks(2).map(read_exchange).collect::<Result<Vec<_>, _>>()?;
-    if exchanges.is_empty() {
+    if exchanges.is_empty() && file.get("tools").is_none() {
         return Err("it has no messages".to_owned());
     }
     Ok((created, exchanges))
