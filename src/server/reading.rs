@@ -179,6 +179,8 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
             }
             return Err(match end {
                 Err(error) => ReadError::Connection(error),
+                // Its first bytes may have come one by one.
+                Ok(()) if beginning.starts_with(GZIP) => ReadError::Compressed,
                 Ok(()) if events == 0 => {
                     failure::title(&String::from_utf8_lossy(&beginning)).map_or(ReadError::NoStream, ReadError::Page)
                 }
