@@ -188,7 +188,13 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     let target = Place { folder: place.folder, which: &which, path };
     place.folder.prepare().map_err(state)?;
     let mut lock = target.lock()?;
-    if folder::is_there(&target.path).map_err(state)? {
+    // One of which an undo has left no message counts as new.
+    let is_free = match folder::read(&target.path).map_err(state)? {
+        Found::Nothing => !folder::is_there(&target.path).map_err(state)?,
+        Found::Conversation(there) => there.exchanges.is_empty(),
+        Found::Unusable(_) => false,
+    };
+    if !is_free {
         return Err(Error::nothing(format!("there is a conversation {} already", name.display()))
             .advise("--copy takes a name that is new"));
     }

@@ -472,7 +472,13 @@ fn an_undo_of_everything_leaves_the_system_prompt() {
         sandbox.q(again).run().success();
         assert_eq!(server.last_request().json()["messages"][0]["content"], "pirate");
     }
-    // What is left is nothing to be archived.
+    // What is left keeps no name from a copy, and is nothing to be archived.
+    let (_server, sandbox) = numbered();
+    sandbox.q(&["-s", "work", "-S", "pirate", "one"]).run().success();
+    sandbox.q(&["--undo", "-s", "work"]).run().success();
+    sandbox.q(&["two"]).run().success();
+    sandbox.q(&["--copy", "work"]).run().success();
+    sandbox.expect_texts("work.json", &["two", "answer 1"]);
     let (_server, sandbox) = numbered();
     sandbox.q(&["-S", "pirate", "one"]).run().success();
     sandbox.q(&["--undo"]).run().success();
