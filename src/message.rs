@@ -76,7 +76,7 @@ pub(crate) struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) call: Call,
-    /// What the model is told.
+    /// What the model gets.
     pub(crate) result: String,
     pub(crate) is_error: bool,
 }

@@ -72,8 +72,6 @@ pub(crate) enum Event {
     Unusable(String),
     /// The answer to a call.
     Answer(Id, Result<Value, Refusal>),
-    /// The server still works on a call.
-    Progress(Id),
     /// Something that only a curious user wants to know.
     Detail(String),
 }
@@ -113,6 +111,7 @@ impl Protocol {
 
     /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, String) {
+        // Progress is asked for because each line shows that the server still works.
         let meta = json!({"progressToken": self.last_id + 1});
         let line = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
         self.state = State::Calling(self.last_id);
@@ -162,17 +161,14 @@ impl Protocol {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
             (Some(method), Some(id)) => vec![Event::Send(serve(method, id))],
-            (Some(method), None) => self.notice(method, &message["params"]),
+            (Some(method), None) => Self::notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
         }
     }
 
-    fn notice(&self, method: &str, parameters: &Value) -> Vec<Event> {
-        match (method, self.state) {
-            ("notifications/message", _) => vec![Event::Detail(log_line(parameters))],
-            ("notifications/progress", State::Calling(id)) if parameters["progressToken"] == id => {
-                vec![Event::Progress(id)]
-            }
+    fn notice(method: &str, parameters: &Value) -> Vec<Event> {
+        match method {
+            "notifications/message" => vec![Event::Detail(log_line(parameters))],
             _ => Vec::new(),
         }
     }
@@ -554,11 +550,8 @@ mod tests {
         for other in [answer(1, &json!({})), answer(99, &json!({})), json!({"id": null, "result": 1}).to_string()] {
             assert_eq!(protocol.receive(other.as_bytes()), [], "{other}");
         }
-        let progress = |token: u64| {
-            json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}).to_string()
-        };
-        assert_eq!(protocol.receive(progress(3).as_bytes()), [Event::Progress(3)]);
-        assert_eq!(protocol.receive(progress(2).as_bytes()), []);
+        let progress = r#"{"method":"notifications/progress","params":{"progressToken":3,"progress":1}}"#;
+        assert_eq!(protocol.receive(progress.as_bytes()), []);
         let result = answer(3, &json!({"content": []}));
         assert_eq!(protocol.receive(result.as_bytes()), [Event::Answer(3, Ok(json!({"content": []})))]);
         assert_eq!(protocol.receive(result.as_bytes()), []);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What came of a call: what the model is told.
+/// The result of a call, as the model gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) text: String,
@@ -43,7 +43,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What the model is told of an answer to `tools/call`.
+/// What the model gets for an answer to `tools/call`.
 pub(crate) fn read(answer: &Result<Value, Refusal>) -> Outcome {
     let result = match answer {
         Ok(result) => result,

@@ -95,18 +95,13 @@ impl Server {
         })
     }
 
-    /// Calls a tool by the server's own name, with arguments in JSON, and returns what the model is told.
+    /// Calls a tool by the server's own name, and returns what the model gets.
     ///
     /// A server that ends is started once more for the next call.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &str) -> Outcome {
-        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-        let arguments: Map<String, Value> = match serde_json::from_str(arguments) {
-            Ok(arguments) => arguments,
-            Err(error) => return Outcome::failed(format!("the arguments are not a JSON object: {error}")),
-        };
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         let timeout = self.spec.timeout;
         let outcome = match self.connection() {
-            Ok(connection) => connection.call(tool, &arguments, timeout),
+            Ok(connection) => connection.call(tool, arguments, timeout),
             Err(reason) => Err(reason),
         };
         outcome.unwrap_or_else(|reason| {
@@ -387,6 +382,11 @@ mod tests {
         Outcome { text: format!("the tool's server db {what}"), is_error: true, server_failed }
     }
 
+    /// Calls a tool with arguments in JSON.
+    fn call(server: &mut Server, arguments: &str) -> Outcome {
+        server.call("a", &serde_json::from_str(arguments).expect("an object"))
+    }
+
     fn told(text: &str, is_error: bool) -> Outcome {
         Outcome { text: text.to_owned(), is_error, server_failed: None }
     }
@@ -403,22 +403,12 @@ mod tests {
     #[test]
     fn a_tool_is_called_and_answers() {
         let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
-        assert_eq!(server.call("a", r#"{ "x": 1 }"#), told("ok", false));
-        assert_eq!(server.call("a", " "), told("again", false));
+        assert_eq!(call(&mut server, r#"{ "x": 1 }"#), told("ok", false));
+        assert_eq!(call(&mut server, "{}"), told("again", false));
         let connection = server.connection.as_mut().expect("a connection");
         connection.process.end();
         let call = connection.process.last_lines().concat();
         assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
-    }
-
-    #[test]
-    fn arguments_must_be_an_object() {
-        let mut server = started("read -r call; text 3 ok");
-        for arguments in ["[1]", "{\"a\":", "null", "{} {}"] {
-            let outcome = server.call("a", arguments);
-            assert!(outcome.is_error && outcome.text.starts_with("the arguments are not a JSON object"), "{outcome:?}");
-        }
-        assert_eq!(server.call("a", "{}"), told("ok", false));
     }
 
     #[test]
@@ -468,15 +458,15 @@ mod tests {
     #[test]
     fn a_server_may_write_much_to_standard_error() {
         let script = "read -r call; head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; text 3 ok; read -r end";
-        assert_eq!(started(script).call("a", "{}"), told("ok", false));
+        assert_eq!(call(&mut started(script), "{}"), told("ok", false));
     }
 
     #[test]
     fn an_answer_that_is_too_long_fails_only_its_call() {
         let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
         let mut server = started(long);
-        assert_eq!(server.call("a", "{}"), told("the tool's server wrote a line of more than 16 MB", true));
-        assert_eq!(server.call("a", "{}"), told("ok", false));
+        assert_eq!(call(&mut server, "{}"), told("the tool's server wrote a line of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), told("ok", false));
     }
 
     #[test]
@@ -486,9 +476,9 @@ mod tests {
             read -r end"#;
         let mut server = started(script);
         server.spec.timeout = Some(Duration::from_millis(1));
-        assert_eq!(server.call("a", "{}"), told("no answer within 0.001 s", true));
+        assert_eq!(call(&mut server, "{}"), told("no answer within 0.001 s", true));
         server.spec.timeout = None;
-        assert_eq!(server.call("a", "{}"), told("cancelled", false));
+        assert_eq!(call(&mut server, "{}"), told("cancelled", false));
     }
 
     #[test]
@@ -496,29 +486,29 @@ mod tests {
         let script = "read -r call; case $call in *again*) text 3 ok; read -r call;; esac; echo broken >&2; exit 4";
         let mut server = started(script);
         let broken = failed("ended during the call (exit status 4)", ": broken");
-        assert_eq!(server.call("a", "{}"), broken);
-        assert_eq!(server.call("a", r#"{"again":1}"#), told("ok", false));
-        assert_eq!(server.call("a", "{}"), broken);
+        assert_eq!(call(&mut server, "{}"), broken);
+        assert_eq!(call(&mut server, r#"{"again":1}"#), told("ok", false));
+        assert_eq!(call(&mut server, "{}"), broken);
         let out = failed("has failed twice and is not started again", "");
-        assert_eq!(server.call("a", "{}"), out);
-        assert_eq!(server.call("a", "{}"), out);
+        assert_eq!(call(&mut server, "{}"), out);
+        assert_eq!(call(&mut server, "{}"), out);
     }
 
     #[test]
     fn a_server_that_ends_between_calls_is_started_once_more() {
         let mut server = started("read -r call; text 3 $$; exit 0");
-        let first = server.call("a", "{}");
+        let first = call(&mut server, "{}");
         // Not before its output has ended.
         let connection = server.connection.as_mut().expect("a connection");
         assert!(matches!(connection.next(None), Err(RecvTimeoutError::Disconnected)));
-        let second = server.call("a", "{}");
+        let second = call(&mut server, "{}");
         assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
     }
 
     #[test]
     fn a_server_that_did_not_start_is_not_called() {
         let mut server = start(spec("read -r line; read -r end"));
-        assert_eq!(server.call("a", "{}"), failed("did not start", ""));
+        assert_eq!(call(&mut server, "{}"), failed("did not start", ""));
     }
 
     #[test]

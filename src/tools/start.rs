@@ -36,7 +36,7 @@ impl Starting {
     /// Starts the servers that are selected; a signal ends them from now on.
     ///
     /// # Errors
-    /// `Settings`: a server is not configured, or not soundly, or its command is not there.
+    /// `Settings`: a server is not configured, or not validly, or its command is missing.
     pub(crate) fn new(
         selection: &Selection,
         settings: &Settings,
@@ -50,7 +50,7 @@ impl Starting {
         let configured = settings.tool_servers()?;
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
         let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
-        let sections = named.into_iter().map(sound).collect::<Result<Vec<_>, _>>()?;
+        let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
         for section in &sections {
             check_command(section, &settings.environment)?;
         }
@@ -61,13 +61,13 @@ impl Starting {
         Ok(Starting { selection: Some(selection.clone()), servers, file: settings.file.clone(), secrets })
     }
 
-    /// Starts every server that is configured; a note tells of each that cannot be started.
+    /// Starts every server that is configured; a note names each that cannot be started.
     ///
     /// # Errors
-    /// `Settings`: nobody can say which are configured.
+    /// `Settings`: the file that the setting `mcp` names cannot be read.
     pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
         let checked = |one: Configured| {
-            let section = sound(one)?;
+            let section = valid(one)?;
             check_command(&section, &settings.environment).map(|()| section)
         };
         let sections: Vec<ToolServer> =
@@ -100,7 +100,7 @@ impl Starting {
         Ok(Some(Toolbox::new(servers, offers, yes, secrets)))
     }
 
-    /// The tools, sorted by name; with a selection those that are selected. Without one, a note tells of servers that fail.
+    /// The tools, sorted by name; with a selection those that are selected. Without one, a note names each server that fails.
     ///
     /// # Errors
     /// As for [`Starting::finish`].
@@ -210,8 +210,8 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     format!("allow = [{}] in a section [tools.{name}]{command} of {file}", serde_json::Value::from(tool))
 }
 
-/// What is configured, or what is wrong with it.
-fn sound(configured: Configured) -> Result<ToolServer, Error> {
+/// The server, or what is wrong with its configuration.
+fn valid(configured: Configured) -> Result<ToolServer, Error> {
     configured.server.map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
 }
 
@@ -257,7 +257,7 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
     })
 }
 
-/// Values that nobody is shown: what servers get beside the usual variables, and the keys of providers.
+/// Values that must not be shown: the variables that the configuration gives to servers, and the keys of providers.
 fn secrets(sections: &[ToolServer], settings: &Settings) -> Vec<Secret> {
     let keys = settings.providers.iter().filter_map(|provider| match &provider.key {
         Key::Variables { found: Some((_, key)), .. } => Some(key.clone()),

@@ -84,8 +84,10 @@ impl Toolbox {
         Ran { call: call.clone(), result: text, is_error }
     }
 
+    /// What comes of a call.
+    ///
     /// # Errors
-    /// Why the call did not run, in words for the model.
+    /// Why it did not run, in words for the model.
     fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
         let there = || self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let at = self.tools.iter().position(|tool| tool.name == call.name);
@@ -93,20 +95,20 @@ impl Toolbox {
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         self.refuse_repetition(call)?;
-        let whole = Value::from(arguments).to_string();
+        let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         // Who is to agree must see all of it.
         let asked = Asked { name: &call.name, arguments: &whole, allowed: offer.allowed, setting: &offer.setting };
         self.consent.ask(&asked, notes)?;
         let shown = secret::redact(&whole, &self.secrets);
         if watched {
-            notes.note(&on_one_line(&format!("{} {shown}", call.name)));
+            notes.note(&shortened_line(&format!("{} {shown}", call.name)));
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
         notes.sign().wait_for(&format!("waiting for {}", call.name));
         runs();
-        Ok(self.servers.0[offer.server].call(&offer.tool, &call.arguments))
+        Ok(self.servers.0[offer.server].call(&offer.tool, &arguments))
     }
 
     fn refuse_repetition(&mut self, call: &Call) -> Result<(), String> {
@@ -120,8 +122,8 @@ impl Toolbox {
     }
 }
 
-/// A line that a terminal shows without a break.
-fn on_one_line(text: &str) -> String {
+/// The beginning of a text, on one line.
+fn shortened_line(text: &str) -> String {
     const LONGEST: usize = 200;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {
