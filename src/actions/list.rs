@@ -46,12 +46,12 @@ struct Listed {
     /// How many characters of it stand before the place.
     #[serde(skip)]
     lead: usize,
-    /// `-f` would continue it, or ask whether it can be.
+    /// Its file is the one that `-f` would read.
     #[serde(skip)]
     current: bool,
 }
 
-/// What a conversation's file is called for.
+/// What the name of a conversation's file says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {

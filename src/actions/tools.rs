@@ -14,7 +14,7 @@ use crate::output::print;
 use crate::settings::Settings;
 use crate::tools::{Offer, Selection, Starting};
 
-/// A tool, as JSON tells it.
+/// A tool in the JSON.
 #[derive(Serialize)]
 struct Listed {
     name: String,
@@ -33,7 +33,7 @@ impl From<Offer> for Listed {
     }
 }
 
-/// Prints the tools of the servers that `-t` names, else of all, of which those that fail are told in notes.
+/// Prints the tools of the servers that `-t` names, else of all; then a note names each server that fails.
 ///
 /// # Errors
 /// What is wrong with the configuration, or with a server that was named.

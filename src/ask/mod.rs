@@ -22,6 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::manual;
 use crate::output::{Notes, print};
 use crate::server::discover;
+use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::tools::{Selection, Starting};
@@ -49,8 +50,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         question::note_replaced("the system prompt", notes);
     }
-    // What is wrong with these is reported before input is waited for. A conversation that has a provider of its own tells
-    // which only once its file has been read.
+    // Faults in these are reported before q waits for input. If the conversation has its own provider, q knows it only
+    // after reading the file.
     let keeps_own = arguments.again || !context.which.is_current();
     let known =
         (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
@@ -73,16 +74,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
         starting => starting,
     };
-    let toolbox = match starting {
-        Some(starting) => starting.finish(arguments.yes, notes)?,
-        None => None,
-    };
-    let model = if arguments.dry_run {
-        target.model_without_key(notes)?
-    } else {
-        target.fetch_key(notes)?;
-        target.model(notes)?
-    };
+    let toolbox = starting.map(|starting| starting.finish(arguments.yes, notes)).transpose()?.flatten();
+    let model = model(&mut target, arguments.dry_run, notes)?;
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
     let system = given.clone().or_else(|| session.system.clone());
     let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
@@ -122,6 +115,15 @@ fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
         return Ok(None);
     }
     Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
+}
+
+/// The model to ask. For a dry run nothing is sent to anybody but a server on this machine.
+fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
+    if is_dry_run {
+        return target.model_without_key(notes);
+    }
+    target.fetch_key(notes)?;
+    target.model(notes)
 }
 
 /// The tools that the conversation remembers, where a person is there who sees what they do.

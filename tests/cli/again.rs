@@ -167,14 +167,20 @@ fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
     assert_eq!(archived["messages"][1]["interrupted"], true);
 }
 
-#[test]
-fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
+/// A server whose first answer waits for the gate.
+fn first_held_back() -> (Server, Gate) {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |request, number| match number {
         0 => held_back(&held, "again"),
         _ => openai_reply(request, "other"),
     });
+    (server, gate)
+}
+
+#[test]
+fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
+    let (server, gate) = first_held_back();
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&idle_for(HOUR, &["one", "two"]));
     let running = sandbox.q(&["--again"]).spawn();
@@ -189,12 +195,7 @@ fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
 
 #[test]
 fn an_answer_reaches_its_conversation_though_that_was_displaced_meanwhile() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let server = Server::start(move |request, number| match number {
-        0 => held_back(&held, "again"),
-        _ => openai_reply(request, "other"),
-    });
+    let (server, gate) = first_held_back();
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&stored(&["one", "two"]));
     let running = sandbox.q(&["--again"]).spawn();
