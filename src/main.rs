@@ -16,6 +16,7 @@ mod secret;
 mod server;
 mod session;
 mod settings;
+mod shape;
 mod tools;
 mod unix;
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +28,24 @@ impl fmt::Display for Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Text(String),
+    Attachment(Attachment),
+}
+
+/// An image or a PDF that goes with a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    /// As it was given on the command line.
+    pub(crate) name: String,
+    /// Its media type, such as `image/png`.
+    pub(crate) media: String,
+    /// Base64, as every API wants it. `None`: the conversation has grown too large to keep it.
+    pub(crate) data: Option<Arc<str>>,
+}
+
+impl Attachment {
+    pub(crate) fn is_image(&self) -> bool {
+        self.media.starts_with("image/")
+    }
 }
 
 /// One message.
@@ -42,12 +61,29 @@ impl Message {
         Message { role, parts: vec![Part::Text(text.into())] }
     }
 
+    /// A text with attachments before it.
+    pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<String>) -> Message {
+        let parts = attachments.into_iter().map(Part::Attachment).chain([Part::Text(text.into())]).collect();
+        Message { role, parts }
+    }
+
     /// Its text, without what else it has.
     pub(crate) fn to_text(&self) -> Cow<'_, str> {
+        let texts = |part| match part {
+            &Part::Text(ref text) => Some(text.as_str()),
+            Part::Attachment(_) => None,
+        };
         match &self.parts[..] {
-            [Part::Text(text)] => Cow::Borrowed(text),
-            parts => parts.iter().map(|Part::Text(text)| text.as_str()).collect(),
+            [.., Part::Text(text)] if self.parts.iter().filter_map(texts).count() == 1 => Cow::Borrowed(text),
+            parts => parts.iter().filter_map(texts).collect(),
         }
+    }
+
+    pub(crate) fn attachments(&self) -> impl Iterator<Item = &Attachment> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Attachment(attachment) => Some(attachment),
+        })
     }
 }
 

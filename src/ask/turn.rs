@@ -10,7 +10,7 @@ use crate::message::{Role, Step};
 use crate::output::Notes;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
-use crate::provider::request::{Prompt, Request};
+use crate::provider::request::{Form, Prompt, Request};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
@@ -57,6 +57,7 @@ impl Turn<'_> {
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             steps: &self.steps,
             forbids_calls: self.is_last(),
+            form: Form::Any,
         };
         self.target.request(&prompt, &self.settings.options)
     }

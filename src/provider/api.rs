@@ -41,7 +41,13 @@ impl Api {
             Api::Gemini => (gemini::path(prompt), gemini::body(prompt)),
         };
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
-        Request { path, headers: self.headers(key), body: Some(body), offers_tools }
+        let has_attachments = prompt.messages.iter().any(|message| message.attachments().any(|one| one.data.is_some()));
+        Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
+    }
+
+    /// Whether the API can be asked for JSON of whatever shape.
+    pub(crate) fn knows_object_form(self) -> bool {
+        self != Api::Anthropic
     }
 
     /// The request for the list of models.
@@ -51,7 +57,13 @@ impl Api {
             Api::Anthropic => "/v1/models?limit=1000",
             Api::Gemini => "/v1beta/models?pageSize=1000",
         };
-        Request { path: path.to_owned(), headers: self.headers(key), body: None, offers_tools: false }
+        Request {
+            path: path.to_owned(),
+            headers: self.headers(key),
+            body: None,
+            offers_tools: false,
+            has_attachments: false,
+        }
     }
 
     fn headers(self, key: Option<&Secret>) -> Vec<(String, Secret)> {
@@ -129,6 +141,7 @@ impl fmt::Display for Api {
 pub(super) mod tests {
     use serde_json::{Value, json};
 
+    use super::super::request::Form;
     use super::super::table;
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
@@ -149,6 +162,7 @@ pub(super) mod tests {
             tools: &[],
             steps: &[],
             forbids_calls: false,
+            form: Form::Any,
         }
     }
 

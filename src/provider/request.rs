@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
+use crate::shape::Shape;
 
 /// What the model is asked, in no dialect yet.
 #[derive(Debug)]
@@ -26,6 +27,17 @@ pub(crate) struct Prompt<'a> {
     pub(crate) steps: &'a [Step],
     /// The tools are there, but must not be called any more.
     pub(crate) forbids_calls: bool,
+    pub(crate) form: Form<'a>,
+}
+
+/// What the API is asked to see to about the form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Form<'a> {
+    Any,
+    /// A JSON object, of whatever shape.
+    Object,
+    /// JSON of this shape.
+    Shaped(&'a Shape),
 }
 
 /// A model in a provider's list.
@@ -117,6 +129,8 @@ pub(crate) struct Request {
     pub(crate) body: Option<Vec<u8>>,
     /// Calls of tools in the reply are calls; else they are an odd end of it.
     pub(crate) offers_tools: bool,
+    /// Images or PDFs go with it, which not every model reads.
+    pub(crate) has_attachments: bool,
 }
 
 impl Request {

@@ -1,0 +1,368 @@
+//! The shape of JSON that an answer must have: read from what `--schema` says, and compared with an answer.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+/// The types of the short form, and what JSON Schema calls them.
+const TYPES: &[(&str, &str)] =
+    &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
+
+/// The words of JSON Schema that no API takes in a strict schema (OpenAI's guide to structured outputs, November 2026).
+const NOT_STRICT: &[&str] = &[
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "patternProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "propertyNames",
+    "prefixItems",
+    "contains",
+];
+
+/// A JSON Schema.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shape {
+    schema: Value,
+}
+
+impl Shape {
+    /// Reads a JSON Schema, which is an object.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn from_json(text: &str) -> Result<Shape, String> {
+        match serde_json::from_str(text) {
+            Ok(schema @ Value::Object(_)) => Ok(Shape { schema }),
+            Ok(_) => Err("it is JSON, but no object".to_owned()),
+            Err(error) => Err(format!("it is not JSON ({error})")),
+        }
+    }
+
+    /// Reads the short form: `name, age int, tags list: what they like`, in brackets for a list of such objects. Fields are
+    /// separated by commas, or by line ends if there are any; then a description may hold commas.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn from_short(text: &str) -> Result<Shape, String> {
+        let text = text.trim();
+        match text.strip_prefix('[') {
+            Some(fields) => {
+                let fields = fields.strip_suffix(']').ok_or("the bracket is not closed")?;
+                let items = json!({"type": "array", "items": object(fields)?});
+                Ok(Shape { schema: object_of(Map::from_iter([("items".to_owned(), items)])) })
+            }
+            None => Ok(Shape { schema: object(text)? }),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Whether the schema obeys the rules under which APIs guarantee it: an object in which each object takes no other
+    /// properties than its own and requires all of them.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
+    }
+
+    /// The JSON of this shape in an answer, without a code fence around it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
+        let text = unfenced(answer.trim());
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        match lacking(&self.schema, &value, "") {
+            None => Ok(text),
+            Some(lacks) => Err(lacks),
+        }
+    }
+}
+
+/// The schema of an object with these fields of the short form.
+fn object(fields: &str) -> Result<Value, String> {
+    let separator = if fields.trim().contains('\n') { '\n' } else { ',' };
+    let mut properties = Map::new();
+    for field in fields.trim().split(separator).map(str::trim) {
+        if field.is_empty() {
+            // Blank lines make a list easier to read; two commas in a row are a slip.
+            if separator == '\n' {
+                continue;
+            }
+            return Err("a field is empty".to_owned());
+        }
+        let (name, schema) = property(field)?;
+        if properties.insert(name.to_owned(), schema).is_some() {
+            return Err(format!("the field “{name}” is there twice"));
+        }
+    }
+    Ok(object_of(properties))
+}
+
+fn object_of(properties: Map<String, Value>) -> Value {
+    let required: Vec<&String> = properties.keys().collect();
+    json!({"type": "object", "properties": &properties, "required": required, "additionalProperties": false})
+}
+
+/// A field of the short form, such as `tags list: what they like`.
+fn property(field: &str) -> Result<(&str, Value), String> {
+    let (named, description) = field.split_once(':').map_or((field, ""), |(named, said)| (named, said.trim()));
+    let mut words = named.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(format!("“{name}” is not the name of a field, which has letters, digits, _ and -"));
+    }
+    let kind = words.next().unwrap_or("str");
+    let Some((_, kind)) = TYPES.iter().find(|(short, _)| *short == kind) else {
+        let types: Vec<&str> = TYPES.iter().map(|(short, _)| *short).collect();
+        return Err(format!("the field “{name}” has the type “{kind}”; the types are {}", types.join(", ")));
+    };
+    if let Some(more) = words.next() {
+        return Err(format!("“{more}” comes after the type of “{name}”; a description comes after a colon"));
+    }
+    let mut schema = json!({"type": kind});
+    if *kind == "array" {
+        schema["items"] = json!({"type": "string"});
+    }
+    if !description.is_empty() {
+        schema["description"] = description.into();
+    }
+    Ok((name, schema))
+}
+
+fn obeys_strict_rules(schema: &Value) -> bool {
+    let Value::Object(words) = schema else { return true };
+    if words.keys().any(|word| NOT_STRICT.contains(&word.as_str())) {
+        return false;
+    }
+    let is_object = words.get("type").is_some_and(|kind| names(kind, "object")) || words.contains_key("properties");
+    let properties = words.get("properties").and_then(Value::as_object);
+    if is_object {
+        let required: HashSet<&str> = required(words).collect();
+        let all_are_required = properties.is_some_and(|all| all.keys().all(|name| required.contains(name.as_str())));
+        if words.get("additionalProperties") != Some(&Value::Bool(false)) || !all_are_required {
+            return false;
+        }
+    }
+    let definitions = ["$defs", "definitions"].iter().filter_map(|word| words.get(*word)?.as_object());
+    let named = properties.into_iter().chain(definitions).flat_map(Map::values);
+    let alternatives = words.get("anyOf").and_then(Value::as_array).into_iter().flatten();
+    named.chain(alternatives).chain(words.get("items")).all(obeys_strict_rules)
+}
+
+/// Whether the value of `type`, a word or a list of them, has this word.
+fn names(kind: &Value, word: &str) -> bool {
+    kind == word || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == word))
+}
+
+fn required(words: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    words.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place` is where it
+/// stands in the answer. The types of fields are the model's business.
+fn lacking(schema: &Value, value: &Value, place: &str) -> Option<String> {
+    let words = schema.as_object()?;
+    match value {
+        Value::Object(fields) => {
+            if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
+                return Some(format!("the field “{place}{name}” is missing"));
+            }
+            let properties = words.get("properties").and_then(Value::as_object)?;
+            let named = properties.iter().filter_map(|(name, schema)| Some((name, schema, fields.get(name)?)));
+            named.into_iter().find_map(|(name, schema, field)| lacking(schema, field, &format!("{place}{name}.")))
+        }
+        Value::Array(items) if required(words).next().is_none() => {
+            let schema = words.get("items")?;
+            items.iter().enumerate().find_map(|(at, item)| lacking(schema, item, &format!("{place}{at}.")))
+        }
+        Value::Null if words.get("type").is_some_and(|kind| names(kind, "null")) => None,
+        _ => required(words).next().map(|name| format!("the field “{place}{name}” is missing")),
+    }
+}
+
+/// The text between a code fence around all of it.
+fn unfenced(text: &str) -> &str {
+    let inner = || {
+        let (_, inner) = text.strip_prefix("```")?.split_once('\n')?;
+        inner.trim_end().strip_suffix("```")
+    };
+    inner().unwrap_or(text).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn short(text: &str) -> Shape {
+        Shape::from_short(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn the_short_form_names_fields_with_types_and_descriptions() {
+        let of = |properties: Value| {
+            let names: Vec<&String> = properties.as_object().expect("an object").keys().collect();
+            json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+        };
+        let list = json!({"type": "array", "items": {"type": "string"}});
+        let tags = json!({"type": "array", "items": {"type": "string"}, "description": "what they like"});
+        let person = of(json!({"name": {"type": "string"}, "age": {"type": "integer"}}));
+        for (text, schema) in [
+            ("name", of(json!({"name": {"type": "string"}}))),
+            ("name, age int", person.clone()),
+            (" name ,age  int ", person.clone()),
+            ("name str\nage int\n", person.clone()),
+            ("\nname\n\n  age int\n", person.clone()),
+            ("name, tags list: what they like", of(json!({"name": {"type": "string"}, "tags": tags}))),
+            ("a float, b bool, c list", of(json!({"a": {"type": "number"}, "b": {"type": "boolean"}, "c": list}))),
+            (
+                "name: first, then last\nzip-code: of the house: five digits\n",
+                of(json!({"name": {"type": "string", "description": "first, then last"},
+                          "zip-code": {"type": "string", "description": "of the house: five digits"}})),
+            ),
+            ("größe_2 int", of(json!({"größe_2": {"type": "integer"}}))),
+            ("[name, age int]", of(json!({"items": {"type": "array", "items": person}}))),
+            ("[\nname\nage int\n]", of(json!({"items": {"type": "array", "items": person}}))),
+        ] {
+            let shape = short(text);
+            assert_eq!(shape.schema, schema, "{text}");
+            assert!(shape.is_strict(), "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_stay_in_the_order_in_which_they_are_given() {
+        let shape = short("zebra, ant, mole");
+        let names: Vec<&String> = shape.schema["properties"].as_object().expect("an object").keys().collect();
+        assert_eq!(names, ["zebra", "ant", "mole"]);
+    }
+
+    #[test]
+    fn what_is_no_short_form_is_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "a field is empty"),
+            ("  ", "a field is empty"),
+            ("name,,age", "a field is empty"),
+            ("name,", "a field is empty"),
+            ("name, name int", "“name” is there twice"),
+            ("age integer", "the types are str, int, float, bool, list"),
+            ("name str not null", "“not” comes after the type"),
+            ("a/b", "“a/b” is not the name"),
+            (": what", "“” is not the name"),
+            ("[name, age int", "not closed"),
+            ("[]", "a field is empty"),
+            ("[[name]]", "“[name]” is not the name"),
+        ] {
+            let error = Shape::from_short(text).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_is_a_json_object() {
+        assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
+        for (text, reason) in [("{", "not JSON"), ("[1]", "no object"), ("7", "no object"), ("", "not JSON")] {
+            let error = Shape::from_json(text).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_schema_is_strict_where_every_object_requires_all_it_has_and_nothing_else() {
+        let strict = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+                            "additionalProperties": false});
+        let with = |word: &str, value: Value| {
+            let mut schema = strict.clone();
+            schema[word] = value;
+            schema
+        };
+        let loose = json!({"type": "object", "properties": {"b": {}}, "required": [], "additionalProperties": false});
+        for (schema, is_strict) in [
+            (strict.clone(), true),
+            (with("required", json!([])), false),
+            (with("additionalProperties", json!(true)), false),
+            (with("type", json!("array")), false),
+            (with("type", json!(["object", "null"])), false),
+            (with("properties", json!({"a": strict})), true),
+            (with("properties", json!({"a": loose})), false),
+            (with("properties", json!({"a": {"type": "array", "items": strict}})), true),
+            (with("properties", json!({"a": {"type": "array", "items": loose}})), false),
+            (with("properties", json!({"a": {"anyOf": [strict, {"type": "null"}]}})), true),
+            (with("properties", json!({"a": {"anyOf": [loose, {"type": "null"}]}})), false),
+            (with("properties", json!({"a": {"type": ["object", "null"]}})), false),
+            (with("properties", json!({"a": {"oneOf": []}})), false),
+            (with("properties", json!({"a": {"$ref": "#/$defs/A"}})), true),
+            (with("$defs", json!({"A": strict})), true),
+            (with("$defs", json!({"A": loose})), false),
+            (with("allOf", json!([])), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(Shape { schema: schema.clone() }.is_strict(), is_strict, "{schema}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_taken_if_it_is_json_with_the_required_fields() {
+        let person = "name, age int";
+        let list = "[name, age int]";
+        for (shape, answer, found) in [
+            (person, "{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
+            (person, " {\"age\":\"x\",\"name\":null,\"more\":1}\n", Ok("{\"age\":\"x\",\"name\":null,\"more\":1}")),
+            (person, "```json\n{\"name\":\"a\",\"age\":1}\n```", Ok("{\"name\":\"a\",\"age\":1}")),
+            (person, "```\n\n{\"name\":\"a\",\"age\":1}```\n", Ok("{\"name\":\"a\",\"age\":1}")),
+            (person, "{\"name\":\"a\"}", Err("“age” is missing")),
+            (person, "{\"name\":\"a\",\"age\":1", Err("not JSON")),
+            (person, "{\"name\":\"a\",\"age\":1} and more", Err("not JSON")),
+            (person, "```json\n{\"name\":\"a\",\"age\":1}", Err("not JSON")),
+            (person, "", Err("not JSON")),
+            (person, "[]", Err("“name” is missing")),
+            (person, "[{\"name\":\"a\",\"age\":1}]", Err("“name” is missing")),
+            (person, "7", Err("“name” is missing")),
+            (person, "null", Err("“name” is missing")),
+            (list, "{\"items\":[]}", Ok("{\"items\":[]}")),
+            (list, "{\"items\":[{\"name\":\"a\",\"age\":1}]}", Ok("{\"items\":[{\"name\":\"a\",\"age\":1}]}")),
+            (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("“items.1.name” is missing")),
+            (list, "[{\"name\":\"a\",\"age\":1}]", Err("“items” is missing")),
+        ] {
+            let told = short(shape).find_in(answer);
+            match (&told, found) {
+                (Ok(json), Ok(expected)) => assert_eq!(*json, expected, "{answer}"),
+                (Err(error), Err(reason)) => assert!(error.contains(reason), "{answer}: {error}"),
+                _ => panic!("{shape}: {answer}: {told:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_null_where_the_schema_says_so() {
+        let schema =
+            json!({"properties": {"a": {"type": ["object", "null"], "properties": {"b": {}}, "required": ["b"]}}});
+        let shape = Shape { schema };
+        assert!(shape.find_in("{\"a\":null}").is_ok() && shape.find_in("{}").is_ok());
+        assert_eq!(shape.find_in("{\"a\":{}}"), Err("the field “a.b” is missing".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_the_short_form_never_panics(text in "[\\[\\]a-c ,:\nintstr]{0,30}") {
+            if let Ok(shape) = Shape::from_short(&text) {
+                prop_assert!(shape.is_strict());
+            }
+        }
+
+        #[test]
+        fn what_is_taken_from_an_answer_is_json(answer in "(```(json)?\n)?[\\{\\}\\[\\]\":a1, ]{0,20}(\n?```)?") {
+            if let Ok(json) = (Shape { schema: json!({}) }).find_in(&answer) {
+                prop_assert!(serde_json::from_str::<Value>(json).is_ok() && answer.contains(json));
+            }
+        }
+    }
+}
