@@ -44,7 +44,7 @@ _q() {
     local last=${typed[${#typed[@]} - 1]}$rest
 
     # The option whose value is typed; none are left after the first word of the question.
-    local short='^-[fnxjqvhV]*([spmeoSt])' long='^--(session|provider|model|effort|option|system|tools|messages|copy|generate)' option='' prefix=''
+    local short='^-[fnxjqvhV]*([spmeoSat])' long='^--(session|provider|model|effort|option|system|attach|schema|tools|messages|copy|generate)' option='' prefix=''
     for word in "${typed[@]:1:${#typed[@]} - 2}"; do
         if [[ $option ]]; then
             option=
@@ -68,11 +68,13 @@ _q() {
     e | effort) names=(low medium high); compopt +o default 2>/dev/null ;;
     o | option) compopt +o default 2>/dev/null ;;
     S | system) compopt +o default 2>/dev/null ;;
+    a | attach) : ;;
+    schema) : ;;
     t | tools) _q_tools; compopt +o default 2>/dev/null ;;
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

@@ -31,7 +31,7 @@ function __q_options
     for word in $words
         if test $value = yes
             set value no
-        else if string match -q -r '^(-[fnxjqvhV]*([spmeoSt])|--(session|provider|model|effort|option|system|tools|messages|copy|generate))$' -- $word
+        else if string match -q -r '^(-[fnxjqvhV]*([spmeoSat])|--(session|provider|model|effort|option|system|attach|schema|tools|messages|copy|generate))$' -- $word
             set value yes
         else if not string match -q -r '^-.' -- $word
             return 1
@@ -47,6 +47,8 @@ complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
 complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'
+complete -c q -n __q_options -s a -l attach -r -F -d 'ask about a file'
+complete -c q -n __q_options -l schema -r -F -d 'answer in JSON of this shape'
 complete -c q -n __q_options -s t -l tools -x -a '(__q_tools)' -d 'let the model call tools'
 complete -c q -n __q_options -l yes -d 'run tools without asking'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'

@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Usage,
     /// A setting is missing or wrong; no request was sent.
     Settings,
-    /// The question cannot be taken from standard input; no request was sent.
+    /// The question cannot be taken from standard input or from a file; no request was sent.
     Input,
     /// The conversation that was named cannot be used; no request was sent.
     Session,
@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Nothing,
     /// There is no code block in the answer, or none to be printed. Everything else went well.
     NoCode,
+    /// The answer is not JSON of the shape that was asked for. Everything else went well.
+    Misshapen,
     /// There is an answer, but it is incomplete: it was cut at the limit of tokens, or for a reason that q does not recognize.
     Incomplete,
     /// A file could not be read or written.
@@ -79,7 +81,13 @@ impl Error {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
             Kind::Incomplete => 3,
-            Kind::Nothing | Kind::NoCode | Kind::File | Kind::Provider { .. } | Kind::Tools | Kind::Output => 1,
+            Kind::Nothing
+            | Kind::NoCode
+            | Kind::Misshapen
+            | Kind::File
+            | Kind::Provider { .. }
+            | Kind::Tools
+            | Kind::Output => 1,
         }
     }
 }

@@ -7,20 +7,52 @@ use serde_json::Value;
 
 use crate::message::{Ran, Step};
 
+/// Stands between two parts of a question.
+const BETWEEN: &str = "\n\n";
+
 /// The tag around input that comes with words.
 const CONTEXT: &str = "context";
+
+/// The tag around a file.
+const FILE: &str = "file";
 
 /// The tag around the result of a tool.
 const RESULT: &str = "result";
 
+/// A question in its parts, as q puts them together. Each may be empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parts<'a> {
+    /// Files in their fences.
+    pub(crate) files: &'a str,
+    /// Input in its fence.
+    pub(crate) input: &'a str,
+    pub(crate) words: &'a str,
+}
+
 /// Input in its fence: its bytes unchanged, a line end before the closing tag.
 pub(crate) fn around_input(input: &str) -> String {
-    around(CONTEXT, input)
+    around(CONTEXT, "", input)
+}
+
+/// A text file in its fence, which names it.
+pub(crate) fn around_file(name: &str, text: &str) -> String {
+    around(FILE, &format!(" name=\"{}\"", escaped(name)), text)
 }
 
 /// The result of a tool in its fence.
 pub(crate) fn around_result(result: &str) -> String {
-    around(RESULT, result)
+    around(RESULT, "", result)
+}
+
+/// Files in their fences, as one part of a question.
+pub(crate) fn join_files(fences: &[String]) -> String {
+    fences.join(BETWEEN)
+}
+
+/// Joins the parts of a question.
+pub(crate) fn join(parts: Parts) -> String {
+    let parts = [parts.files, parts.input, parts.words].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(BETWEEN)
 }
 
 /// The calls of these steps and their results as text, with a blank line between two calls.
@@ -45,22 +77,52 @@ fn on_one_line(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(json.to_string())
 }
 
-fn around(name: &str, text: &str) -> String {
+fn around(name: &str, attributes: &str, text: &str) -> String {
     let name = unclosed(name, text);
     let line_end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("<{name}>\n{text}{line_end}</{name}>")
+    format!("<{name}{attributes}>\n{text}{line_end}</{name}>")
 }
 
-/// Parts a question that begins with fenced input: the fence with what is in it, and the words behind. `None`: it does not.
-pub(crate) fn split(question: &str) -> Option<(&str, &str)> {
-    let name = &question.strip_prefix('<')?[..question.find(">\n")?.checked_sub(1)?];
-    let number = name.strip_prefix(CONTEXT)?;
+/// A name of a file as the value of an attribute, on one line.
+fn escaped(name: &str) -> String {
+    let mut escaped = String::new();
+    for char in name.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '"' => escaped.push_str("&quot;"),
+            char if char.is_control() => escaped.push_str(&format!("&#{};", u32::from(char))),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+/// Parts a question: the fences that it begins with, and the words after them.
+pub(crate) fn split(question: &str) -> Parts<'_> {
+    let mut rest = question;
+    while let Some((_, after)) = fenced(FILE, rest) {
+        rest = after;
+    }
+    let files = question[..question.len() - rest.len()].trim_end_matches('\n');
+    let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
+    Parts { files, input, words }
+}
+
+/// A fence of this tag at the beginning of a text, and what comes after it.
+fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
+    let (opening, _) = text.strip_prefix('<')?.split_once(">\n")?;
+    let name = opening.split(' ').next()?;
+    let number = name.strip_prefix(tag)?;
     if !number.is_empty() && !number.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let tag = format!("\n</{name}>");
-    let end = question.find(&tag)? + tag.len();
-    Some((&question[..end], question[end..].strip_prefix("\n\n")?))
+    let closing = format!("\n</{name}>");
+    let end = text.find(&closing)? + closing.len();
+    let (fence, after) = text.split_at(end);
+    // Files may be the whole question.
+    let after = if after.is_empty() { after } else { after.strip_prefix(BETWEEN)? };
+    Some((fence, after))
 }
 
 /// The name, with a number where the text closes it without.
@@ -81,23 +143,46 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_question_is_parted_where_its_fence_ends() {
-        for (question, parts) in [
-            ("why", None),
-            ("<context>\nlog\n</context>\n\nwhy", Some(("<context>\nlog\n</context>", "why"))),
-            ("<context-2>\n</context>\n</context-2>\n\nwhy", Some(("<context-2>\n</context>\n</context-2>", "why"))),
-            ("<context>\n</context>\n\nwhy", Some(("<context>\n</context>", "why"))),
-            ("<context>\n\n</context>\n\nwhy\n\nnot", Some(("<context>\n\n</context>", "why\n\nnot"))),
-            ("<context>\nlog\n</context> why", None),
-            ("<context>\nlog", None),
-            ("<contexts>\nlog\n</contexts>\n\nwhy", None),
-            ("<context-x>\nlog\n</context-x>\n\nwhy", None),
-            ("<p>\nlog\n</p>\n\nwhy", None),
-            ("<", None),
-            (">\n", None),
-            ("", None),
+    fn a_question_is_parted_where_its_fences_end() {
+        let one = "<file name=\"a\">\none\n</file>";
+        let two = "<file-2 name=\"b c>d\">\n</file>\n</file-2>";
+        let both = format!("{one}\n\n{two}");
+        let log = "<context>\nlog\n</context>";
+        for (question, files, input, words) in [
+            ("why", "", "", "why"),
+            ("<context>\nlog\n</context>\n\nwhy", "", log, "why"),
+            ("<context-2>\n</context>\n</context-2>\n\nwhy", "", "<context-2>\n</context>\n</context-2>", "why"),
+            ("<context>\n</context>\n\nwhy", "", "<context>\n</context>", "why"),
+            ("<context>\n\n</context>\n\nwhy\n\nnot", "", "<context>\n\n</context>", "why\n\nnot"),
+            (&format!("{one}\n\nwhy"), one, "", "why"),
+            (&format!("{both}\n\nwhy"), &both, "", "why"),
+            (&format!("{both}\n\n{log}\n\nwhy"), &both, log, "why"),
+            (one, one, "", ""),
+            (&both, &both, "", ""),
+            (&format!("{log}\n\n{one}"), "", log, one),
+            ("<file>\none\n</file>\n\n", "<file>\none\n</file>", "", ""),
+            ("<context>\nlog\n</context> why", "", "", "<context>\nlog\n</context> why"),
+            ("<context>\nlog", "", "", "<context>\nlog"),
+            ("<contexts>\nlog\n</contexts>\n\nwhy", "", "", "<contexts>\nlog\n</contexts>\n\nwhy"),
+            ("<context-x>\nlog\n</context-x>\n\nwhy", "", "", "<context-x>\nlog\n</context-x>\n\nwhy"),
+            ("<p>\nlog\n</p>\n\nwhy", "", "", "<p>\nlog\n</p>\n\nwhy"),
+            ("<", "", "", "<"),
+            (">\n", "", "", ">\n"),
+            ("", "", "", ""),
         ] {
-            assert_eq!(split(question), parts, "{question}");
+            assert_eq!(split(question), Parts { files, input, words }, "{question}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_file_cannot_end_its_tag() {
+        for (name, opening) in [
+            ("src/main.rs", "<file name=\"src/main.rs\">"),
+            ("a&b<c>\"d\"", "<file name=\"a&amp;b&lt;c>&quot;d&quot;\">"),
+            ("two\nlines\t\u{1b}[31m", "<file name=\"two&#10;lines&#9;&#27;[31m\">"),
+            ("größe 2", "<file name=\"größe 2\">"),
+        ] {
+            assert_eq!(around_file(name, "x\n"), format!("{opening}\nx\n</file>"));
         }
     }
 
@@ -133,13 +218,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_can_close_its_fence(input in "(</?context(-[2-4])?>|[a-z \n]){1,20}", words in "[a-z\n<>/]{1,20}") {
+        fn no_input_can_close_its_fence(input in "(</?(context|file)(-[2-4])?>|[a-z \n]){1,20}", words in "[a-z\n<>/]{1,20}") {
             let fenced = around_input(&input);
             let name = &fenced[1..fenced.find('>').expect("a fence")];
             prop_assert_eq!(fenced.matches(&format!("</{name}>")).count(), 1);
             prop_assert!(fenced.contains(&input));
-            let question = format!("{fenced}\n\n{words}");
-            prop_assert_eq!(split(&question), Some((fenced.as_str(), words.as_str())));
+            let parts = Parts { files: "", input: &fenced, words: &words };
+            let question = join(parts);
+            prop_assert_eq!(split(&question), parts);
+        }
+
+        #[test]
+        fn a_question_falls_into_the_parts_that_it_was_put_together_from(
+            files in prop::collection::vec(("\\PC{1,9}", "(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"), 0..3),
+            input in prop::option::of("(</?(context|file)(-[2-4])?>|[a-z \n]){0,20}"),
+            words in "[a-z][a-z\n<>/]{0,20}",
+        ) {
+            let files: Vec<String> = files.iter().map(|(name, text)| around_file(name, text)).collect();
+            let (files, input) = (files.join(BETWEEN), input.as_deref().map(around_input).unwrap_or_default());
+            let parts = Parts { files: &files, input: &input, words: &words };
+            let question = join(parts);
+            prop_assert_eq!(split(&question), parts);
         }
     }
 }

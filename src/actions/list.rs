@@ -126,7 +126,7 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     let question = question.map_or_else(String::new, |question| {
         let text = question.message.to_text();
-        shortened(fence::split(&text).map_or(&*text, |(_, words)| words))
+        shortened(fence::split(&text).words)
     });
     let state = match path.file_name() {
         Some(name) if folder::is_archived(name) => State::Archived,

@@ -1,5 +1,6 @@
 //! The answer's way to the user: piece by piece, or once it is complete, as text, as code or as JSON; and into the record.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,28 +17,49 @@ use crate::provider::reply::{Reply, Usage};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
+use crate::shape::Shape;
 
 /// How the answer is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+enum Form {
     /// Each piece as it arrives.
     Text,
-    /// All of it once it is whole; a server may stream though it was not asked to.
+    /// Once it is whole; a server may stream though it was not asked to.
     Whole,
-    /// Once it is whole, the contents of its code blocks.
-    Code,
-    /// Once it is whole, one line of JSON; the answer in it may be its code alone.
-    Json { code: bool },
+    /// Once it is whole, one line of JSON that has it.
+    Json,
 }
 
-impl Form {
-    pub(super) fn of(arguments: &Arguments) -> Form {
-        match (arguments.json, arguments.extract) {
-            (true, code) => Form::Json { code },
-            (false, true) => Form::Code,
-            (false, false) if arguments.no_stream => Form::Whole,
-            (false, false) => Form::Text,
-        }
+/// What of the answer is printed.
+#[derive(Debug, Clone, PartialEq)]
+enum Excerpt {
+    All,
+    /// The contents of its code blocks.
+    Code,
+    /// The JSON of this shape that it must be.
+    Json(Shape),
+}
+
+/// What is printed, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Output {
+    form: Form,
+    excerpt: Excerpt,
+}
+
+impl Output {
+    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>) -> Output {
+        let excerpt = match shape {
+            Some(shape) => Excerpt::Json(shape),
+            None if arguments.extract => Excerpt::Code,
+            None => Excerpt::All,
+        };
+        let form = match excerpt {
+            _ if arguments.json => Form::Json,
+            Excerpt::All if !arguments.no_stream => Form::Text,
+            _ => Form::Whole,
+        };
+        Output { form, excerpt }
     }
 }
 
@@ -56,7 +78,7 @@ pub(super) struct Facts<'a> {
 /// Takes the pieces of one answer.
 pub(super) struct Delivery<'a> {
     stdout: Stdout,
-    form: Form,
+    output: Output,
     record: Arc<Record>,
     /// Which conversation the exchange belongs to.
     which: &'a Which,
@@ -102,7 +124,7 @@ impl<'a> Delivery<'a> {
     /// # Errors
     /// `Output`: there is no standard output.
     pub(super) fn new(
-        form: Form,
+        mut output: Output,
         with_tools: bool,
         record: Record,
         which: &'a Which,
@@ -110,13 +132,15 @@ impl<'a> Delivery<'a> {
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
         let stdout = Stdout::open().map_err(unwritable)?;
-        let form = if with_tools && form == Form::Text && !stdout.is_terminal() { Form::Whole } else { form };
+        if with_tools && output.form == Form::Text && !stdout.is_terminal() {
+            output.form = Form::Whole;
+        }
         let record = Arc::new(record);
         interrupts.before_the_end(When::Then, {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
         });
-        Ok(Delivery { stdout, form, record, which, interrupts, notes })
+        Ok(Delivery { stdout, output, record, which, interrupts, notes })
     }
 
     /// Another model is asked than the one that was chosen.
@@ -134,7 +158,7 @@ impl<'a> Delivery<'a> {
             // Until now a signal found nothing to save, and could end q by itself.
             self.interrupts.install();
         }
-        if self.form != Form::Text {
+        if self.output.form != Form::Text {
             return Ok(());
         }
         self.notes.sign().stop();
@@ -153,7 +177,7 @@ impl<'a> Delivery<'a> {
             self.interrupts.install();
         }
         let text = self.record.begin_step();
-        if self.form == Form::Text {
+        if self.output.form == Form::Text {
             self.stdout.end_line()?;
         }
         Ok(text)
@@ -161,7 +185,7 @@ impl<'a> Delivery<'a> {
 
     /// Whether a person follows what happens.
     pub(super) fn is_watched(&self) -> bool {
-        self.form == Form::Text && self.stdout.is_terminal()
+        self.output.form == Form::Text && self.stdout.is_terminal()
     }
 
     /// A call is about to run.
@@ -201,31 +225,26 @@ impl<'a> Delivery<'a> {
     }
 
     fn finish_complete(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+        let is_all = self.output.excerpt == Excerpt::All;
         // The last newline does not wait for the disk.
-        let line = match self.form {
-            Form::Whole => self.write_whole(),
+        let line = match self.output.form {
+            Form::Whole if is_all => self.write_whole(),
             _ => self.stdout.end_line(),
         };
         let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
         let ended = how_it_ended(reply);
-        // Half a script must not be run.
-        if self.form == Form::Code
-            && !self.stdout.is_terminal()
-            && let Err(error) = ended
-        {
-            return Err(self.advise_last(error, "the answer as far as it came", &committed));
+        if ended.is_err() && self.prints_complete_answers_only() {
+            return ended.map_err(|error| self.advise_last(error, "the answer as far as it came", &committed));
         }
-        let printed = match self.form {
-            Form::Text | Form::Whole => line,
-            Form::Code => {
-                let code = self.code_of(&answer, &committed)?;
-                self.stdout.write(&code, |_| {}).and_then(|()| self.stdout.end_line())
-            }
-            Form::Json { code } => {
-                let code = if code { Some(self.code_of(&answer, &committed)?) } else { None };
+        let excerpt = self.excerpt(&answer, ended.is_ok(), &committed)?;
+        let printed = match self.output.form {
+            Form::Text => line,
+            Form::Whole if is_all => line,
+            Form::Whole => self.stdout.write(&excerpt, |_| {}).and_then(|()| self.stdout.end_line()),
+            Form::Json => {
                 let json = serde_json::to_string(&Answer {
-                    answer: code.as_deref().unwrap_or(&answer),
+                    answer: &excerpt,
                     provider: facts.provider,
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::told),
@@ -259,13 +278,34 @@ impl<'a> Delivery<'a> {
         written.and_then(|()| self.stdout.end_line())
     }
 
+    /// Half a script must not be run, and half an object not be read.
+    fn prints_complete_answers_only(&self) -> bool {
+        let Output { form, excerpt } = &self.output;
+        *form == Form::Whole
+            && match excerpt {
+                Excerpt::All => false,
+                Excerpt::Code => !self.stdout.is_terminal(),
+                Excerpt::Json(_) => true,
+            }
+    }
+
+    /// What of the answer is to be printed.
+    ///
     /// # Errors
-    /// `NoCode`: there is no code in the answer.
-    fn code_of(&self, answer: &str, committed: &Committed) -> Result<String, Error> {
-        code::extract(answer).ok_or_else(|| {
-            let error = Error::new(Kind::NoCode, "there is no code block in the answer");
-            self.advise_last(error, "the whole answer", committed)
-        })
+    /// `NoCode`: there is no code in it. `Misshapen`: it does not have the shape that was asked for.
+    fn excerpt<'b>(&self, answer: &'b str, is_complete: bool, committed: &Committed) -> Result<Cow<'b, str>, Error> {
+        match &self.output.excerpt {
+            Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
+                let error = Error::new(Kind::NoCode, "there is no code block in the answer");
+                self.advise_last(error, "the whole answer", committed)
+            }),
+            Excerpt::Json(shape) if is_complete => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
+                let error = format!("the answer does not have the shape that --schema asks for: {reason}");
+                self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
+            }),
+            // JSON says beside it that it was cut.
+            Excerpt::All | Excerpt::Json(_) => Ok(Cow::Borrowed(answer)),
+        }
     }
 
     /// Tells how to see the answer all the same, where it was saved.

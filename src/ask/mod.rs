@@ -3,6 +3,7 @@
 
 mod answer;
 mod delivery;
+mod input;
 mod prompt;
 mod question;
 mod record;
@@ -25,10 +26,12 @@ use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
+use crate::shape::Shape;
 use crate::tools::{Selection, Starting};
-use delivery::{Delivery, Form};
+use delivery::{Delivery, Output};
+use input::Reader;
 use record::Record;
-use turn::Turn;
+use turn::{Asking, Turn};
 use window::Window;
 
 /// Asks one question, in the conversation that is meant.
@@ -40,35 +43,40 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let words = question::joined(&arguments.words, notes);
     let says_nothing = words.trim().is_empty();
     // Asking the last question unchanged reuses its input.
-    let has_all = arguments.again && says_nothing;
+    let has_all = arguments.again && says_nothing && arguments.attach.is_empty();
     let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !has_all;
-    if !reads && says_nothing && !arguments.again {
+    if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {
         return Err(no_question());
     }
     let selection = selection(arguments)?;
+    let shape = arguments.schema.as_deref().map(shape).transpose()?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
-        question::note_replaced("the system prompt", notes);
+        input::note_replaced("the system prompt", notes);
     }
     // Faults in these are reported before q waits for input. If the conversation has its own provider, q knows it only
     // after reading the file.
     let keeps_own = arguments.again || !context.which.is_current();
     let known =
         (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
+    if !arguments.attach.is_empty() {
+        question::note_file_among_words(&arguments.words, notes);
+    }
+    let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     let interrupts = Interrupts::new(notes.sign());
     // Servers start while input is read.
     let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
-    let input = if reads { Some(question::read(io::stdin().lock(), notes)?) } else { None };
+    let (files, input) = reader.finish(reads)?;
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
     }
     let question = match arguments.again {
         true => None,
-        false => Some(question::compose(&words, input.as_deref()).ok_or_else(no_question)?),
+        false => Some(question::compose(&files, input.as_deref(), &words).ok_or_else(no_question)?),
     };
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
-    let again = || question::again(&session.last_question().unwrap_or_default(), &words, input.as_deref());
+    let again = || question::again(session.last_question(), &files, input.as_deref(), &words);
     let question = question.unwrap_or_else(again);
     let starting = match starting {
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
@@ -88,6 +96,9 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let refuses_storage = target.stores_by_default();
     let settings = &settings;
     let with_tools = toolbox.is_some();
+    let output = Output::of(arguments, shape.clone());
+    // With a shape of its own, a request could not have calls.
+    let asking = if with_tools { Asking::InPrompt } else { Asking::ByApi };
     let mut turn = Turn {
         target: &target,
         model,
@@ -99,13 +110,14 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         stream,
         toolbox,
         steps: Vec::new(),
+        shape: shape.map(|shape| (shape, asking)),
     };
     if arguments.dry_run {
         turn.report(notes);
-        return print(&String::from_utf8_lossy(&turn.request()?.body.unwrap_or_default()));
+        return print(&turn.request_for_eyes(io::stdout().is_terminal())?);
     }
     let record = Record::new(turn.question.clone(), committer, notes.clone());
-    let delivery = Delivery::new(Form::of(arguments), with_tools, record, &context.which, interrupts, notes)?;
+    let delivery = Delivery::new(output, with_tools, record, &context.which, interrupts, notes)?;
     turn.run(delivery, notes)
 }
 
@@ -115,6 +127,23 @@ fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
         return Ok(None);
     }
     Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
+}
+
+/// The shape that `--schema` asks for: JSON, a file that holds it, or the short form.
+fn shape(spec: &str) -> Result<Shape, Error> {
+    let wrong = |reason: String| Error::usage(format!("--schema: {reason}"));
+    if spec.trim_start().starts_with('{') {
+        return Shape::from_json(spec).map_err(wrong);
+    }
+    if spec.ends_with(".json") {
+        let text = fs_err::read_to_string(spec).map_err(|error| wrong(error.to_string()))?;
+        return Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}")));
+    }
+    Shape::from_short(spec).map_err(|reason| {
+        wrong(reason).advise(
+            "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'",
+        )
+    })
 }
 
 /// The model to ask. For a dry run nothing is sent to anybody but a server on this machine.

@@ -2,8 +2,9 @@
 
 use time::Date;
 
-use crate::message::{Message, Role};
+use crate::message::{Attachment, Message, Role};
 use crate::settings::History;
+use crate::shape::Shape;
 
 /// The built-in system prompt: what the answer is for, and where it is read.
 pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -> String {
@@ -19,11 +20,21 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -
 }
 
 /// The messages to send: the window, oldest first, and the question.
-pub(super) fn messages(window: &[Message], question: &str, form: History) -> Vec<Message> {
+pub(super) fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
-        History::Prompt => vec![Message::text(Role::User, flattened(window, question))],
+        History::Prompt => {
+            let all = window.iter().chain([question]);
+            let attachments = all.flat_map(Message::attachments).cloned().collect();
+            vec![Message::with_attachments(Role::User, attachments, flattened(window, &question.to_text()))]
+        }
         History::Messages => native(window, question),
     }
+}
+
+/// The question with the order to answer in JSON of this shape, for an API that does not see to it.
+pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
+    let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{}", shape.schema());
+    joined(question, &Message::text(Role::User, order))
 }
 
 fn flattened(window: &[Message], question: &str) -> String {
@@ -46,15 +57,23 @@ fn flattened(window: &[Message], question: &str) -> String {
 
 /// Roles alternate and begin with the user, as the stricter APIs demand: messages of one role in a row, as a file written by
 /// hand may have them, become one. The window does not begin with an answer.
-fn native(window: &[Message], question: &str) -> Vec<Message> {
+fn native(window: &[Message], question: &Message) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    for message in window.iter().cloned().chain([Message::text(Role::User, question)]) {
+    for message in window.iter().chain([question]) {
         match messages.last_mut().filter(|last| last.role == message.role) {
-            Some(last) => *last = Message::text(last.role, format!("{}\n\n{}", last.to_text(), message.to_text())),
-            None => messages.push(message),
+            Some(last) => *last = joined(last, message),
+            None => messages.push(message.clone()),
         }
     }
     messages
+}
+
+/// Two messages of one role as one.
+fn joined(one: &Message, other: &Message) -> Message {
+    let attachments: Vec<Attachment> = one.attachments().chain(other.attachments()).cloned().collect();
+    let texts = [one.to_text(), other.to_text()];
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+    Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
 
 #[cfg(test)]
@@ -65,13 +84,46 @@ mod tests {
         messages.iter().map(|(role, text)| Message::text(*role, *text)).collect()
     }
 
+    fn question(text: &str) -> Message {
+        Message::text(Role::User, text)
+    }
+
+    /// A question about images of these names.
+    fn about(names: &[&str], text: &str) -> Message {
+        let image = |name: &&str| Attachment { name: (*name).into(), media: "image/png".into(), data: None };
+        Message::with_attachments(Role::User, names.iter().map(image).collect(), text)
+    }
+
+    #[test]
+    fn the_flattened_form_has_all_attachments_oldest_first() {
+        let window = [about(&["a", "b"], "one"), Message::text(Role::Assistant, "two"), question("three")];
+        let sent = messages(&window, &about(&["c"], "four"), History::Prompt);
+        let prompt = "Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: three\n\nHuman: four";
+        assert_eq!(sent, [about(&["a", "b", "c"], prompt)]);
+    }
+
+    #[test]
+    fn native_messages_keep_their_attachments() {
+        let window = [about(&["a"], "one"), Message::text(Role::Assistant, "two"), about(&["b"], "")];
+        let sent = messages(&window, &about(&["c"], "four"), History::Messages);
+        assert_eq!(sent, [window[0].clone(), window[1].clone(), about(&["b", "c"], "four")]);
+    }
+
+    #[test]
+    fn the_order_to_answer_in_a_shape_has_the_schema() {
+        let shape = Shape::from_json("{\"type\":\"object\",\"a\":1}").expect("a schema");
+        let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
+        assert_eq!(with_shape(&about(&["a"], "why"), &shape), about(&["a"], &format!("why\n\n{order}")));
+        assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
+    }
+
     #[test]
     fn the_flattened_form_is_exact() {
         let window = said(&[(Role::User, "one"), (Role::Assistant, "two\n"), (Role::User, "three")]);
-        let sent = messages(&window, "four", History::Prompt);
+        let sent = messages(&window, &question("four"), History::Prompt);
         let prompt = "Previous conversation:\nHuman: one\n\nAssistant: two\n\n\nHuman: three\n\nHuman: four";
         assert_eq!(sent, [Message::text(Role::User, prompt)]);
-        assert_eq!(messages(&[], "four", History::Prompt), [Message::text(Role::User, "four")]);
+        assert_eq!(messages(&[], &question("four"), History::Prompt), [Message::text(Role::User, "four")]);
     }
 
     #[test]
@@ -83,7 +135,7 @@ mod tests {
             (Role::Assistant, "dos"),
             (Role::User, "three"),
         ]);
-        let sent = messages(&window, "four", History::Messages);
+        let sent = messages(&window, &question("four"), History::Messages);
         let expected = [(Role::User, "one\n\nuno"), (Role::Assistant, "two\n\ndos"), (Role::User, "three\n\nfour")];
         assert_eq!(sent, said(&expected));
     }

@@ -1,45 +1,22 @@
-//! The question: the words of the command line and what comes on standard input.
+//! The question: the words of the command line, what comes on standard input, and files.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::path::Path;
 
-use crate::error::{Error, Kind};
-use crate::fence;
+use super::input::{self, Files};
+use crate::fence::{self, Parts};
+use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::unix;
 
-/// The most bytes that are taken from standard input.
-pub(crate) const LONGEST_INPUT: usize = 10_000_000;
-
-/// How long input may stay away before q says that it waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long to wait for a writer where the pipe does not block, and is empty.
-const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
-
 /// The words, joined by one space.
-pub(crate) fn joined(words: &[OsString], notes: &Notes) -> String {
+pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
-    text(words.join(&b' '), "the command line", notes)
-}
-
-/// Says that bytes have been replaced.
-pub(crate) fn note_replaced(source: &str, notes: &Notes) {
-    notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
-}
-
-/// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
-fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| {
-        note_replaced(source, notes);
-        String::from_utf8_lossy(error.as_bytes()).into_owned()
-    })
+    input::text(words.join(&b' '), "the command line", notes)
 }
 
 /// Says that input is missing where a pipe or a file should have brought some: a command that failed leaves its pipe empty.
-pub(crate) fn note_empty(input: &str, notes: &Notes) {
+pub(super) fn note_empty(input: &str, notes: &Notes) {
     if !input.trim().is_empty() || !unix::stdin_is_pipe_or_file() {
         return;
     }
@@ -50,97 +27,63 @@ pub(crate) fn note_empty(input: &str, notes: &Notes) {
     });
 }
 
-/// Reads standard input to its end, with a note where nothing comes for long.
-///
-/// # Errors
-/// `Input`: it is binary (it has a NUL byte) or longer than [`LONGEST_INPUT`]. `File`: it cannot be read.
-pub(crate) fn read(mut input: impl Read, notes: &Notes) -> Result<String, Error> {
-    let (progress, watched) = mpsc::channel();
-    // On a terminal the waiting sign says it, and sooner.
-    if !notes.sign().is_active() {
-        let notes = notes.clone();
-        // Without a thread there is no note, and nothing else is missing.
-        let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes));
-    }
-    notes.sign().wait_for("waiting for standard input");
-    let mut bytes = Vec::new();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let count = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // Somebody else has set the pipe so; it cannot be told here when there is something again.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                std::thread::sleep(EMPTY_PIPE_POLL);
-                continue;
-            }
-            Err(error) => {
-                return Err(Error::file(format!("cannot read standard input: {error}"))
-                    .advise("-n leaves standard input alone"));
-            }
-        };
-        // A watcher that has said its note is gone.
-        let _ = progress.send(());
-        if buffer[..count].contains(&0) {
-            return Err(Error::new(Kind::Input, "standard input is binary: it has a NUL byte")
-                .advise("only text can be asked about; -n leaves standard input alone"));
-        }
-        bytes.extend_from_slice(&buffer[..count]);
-        if bytes.len() > LONGEST_INPUT {
-            return Err(Error::new(Kind::Input, format!("standard input is longer than {LONGEST_INPUT} bytes"))
-                .advise("send a part of it, with head, tail or grep for example; -n leaves standard input alone"));
-        }
-    }
-    drop(progress);
-    notes.sign().stop();
-    Ok(text(bytes, "standard input", notes))
-}
-
-fn watch(progress: &mpsc::Receiver<()>, notes: &Notes) {
-    loop {
-        match progress.recv_timeout(PATIENCE) {
-            Ok(()) => {}
-            Err(RecvTimeoutError::Timeout) => {
-                return notes.note("waiting for standard input; -n or </dev/null leaves it alone");
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
+/// Says that a word looks like one more file: of the names that a shell puts in place of a pattern, an option takes the first.
+pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
+    if let Some(word) = words.first().filter(|word| Path::new(word).is_file()) {
+        notes.note(&format!("{} is a word of the question: each file takes an -a of its own", word.display()));
     }
 }
 
-/// Puts words and input together; `None` where there is neither.
-pub(crate) fn compose(words: &str, input: Option<&str>) -> Option<String> {
-    let words = Some(words).filter(|words| !words.trim().is_empty());
-    let input = input.filter(|input| !input.trim().is_empty());
-    match (words, input) {
-        (None, None) => None,
-        (Some(words), None) => Some(words.to_owned()),
-        (None, Some(input)) => Some(input.trim_end_matches(['\n', '\r']).to_owned()),
-        (Some(words), Some(input)) => Some(behind(&fence::around_input(input), words)),
-    }
+/// Puts files, input and words together; `None` where there is nothing to ask.
+pub(super) fn compose(files: &Files, input: Option<&str>, words: &str) -> Option<Message> {
+    let fences = fence::join_files(&files.fences);
+    let (fenced, words) = match (something(words), input.and_then(something)) {
+        (Some(words), Some(input)) => (fence::around_input(input), words),
+        (Some(words), None) => (String::new(), words),
+        // Input alone is the question.
+        (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r'])),
+    };
+    let text = fence::join(Parts { files: &fences, input: &fenced, words });
+    let is_empty = text.is_empty() && files.attachments.is_empty();
+    (!is_empty).then(|| Message::with_attachments(Role::User, files.attachments.clone(), text))
 }
 
-/// The question to ask again: the last one with these words in place of its own, and this input in place of its own, so far
-/// as there are any.
-pub(crate) fn again(last: &str, words: &str, input: Option<&str>) -> String {
-    if words.trim().is_empty() {
-        return last.to_owned();
-    }
-    let input = input.filter(|input| !input.trim().is_empty());
-    match (fence::split(last), input) {
-        (Some((fence, _)), None) => behind(fence, words),
-        _ => compose(words, input).unwrap_or_else(|| last.to_owned()),
-    }
+/// The question to ask again: the last one with these files, this input and these words in place of its own, so far as there
+/// are any.
+pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<&str>, words: &str) -> Message {
+    let text = last.map(Message::to_text).unwrap_or_default();
+    let own = fence::split(&text);
+    let has_files = !files.fences.is_empty() || !files.attachments.is_empty();
+    let fences = fence::join_files(&files.fences);
+    let fenced = input.and_then(something).map(fence::around_input);
+    let parts = Parts {
+        files: if has_files { &fences } else { own.files },
+        input: fenced.as_deref().unwrap_or(own.input),
+        words: something(words).unwrap_or(own.words),
+    };
+    let own = last.into_iter().flat_map(Message::attachments);
+    let attachments = if has_files { files.attachments.clone() } else { own.cloned().collect() };
+    Message::with_attachments(Role::User, attachments, fence::join(parts))
 }
 
-fn behind(fence: &str, words: &str) -> String {
-    format!("{fence}\n\n{words}")
+/// White space only counts as nothing.
+fn something(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Attachment;
+
+    fn text_files(files: &[(&str, &str)]) -> Files {
+        let fences = files.iter().map(|(name, text)| fence::around_file(name, text)).collect();
+        Files { fences, attachments: Vec::new() }
+    }
+
+    fn image(name: &str) -> Attachment {
+        Attachment { name: name.into(), media: "image/png".into(), data: Some("eA==".into()) }
+    }
 
     #[test]
     fn words_and_input_come_together() {
@@ -159,34 +102,71 @@ mod tests {
             ("why", Some("</context>"), Some("<context-2>\n</context>\n</context-2>\n\nwhy")),
             ("why", Some("</context></context-2>"), Some("<context-3>\n</context></context-2>\n</context-3>\n\nwhy")),
         ] {
-            assert_eq!(compose(words, input).as_deref(), question, "{words:?} {input:?}");
+            let composed = compose(&Files::default(), input, words);
+            assert_eq!(composed, question.map(|text| Message::text(Role::User, text)), "{words:?} {input:?}");
         }
     }
 
     #[test]
-    fn a_question_is_asked_again_with_other_words_or_other_input() {
-        let fenced = "<context>\nlog\n</context>\n\nwhy";
-        for (last, words, input, question) in [
-            ("why", "", None, "why"),
-            ("why", "how", None, "how"),
-            ("why", "how", Some("new\n"), "<context>\nnew\n</context>\n\nhow"),
-            (fenced, "", None, fenced),
-            (fenced, "how", None, "<context>\nlog\n</context>\n\nhow"),
-            (fenced, "how", Some(" \n"), "<context>\nlog\n</context>\n\nhow"),
-            (fenced, "how", Some("new"), "<context>\nnew\n</context>\n\nhow"),
+    fn files_come_before_input_and_words_in_their_order() {
+        let (one, two) = ("<file name=\"b\">\none\n</file>", "<file name=\"a\">\ntwo\n</file>");
+        for (words, input, question) in [
+            ("why", None, format!("{one}\n\n{two}\n\nwhy")),
+            ("why", Some("log"), format!("{one}\n\n{two}\n\n<context>\nlog\n</context>\n\nwhy")),
+            ("", Some("why\n"), format!("{one}\n\n{two}\n\nwhy")),
+            ("", None, format!("{one}\n\n{two}")),
         ] {
-            assert_eq!(again(last, words, input), question, "{last:?} {words:?} {input:?}");
+            let composed = compose(&text_files(&[("b", "one"), ("a", "two\n")]), input, words);
+            assert_eq!(composed, Some(Message::text(Role::User, question)), "{words:?} {input:?}");
         }
     }
 
     #[test]
-    fn binary_and_endless_input_is_refused() {
-        let notes = Notes::default();
-        let binary = read(&b"abc\0def"[..], &notes).expect_err("binary");
-        assert!(binary.message.contains("binary") && binary.exit_status() == 2);
-        let endless = read(io::repeat(b'y'), &notes).expect_err("endless");
-        assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
-        let longest = vec![b'y'; LONGEST_INPUT];
-        assert_eq!(read(&longest[..], &notes).map(|text| text.len()).ok(), Some(LONGEST_INPUT));
+    fn images_may_be_all_of_a_question() {
+        for words in ["why", ""] {
+            let files = Files { fences: Vec::new(), attachments: vec![image("a.png")] };
+            let question = compose(&files, None, words).expect("a question");
+            assert_eq!((question.to_text().as_ref(), question.attachments().count()), (words, 1));
+        }
+    }
+
+    #[test]
+    fn a_question_is_asked_again_with_other_words_input_or_files() {
+        let fenced = "<context>\nlog\n</context>\n\nwhy";
+        let file = "<file name=\"a\">\none\n</file>";
+        let both = format!("{file}\n\n{fenced}");
+        let other = "<file name=\"b\">\ntwo\n</file>";
+        for (last, files, words, input, question) in [
+            ("why", &[][..], "", None, "why"),
+            ("why", &[], "how", None, "how"),
+            ("why", &[], "how", Some("new\n"), "<context>\nnew\n</context>\n\nhow"),
+            (fenced, &[], "", None, fenced),
+            (fenced, &[], "how", None, "<context>\nlog\n</context>\n\nhow"),
+            (fenced, &[], "how", Some(" \n"), "<context>\nlog\n</context>\n\nhow"),
+            (fenced, &[], "how", Some("new"), "<context>\nnew\n</context>\n\nhow"),
+            (&both, &[], "", None, &both),
+            (&both, &[], "how", None, &both.replace("why", "how")),
+            (&both, &[], "how", Some("new"), &both.replace("log", "new").replace("why", "how")),
+            (&both, &[("b", "two")], "", None, &both.replace(file, other)),
+            (&both, &[("b", "two")], "how", None, &both.replace(file, other).replace("why", "how")),
+            (file, &[], "how", None, &format!("{file}\n\nhow")),
+            ("why", &[("b", "two")], "", None, &format!("{other}\n\nwhy")),
+        ] {
+            let asked = again(Some(&Message::text(Role::User, last)), &text_files(files), input, words);
+            assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_asked_about_again_until_there_are_other_files() {
+        let last = Message::with_attachments(Role::User, vec![image("a.png")], "why");
+        let names = |question: &Message| question.attachments().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let kept = again(Some(&last), &Files::default(), None, "how");
+        assert_eq!((kept.to_text().as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
+        let other = Files { fences: Vec::new(), attachments: vec![image("b.png")] };
+        let replaced = again(Some(&last), &other, None, "");
+        assert_eq!((replaced.to_text().as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
+        let text = again(Some(&last), &text_files(&[("c", "x")]), None, "");
+        assert_eq!(names(&text), Vec::<String>::new());
     }
 }

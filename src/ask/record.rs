@@ -34,7 +34,7 @@ const NO_RESULT: &str = "(interrupted before the result came)";
 /// A question, and as much of its answer as has come.
 #[derive(Debug)]
 pub(super) struct Record {
-    question: String,
+    question: Message,
     /// `None`: nothing is saved.
     committer: Option<Committer>,
     notes: Notes,
@@ -84,7 +84,7 @@ impl State {
 
 impl Record {
     /// For the thread that will show the answer.
-    pub(super) fn new(question: String, committer: Option<Committer>, notes: Notes) -> Record {
+    pub(super) fn new(question: Message, committer: Option<Committer>, notes: Notes) -> Record {
         Record {
             question,
             committer,
@@ -224,7 +224,7 @@ impl Record {
         let model = state.model.take();
         let steps = std::mem::take(&mut state.steps);
         drop(state);
-        let question = Entry::new(Message::text(Role::User, &self.question), committer.asked);
+        let question = Entry::new(self.question.clone(), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
         let mut answer = Entry::new(Message::text(Role::Assistant, text), answered);
         answer.interrupted = interrupted;

@@ -1,6 +1,5 @@
 //! The conversation that a question belongs to: which one it is, what of it is sent again, and which server is asked.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
 use crate::context::{Context, Place};
@@ -36,9 +35,9 @@ pub(super) struct Session<'a> {
 
 impl Session<'_> {
     /// The question that is to be asked again.
-    pub(super) fn last_question(&self) -> Option<Cow<'_, str>> {
+    pub(super) fn last_question(&self) -> Option<&Message> {
         match &self.intent {
-            Intent::Again { last, .. } => last.question().map(|question| question.message.to_text()),
+            Intent::Again { last, .. } => last.question().map(|question| &question.message),
             _ => None,
         }
     }

@@ -1,12 +1,13 @@
 //! One question until its answer: q asks, runs the tools that the model calls, and asks again.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Delivery, Facts};
 use super::prompt;
 use super::window::Window;
 use crate::error::Error;
-use crate::message::{Role, Step};
+use crate::message::{Attachment, Message, Step};
 use crate::output::Notes;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
@@ -14,10 +15,14 @@ use crate::provider::request::{Form, Prompt, Request};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
+use crate::shape::Shape;
 use crate::tools::Toolbox;
 
 /// Cutting a shorter result would not help.
 const SHORTEST_CUT: usize = 1_000;
+
+/// How many bytes of base64 are shown to eyes.
+const SHOWN_OF_BASE64: usize = 32;
 
 /// One question to one provider, with as much of the conversation as it takes, and the tools that it may call.
 pub(super) struct Turn<'a> {
@@ -25,7 +30,7 @@ pub(super) struct Turn<'a> {
     pub(super) model: String,
     pub(super) system: String,
     pub(super) window: Window,
-    pub(super) question: String,
+    pub(super) question: Message,
     pub(super) settings: &'a Settings,
     /// The provider is asked not to store the request.
     pub(super) refuses_storage: bool,
@@ -33,6 +38,18 @@ pub(super) struct Turn<'a> {
     pub(super) toolbox: Option<Toolbox>,
     /// The calls so far.
     pub(super) steps: Vec<Step>,
+    /// The shape that the answer must have, and how it is asked for.
+    pub(super) shape: Option<(Shape, Asking)>,
+}
+
+/// How the shape of an answer is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// The API sees to it.
+    ByApi,
+    /// The API sees to it that there is an object; its shape stands in the prompt.
+    AsObject,
+    InPrompt,
 }
 
 /// A reply, and when it came.
@@ -46,10 +63,18 @@ struct Answered {
 impl Turn<'_> {
     pub(super) fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
+        let (form, question) = match &self.shape {
+            None => (Form::Any, Cow::Borrowed(&self.question)),
+            Some((shape, Asking::ByApi)) => (Form::Shaped(shape), Cow::Borrowed(&self.question)),
+            Some((shape, asking)) => {
+                let form = if *asking == Asking::AsObject { Form::Object } else { Form::Any };
+                (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
+            }
+        };
         let prompt = Prompt {
             model: &self.model,
             system: &self.system,
-            messages: prompt::messages(self.window.messages(), &self.question, values.history),
+            messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
             effort: values.effort.as_deref().or(self.target.provider().effort),
             refuses_storage: self.refuses_storage,
@@ -57,9 +82,24 @@ impl Turn<'_> {
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             steps: &self.steps,
             forbids_calls: self.is_last(),
-            form: Form::Any,
+            form,
         };
         self.target.request(&prompt, &self.settings.options)
+    }
+
+    /// The body of the request as it is shown. Eyes have no use for megabytes of base64.
+    pub(super) fn request_for_eyes(&self, is_terminal: bool) -> Result<String, Error> {
+        let body = self.request()?.body.unwrap_or_default();
+        let mut body = String::from_utf8_lossy(&body).into_owned();
+        if is_terminal {
+            let messages = self.window.messages().iter().chain([&self.question]);
+            for data in messages.flat_map(Message::attachments).filter_map(|attachment| attachment.data.as_deref()) {
+                if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
+                    body = body.replace(data, &format!("{beginning}… ({} bytes of base64)", data.len()));
+                }
+            }
+        }
+        Ok(body)
     }
 
     /// Whether the model has called so often that it must answer now.
@@ -135,6 +175,10 @@ impl Turn<'_> {
                     if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
                         continue;
                     }
+                    if failed.refuses_form && self.ask_less_of_api() {
+                        notes.detail(|| format!("{}; the prompt says which shape the answer must have", failed.error));
+                        continue;
+                    }
                     if failed.unknown_model && !healed {
                         healed = true;
                         match self.heal(failed.error, notes) {
@@ -179,6 +223,18 @@ impl Turn<'_> {
         }
     }
 
+    /// Asks for the answer's shape in a way that more servers know. Returns whether there is one.
+    fn ask_less_of_api(&mut self) -> bool {
+        let knows_object_form = self.target.provider().api.knows_object_form();
+        let Some((_, asking)) = &mut self.shape else { return false };
+        *asking = match asking {
+            Asking::ByApi if knows_object_form => Asking::AsObject,
+            Asking::ByApi | Asking::AsObject => Asking::InPrompt,
+            Asking::InPrompt => return false,
+        };
+        true
+    }
+
     /// Puts the newest model of its family in the place of one that the server does not know.
     fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
         let newest = self.target.heal(&self.model, error, notes)?;
@@ -200,9 +256,16 @@ impl Turn<'_> {
             let address = provider.address().map_or_else(|error| error.to_string(), ToString::to_string);
             format!("provider {}, model {}, at {address}", provider.name, self.model)
         });
-        let window = self.window.messages().iter().map(|message| (message.role, message.to_text().len()));
-        for (index, (role, length)) in window.chain([(Role::User, self.question.len())]).enumerate() {
-            notes.detail(|| format!("message {}: {role}, {length} bytes", index + 1));
+        for (index, message) in self.window.messages().iter().chain([&self.question]).enumerate() {
+            let (index, role, length) = (index + 1, message.role, message.to_text().len());
+            notes.detail(|| format!("message {index}: {role}, {length} bytes"));
+            for Attachment { name, media, data } in message.attachments() {
+                let size = data.as_ref().map_or_else(
+                    || "not sent, since it is no longer kept".to_owned(),
+                    |data| format!("{} bytes in base64", data.len()),
+                );
+                notes.detail(|| format!("message {index}: {name}, {media}, {size}"));
+            }
         }
     }
 }

@@ -42,6 +42,10 @@ pub(crate) struct Arguments {
     /// Each a server, one of its tools or a pattern, in the order typed.
     pub(crate) tools: Vec<String>,
     pub(crate) yes: bool,
+    /// Files, in the order typed; `-` is standard input.
+    pub(crate) attach: Vec<OsString>,
+    /// JSON, a path or the short form.
+    pub(crate) schema: Option<String>,
     pub(crate) no_stdin: bool,
     pub(crate) no_save: bool,
     pub(crate) no_stream: bool,

@@ -95,6 +95,10 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
     }
     match used.iter().find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode)) {
         Some(flag) => Err(Error::usage(format!("{action} has no use for {}", flag.name()))),
+        None if arguments.extract && arguments.schema.is_some() => {
+            Err(Error::usage("--extract and --schema cannot go together")
+                .advise("an answer of a shape has no code blocks"))
+        }
         None if arguments.all && arguments.session.is_some() => {
             Err(Error::usage("--all and --session cannot go together").advise("either one conversation or all of them"))
         }

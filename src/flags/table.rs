@@ -45,6 +45,7 @@ pub(crate) enum Completion {
     Tools,
     /// Names of conversations, and files.
     Conversations,
+    Files,
     Words(&'static [&'static str]),
 }
 
@@ -202,6 +203,43 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "replace the system prompt",
         doc: "Send TEXT in place of the built-in system prompt. It is kept with the conversation, for its follow-ups too, \
               until another one is given. An empty TEXT sends none.",
+    },
+    Flag {
+        short: Some('a'),
+        long: Some("attach"),
+        effect: Effect::Value {
+            name: "FILE",
+            completion: Completion::Files,
+            mode: None,
+            set: |arguments, value| {
+                arguments.attach.push(value);
+                Ok(())
+            },
+        },
+        modes: ASK,
+        help: "ask about a file",
+        doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is standard input. \
+              A text file comes with its name. Images and PDFs are kept with the conversation, so that follow-ups can ask about \
+              them: 5 MB each and 7 MB together, in base64.",
+    },
+    Flag {
+        short: None,
+        long: Some("schema"),
+        effect: Effect::Value {
+            name: "SPEC",
+            completion: Completion::Files,
+            mode: None,
+            set: |arguments, value| {
+                arguments.schema = Some(utf8(value)?);
+                Ok(())
+            },
+        },
+        modes: ASK,
+        help: "answer in JSON of this shape",
+        doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or fields separated by commas \
+              or line ends: 'name, age int, tags list: what they like'. The types are str (which may be left out), int, float, \
+              bool and list; brackets around all of it make a list of such objects, below items. Only an answer that is whole, \
+              parses and has the fields is printed; else the exit status is 1.",
     },
     Flag {
         short: Some('t'),

@@ -46,6 +46,8 @@ pub(super) fn bash() -> String {
         // Where nothing matches, bash offers files, unless told not to.
         let action = match kind {
             Completion::Conversations => "_q_conversations".to_owned(),
+            // Files are what bash offers by itself.
+            Completion::Files => ":".to_owned(),
             Completion::Nothing => NO_FILES.to_owned(),
             Completion::Providers => format!("_q_providers; {NO_FILES}"),
             Completion::Tools => format!("_q_tools; {NO_FILES}"),
@@ -84,6 +86,7 @@ pub(super) fn zsh() -> String {
                     Completion::Providers => "_q_providers".to_owned(),
                     Completion::Tools => "_q_tools".to_owned(),
                     Completion::Conversations => "_q_conversations".to_owned(),
+                    Completion::Files => "_files".to_owned(),
                     Completion::Words(words) => format!("({})", words.join(" ")),
                 };
                 format!(":{name}:{action}")
@@ -128,6 +131,7 @@ pub(super) fn fish() -> String {
             Some(Completion::Nothing) => " -x".to_owned(),
             Some(Completion::Providers) => format!(" -x -a '{} (__q_providers)'", provider_names()),
             Some(Completion::Tools) => " -x -a '(__q_tools)'".to_owned(),
+            Some(Completion::Files) => " -r -F".to_owned(),
             Some(Completion::Conversations) => " -r -F -a '(__q_conversations)'".to_owned(),
             Some(Completion::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
         };

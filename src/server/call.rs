@@ -36,6 +36,7 @@ pub(crate) struct CallError {
     pub(crate) unknown_model: bool,
     /// The server refuses the field that asks it not to store the request.
     pub(crate) refuses_store: bool,
+    pub(crate) refuses_form: bool,
     /// Another try may succeed.
     may_pass: bool,
     /// How long the server asks to wait before that.
@@ -198,6 +199,7 @@ impl Call<'_> {
             too_long: error.too_long(),
             unknown_model: error.unknown_model(status.unwrap_or(0)),
             refuses_store: status == Some(400) && names_store,
+            refuses_form: false,
             may_pass: false,
             retry_after: error.retry_after,
             error: Error::new(Kind::Provider { status }, message),

@@ -519,7 +519,7 @@ mod tests {
         let mut server =
             Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
         server.wait().expect("tools");
-        assert_eq!(details.recv().expect("a line"), r#"db: pong: {"id":"p","jsonrpc":"2.0","result":{}}"#);
+        assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 
     #[test]

@@ -245,6 +245,10 @@ pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("another mode");
 }
 
+/// The smallest PNG: one pixel.
+pub const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1F\x15\xC4\x89\
+    \0\0\0\rIDATx\xDAcd\xF8\xCFP\x0F\0\x03\x86\x01\x80Z4}k\0\0\0\0IEND\xAEB`\x82";
+
 /// A named pipe.
 #[track_caller]
 pub fn make_pipe(path: &Path) {

@@ -2,6 +2,7 @@
 
 mod actions;
 mod again;
+mod attach;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
@@ -26,6 +27,7 @@ mod requests;
 mod sandbox;
 mod server;
 mod settings;
+mod shape;
 mod signals;
 mod smoke;
 mod tell;

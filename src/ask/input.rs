@@ -1,0 +1,391 @@
+//! Standard input and the files that `-a` names: read to their end, within limits, as text or as images and PDFs.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::error::{Error, Kind};
+use crate::fence;
+use crate::message::Attachment;
+use crate::output::Notes;
+
+/// The most bytes of text that files and standard input may have together.
+const LONGEST_TEXT: usize = 10_000_000;
+
+/// The most bytes that an image or a PDF may have in base64, as Anthropic's documents limit an image.
+const LARGEST_ATTACHMENT: usize = 5_000_000;
+
+/// The most bytes that all of them may have together, so that they find room in the file of a conversation.
+const ATTACHMENTS_TOGETHER: usize = 7_000_000;
+
+/// How long input may stay away before q says that it waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait for a writer where the pipe does not block, and is empty.
+const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
+
+/// What `-a` calls standard input.
+const STDIN: &str = "-";
+
+/// The files that come with a question, in the order given.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// Text files in their fences.
+    pub(super) fences: Vec<String>,
+    pub(super) attachments: Vec<Attachment>,
+}
+
+/// What a file is.
+enum Content {
+    Text(String),
+    Attachment(Attachment),
+}
+
+/// Reads standard input and files, which have their limits together.
+pub(super) struct Reader<'a> {
+    notes: &'a Notes,
+    /// How many bytes of text there may still be.
+    text_left: usize,
+    /// How many bytes of base64.
+    base64_left: usize,
+    /// Files that were read before standard input, in the order given; `None` stands for standard input.
+    files: Vec<Option<Content>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the files but standard input, so that a file that is missing is told before q waits for anybody.
+    ///
+    /// # Errors
+    /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
+    /// `Usage`: standard input cannot be one of the files.
+    pub(super) fn read_files(
+        named: &[impl AsRef<OsStr>],
+        no_stdin: bool,
+        notes: &'a Notes,
+    ) -> Result<Reader<'a>, Error> {
+        let mut reader =
+            Reader { notes, text_left: LONGEST_TEXT, base64_left: ATTACHMENTS_TOGETHER, files: Vec::new() };
+        let mut has_stdin = false;
+        for name in named.iter().map(AsRef::as_ref) {
+            let content = if name != STDIN {
+                Some(reader.read_file(name)?)
+            } else if std::mem::replace(&mut has_stdin, true) {
+                return Err(Error::usage("-a - is given twice, but standard input can be read only once"));
+            } else if no_stdin {
+                return Err(Error::usage("-a - reads standard input, which -n leaves alone"));
+            } else if io::stdin().is_terminal() {
+                return Err(Error::usage("-a - reads standard input, which is a terminal")
+                    .advise("pipe something into q, or name a file"));
+            } else {
+                None
+            };
+            reader.files.push(content);
+        }
+        Ok(reader)
+    }
+
+    /// Reads standard input, as the file that it may be, else where it is to be read. Returns the files, and the input.
+    ///
+    /// # Errors
+    /// As [`Reader::read_files`]; `File`: it cannot be read.
+    pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
+        let is_file = self.files.iter().any(Option::is_none);
+        let input = if reads && !is_file { Some(self.read_stdin(false)?) } else { None };
+        let mut files = Files::default();
+        for content in std::mem::take(&mut self.files) {
+            let content = match content {
+                Some(content) => content,
+                None => {
+                    let bytes = self.read_stdin(true)?;
+                    self.content(STDIN, bytes)
+                }
+            };
+            match content {
+                Content::Text(fence) => files.fences.push(fence),
+                Content::Attachment(attachment) => files.attachments.push(attachment),
+            }
+        }
+        Ok((files, input.map(|bytes| text(bytes, "standard input", self.notes))))
+    }
+
+    fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
+        let name = path.to_string_lossy();
+        let failed = |error: io::Error| {
+            let error = Error::new(Kind::Input, format!("cannot read {name}: {error}"));
+            if name.contains("://") { error.advise(format!("q reads files: curl -s {name} | q -a -")) } else { error }
+        };
+        self.notes.sign().wait_for(&format!("waiting for {name}"));
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_dir() {
+            return Err(Error::new(Kind::Input, format!("cannot read {name}: it is a folder"))
+                .advise("each file in it takes an -a of its own"));
+        }
+        let bytes = self.read(file, &name, true, &mut || {}, &failed)?;
+        self.notes.sign().stop();
+        Ok(self.content(&name, bytes))
+    }
+
+    /// Reads standard input, with a note where nothing comes for long.
+    fn read_stdin(&mut self, is_file: bool) -> Result<Vec<u8>, Error> {
+        let (progress, watched) = mpsc::channel();
+        // On a terminal the waiting sign says it, and sooner.
+        if !self.notes.sign().is_active() {
+            let notes = self.notes.clone();
+            // Without a thread there is no note, and nothing else is missing.
+            let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes));
+        }
+        self.notes.sign().wait_for("waiting for standard input");
+        let failed = |error: io::Error| {
+            Error::file(format!("cannot read standard input: {error}")).advise("-n leaves standard input alone")
+        };
+        // A watcher that has said its note is gone.
+        let mut progressed = || {
+            let _ = progress.send(());
+        };
+        let bytes = self.read(io::stdin().lock(), "standard input", is_file, &mut progressed, &failed)?;
+        self.notes.sign().stop();
+        Ok(bytes)
+    }
+
+    /// Reads to the end, and counts what is read.
+    fn read(
+        &mut self,
+        mut source: impl Read,
+        name: &str,
+        is_file: bool,
+        progressed: &mut dyn FnMut(),
+        failed: &dyn Fn(io::Error) -> Error,
+    ) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        let mut checked = 0;
+        loop {
+            let count = match source.read(&mut buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Somebody else has set the pipe so; it cannot be told here when there is something again.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(EMPTY_PIPE_POLL);
+                    continue;
+                }
+                Err(error) => return Err(failed(error)),
+            };
+            progressed();
+            bytes.extend_from_slice(&buffer[..count]);
+            let is_over = count == 0;
+            if is_file && media_type(&bytes).is_some() {
+                let size = base64_length(bytes.len());
+                self.check_attachment(name, size)?;
+                if is_over {
+                    self.base64_left -= size;
+                    return Ok(bytes);
+                }
+                continue;
+            }
+            // Before that, it may still become an image.
+            if !is_file || bytes.len() >= LONGEST_MAGIC || is_over {
+                if bytes[checked..].contains(&0) {
+                    return Err(binary(name, is_file));
+                }
+                checked = bytes.len();
+            }
+            if bytes.len() > self.text_left {
+                return Err(self.too_long(name));
+            }
+            if is_over {
+                self.text_left -= bytes.len();
+                return Ok(bytes);
+            }
+        }
+    }
+
+    fn check_attachment(&self, name: &str, size: usize) -> Result<(), Error> {
+        let error = if size > LARGEST_ATTACHMENT {
+            format!("{name} is too large: in base64 it has more than {LARGEST_ATTACHMENT} bytes")
+        } else if size > self.base64_left {
+            format!(
+                "{name} is too large: with what is attached before it, it has more than {ATTACHMENTS_TOGETHER} bytes in base64"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"))
+    }
+
+    fn too_long(&self, name: &str) -> Error {
+        let error = match self.text_left {
+            LONGEST_TEXT => format!("{name} is longer than {LONGEST_TEXT} bytes"),
+            _ => format!("{name} is too long: with the files before it, it has more than {LONGEST_TEXT} bytes"),
+        };
+        let advice = "send a part of it, with head, tail or grep for example";
+        let leaves = if name == "standard input" { "; -n leaves standard input alone" } else { "" };
+        Error::new(Kind::Input, error).advise(format!("{advice}{leaves}"))
+    }
+
+    /// What the bytes of a file are.
+    fn content(&self, name: &str, bytes: Vec<u8>) -> Content {
+        if let Some(media) = media_type(&bytes) {
+            let data = STANDARD.encode(&bytes);
+            drop(bytes);
+            return Content::Attachment(Attachment {
+                name: name.to_owned(),
+                media: media.to_owned(),
+                data: Some(Arc::from(data)),
+            });
+        }
+        if bytes.is_empty() {
+            self.notes.note(&format!("{} is empty", if name == STDIN { "standard input" } else { name }));
+        }
+        Content::Text(fence::around_file(name, &text(bytes, name, self.notes)))
+    }
+}
+
+/// How many bytes must have come before the type of a file is known: those of WebP.
+const LONGEST_MAGIC: usize = 12;
+
+/// The media type of an image or a PDF that every API takes, told by its first bytes.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ if bytes.starts_with(b"\x89PNG\r\n\x1A\n") => Some("image/png"),
+        _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
+        _ if bytes.starts_with(b"%PDF-") => Some("application/pdf"),
+        _ => None,
+    }
+}
+
+/// How many bytes of base64 so many bytes become.
+fn base64_length(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+fn binary(name: &str, is_file: bool) -> Error {
+    if is_file {
+        return Error::new(Kind::Input, format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"))
+            .advise("-a takes these alone; another image can be converted to PNG");
+    }
+    Error::new(Kind::Input, format!("{name} is binary: it has a NUL byte"))
+        .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
+}
+
+/// Says that bytes have been replaced.
+pub(super) fn note_replaced(source: &str, notes: &Notes) {
+    notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
+}
+
+/// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
+pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        note_replaced(source, notes);
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    })
+}
+
+fn watch(progress: &mpsc::Receiver<()>, notes: &Notes) {
+    loop {
+        match progress.recv_timeout(PATIENCE) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                return notes.note("waiting for standard input; -n or </dev/null leaves it alone");
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR";
+
+    /// A source that gives its bytes one at a time.
+    struct Slowly<R>(R);
+
+    impl<R: Read> Read for Slowly<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
+    fn read(source: impl Read, is_file: bool, text_left: usize, base64_left: usize) -> Result<usize, Error> {
+        let notes = Notes::default();
+        let mut reader = Reader { notes: &notes, text_left, base64_left, files: Vec::new() };
+        let bytes = reader.read(source, "x", is_file, &mut || {}, &|error| Error::file(error.to_string()))?;
+        Ok(bytes.len())
+    }
+
+    #[test]
+    fn images_and_pdfs_are_told_by_their_first_bytes() {
+        for (bytes, media) in [
+            (PNG, Some("image/png")),
+            (b"\xFF\xD8\xFF\xE0\0\x10JFIF", Some("image/jpeg")),
+            (b"GIF89a\x01\0", Some("image/gif")),
+            (b"GIF87a\x01\0", Some("image/gif")),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", Some("image/webp")),
+            (b"%PDF-1.7\n", Some("application/pdf")),
+            (b"RIFF\x24\0\0\0WAVEfmt ", None),
+            (b"\x89PNG\n", None),
+            (b"GIF88a", None),
+            (b" %PDF-1.7", None),
+            (b"BM\0\0", None),
+            (b"", None),
+        ] {
+            assert_eq!(media_type(bytes), media, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_type_is_told_however_slowly_the_bytes_come() {
+        for source in [PNG, b"RIFF\x24\0\0\0WEBPVP8 ", b"GIF89a\0\0", b"text", b""] {
+            assert_eq!(read(Slowly(source), true, 100, 100).ok(), Some(source.len()), "{source:?}");
+        }
+        for source in [&b"RIFF\x24\0\0\0WAVEfmt "[..], b"a\0", b"twelve bytes and a NUL\0"] {
+            let error = read(Slowly(source), true, 100, 100).expect_err("binary");
+            assert!(error.message.contains("neither text nor") && error.exit_status() == 2, "{error}");
+        }
+    }
+
+    #[test]
+    fn binary_and_endless_input_is_refused() {
+        let binary = read(&b"abc\0def"[..], false, LONGEST_TEXT, 0).expect_err("binary");
+        assert!(binary.message.contains("binary") && binary.exit_status() == 2);
+        // An image is none where it is not named as a file.
+        assert!(read(PNG, false, LONGEST_TEXT, LARGEST_ATTACHMENT).is_err());
+        let endless = read(io::repeat(b'y'), false, LONGEST_TEXT, 0).expect_err("endless");
+        assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
+        let longest = vec![b'y'; LONGEST_TEXT];
+        assert_eq!(read(&longest[..], false, LONGEST_TEXT, 0).ok(), Some(LONGEST_TEXT));
+        assert!(read(&longest[..], false, LONGEST_TEXT - 1, 0).is_err());
+    }
+
+    #[test]
+    fn images_have_limits_in_base64() {
+        let image = |bytes: usize| [PNG, &vec![1; bytes - PNG.len()]].concat();
+        for (bytes, left, fits) in [
+            (3_750_000, ATTACHMENTS_TOGETHER, true),
+            (3_750_001, ATTACHMENTS_TOGETHER, false),
+            (300, 400, true),
+            (301, 400, false),
+            (301, 404, true),
+        ] {
+            assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
+        }
+        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, ATTACHMENTS_TOGETHER).expect_err("endless");
+        assert!(endless.message.contains("5000000") && endless.exit_status() == 2, "{endless}");
+    }
+
+    #[test]
+    fn base64_is_as_long_as_is_reckoned() {
+        for bytes in 0..10 {
+            assert_eq!(STANDARD.encode(vec![0; bytes]).len(), base64_length(bytes), "{bytes}");
+        }
+    }
+}
