@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
 use super::request::{self, Element, Prompt};
 use super::{calls, schema};
-use crate::message::{Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -48,11 +49,41 @@ struct OutputConfig<'a> {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
-    content: Cow<'a, str>,
+    content: Content<'a>,
+}
+
+/// Not every server that speaks this dialect takes parts, so text alone stays text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: message.to_text() });
+    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::to_json(&Body {
@@ -65,6 +96,27 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         tools: prompt.tools.iter().map(offer).collect(),
         tool_choice: forbids_calls.then(|| json!({"type": "none"})),
     })
+}
+
+/// The attachments of a message, and its text after them, which must not be blank.
+fn content_of(message: &Message) -> Content<'_> {
+    let text = message.to_text();
+    let mut parts: Vec<Part> = attachment::of(message).map(part_of).collect();
+    if parts.is_empty() {
+        return Content::Text(text);
+    }
+    if !text.trim().is_empty() {
+        parts.push(Part::Text { text });
+    }
+    Content::Parts(parts)
+}
+
+fn part_of(attached: Attached) -> Part {
+    let source = Source::Base64 { media_type: attached.media(), data: attached.data };
+    match attached.is_image() {
+        true => Part::Image { source },
+        false => Part::Document { source, title: attached.title() },
+    }
 }
 
 fn offer(tool: &Tool) -> Value {
@@ -339,6 +391,7 @@ fn fail(data: &str, reply: &mut Reply) {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use proptest::prelude::*;
 
@@ -369,6 +422,36 @@ mod tests {
         let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
         assert_eq!(json["max_tokens"], 5);
         assert!(json.get("system").is_none());
+    }
+
+    #[test]
+    fn attachments_are_parts_before_the_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
+        let picture = json!({"type": "image", "source": source("image/png", "aW1n")});
+        let document = json!({"type": "document", "source": source("application/pdf", "cGRm"), "title": "plan 2 pdf"});
+        for (case, message, content) in [
+            ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
+            ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
+            ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
+            ("an image alone", question(vec![image()], ""), json!([picture])),
+            ("one that is lost", question(vec![lost()], "why"), json!("why")),
+            ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
+        ] {
+            let json = sent(&Prompt { messages: vec![message], ..prompt() });
+            assert_eq!(json["messages"], json!([{"role": "user", "content": content}]), "{case}");
+            assert_eq!(json["system"], "s", "{case}");
+        }
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
+        prompt.messages[0] = question(vec![image()], "one");
+        prompt.messages[2] = question(vec![pdf()], "three");
+        let result = json!({"type": "tool_result", "tool_use_id": "x3", "content": "three"});
+        let messages = json!([
+            {"role": "user", "content": [picture, text("one")]}, {"role": "assistant", "content": "two"},
+            {"role": "user", "content": [document, text("three")]},
+            {"role": "assistant", "content": [call("x3", &json!({"n": 3}))]}, {"role": "user", "content": [result]}]);
+        assert_eq!(sent(&prompt)["messages"], messages);
     }
 
     #[test]

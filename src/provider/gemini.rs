@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::attachment::{self, Attached};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
 use super::request::{self, Element, Listed, Prompt};
 use super::{calls, schema};
-use crate::message::{Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool};
 
 /// What may stand in a path as it is (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -40,12 +41,21 @@ struct Body<'a> {
 struct Content<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
-    parts: [TextPart<'a>; 1],
+    parts: Vec<SentPart<'a>>,
 }
 
 #[derive(Serialize)]
-struct TextPart<'a> {
-    text: Cow<'a, str>,
+#[serde(rename_all = "camelCase")]
+enum SentPart<'a> {
+    Text(Cow<'a, str>),
+    InlineData(InlineData<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'a str,
+    data: &'a str,
 }
 
 #[derive(Serialize)]
@@ -78,14 +88,14 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
             Role::User => "user",
             Role::Assistant => "model",
         }),
-        parts: [TextPart { text: message.to_text() }],
+        parts: parts_with_text(message),
     });
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
     request::to_json(&Body {
         contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         system_instruction: (!prompt.system.is_empty())
-            .then_some(Content { role: None, parts: [TextPart { text: prompt.system.into() }] }),
+            .then(|| Content { role: None, parts: vec![SentPart::Text(prompt.system.into())] }),
         generation_config: (prompt.max_tokens.is_some() || prompt.effort.is_some()).then(|| GenerationConfig {
             max_output_tokens: prompt.max_tokens,
             thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
@@ -94,6 +104,20 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         tools: has_tools.then(|| offer(prompt.tools)),
         tool_config: (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
     })
+}
+
+/// The attachments of a message, and its text after them.
+fn parts_with_text(message: &Message) -> Vec<SentPart<'_>> {
+    let mut parts: Vec<SentPart> = attachment::of(message).map(inline).collect();
+    let text = message.to_text();
+    if parts.is_empty() || !text.is_empty() {
+        parts.push(SentPart::Text(text));
+    }
+    parts
+}
+
+fn inline(attached: Attached) -> SentPart {
+    SentPart::InlineData(InlineData { mime_type: attached.media(), data: attached.data })
 }
 
 /// `parametersJsonSchema` takes most of JSON Schema. `parameters` takes so little of it that requests would be refused.
@@ -301,6 +325,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
 
     use super::*;
@@ -330,6 +355,39 @@ mod tests {
                 "generationConfig": {"maxOutputTokens": 5},
             })
         );
+    }
+
+    #[test]
+    fn attachments_are_parts_before_the_text() {
+        let text = |text: &str| json!({"text": text});
+        let picture = json!({"inlineData": {"mimeType": "image/png", "data": "aW1n"}});
+        let document = json!({"inlineData": {"mimeType": "application/pdf", "data": "cGRm"}});
+        for (case, message, parts) in [
+            ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
+            ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
+            ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
+            ("an image alone", question(vec![image()], ""), json!([picture])),
+            ("one that is lost", question(vec![lost()], "why"), json!([text("why")])),
+            ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
+        ] {
+            let json = sent(&Prompt { messages: vec![message], ..prompt() });
+            assert_eq!(json["contents"], json!([{"role": "user", "parts": parts}]), "{case}");
+            assert_eq!(json["systemInstruction"], json!({"parts": [text("s")]}), "{case}");
+        }
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
+        prompt.messages[0] = question(vec![image()], "one");
+        prompt.messages[2] = question(vec![pdf()], "three");
+        let contents = sent(&prompt)["contents"].clone();
+        assert_eq!(
+            contents.as_array().expect("a list")[..3],
+            [
+                json!({"role": "user", "parts": [picture, text("one")]}),
+                json!({"role": "model", "parts": [text("two")]}),
+                json!({"role": "user", "parts": [document, text("three")]}),
+            ]
+        );
+        assert_eq!(contents[3]["parts"][0]["functionCall"]["name"], "db__get");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod anthropic;
 pub(crate) mod api;
+mod attachment;
 mod calls;
 pub(crate) mod failure;
 pub(crate) mod finish;

@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::attachment::{self, Attached, DataUrl};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
 use super::request::{self, Element, Habits, Listed, Prompt, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool};
 
 /// The field of DeepSeek's reasoning, which others have too.
 const REASONING: &str = "reasoning_content";
@@ -46,7 +47,35 @@ struct StreamOptions {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: &'a str,
-    content: Cow<'a, str>,
+    content: Content<'a>,
+}
+
+/// Not every server takes parts, so text alone stays text.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: File<'a> },
+    DocumentUrl { document_url: DataUrl<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: Cow<'a, str>,
+    file_data: DataUrl<'a>,
 }
 
 pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
@@ -61,29 +90,52 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
         max_tokens: limit(TokenLimit::MaxTokens),
         max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
         reasoning_effort: prompt.effort,
-        messages: turns(prompt).into_iter().map(Element::Message).chain(steps).collect(),
+        messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
         tools: tools.iter().map(offer).collect(),
     })
 }
 
 /// The system prompt and the messages. Where calls are forbidden, those so far are text after the question.
-fn turns<'a>(prompt: &'a Prompt) -> Vec<Turn<'a>> {
-    let system = (!prompt.system.is_empty()).then_some(Turn { role: "system", content: prompt.system.into() });
-    let messages = prompt.messages.iter().map(|message| Turn {
+fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
+    let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(Message::to_text).collect();
+    if prompt.forbids_calls
+        && !prompt.steps.is_empty()
+        && let Some(question) = texts.last_mut()
+    {
+        let calls = fence::calls_as_text(prompt.steps);
+        *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
+    }
+    let system = Turn { role: "system", content: Content::Text(prompt.system.into()) };
+    let turns = prompt.messages.iter().zip(texts).map(|(message, text)| Turn {
         role: match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
         },
-        content: message.to_text(),
+        content: content_of(message, text, habits),
     });
-    let mut turns: Vec<Turn> = system.into_iter().chain(messages).collect();
-    if prompt.forbids_calls
-        && !prompt.steps.is_empty()
-        && let Some(question) = turns.last_mut()
-    {
-        question.content = format!("{}\n\n{}", question.content, fence::calls_as_text(prompt.steps)).into();
+    (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
+}
+
+/// The attachments of a message, and its text after them.
+fn content_of<'a>(message: &'a Message, text: Cow<'a, str>, habits: Habits) -> Content<'a> {
+    let mut parts: Vec<Part> = attachment::of(message).map(|attached| part_of(attached, habits)).collect();
+    if parts.is_empty() {
+        return Content::Text(text);
     }
-    turns
+    if !text.is_empty() {
+        parts.push(Part::Text { text });
+    }
+    Content::Parts(parts)
+}
+
+fn part_of(attached: Attached, habits: Habits) -> Part {
+    if attached.is_image() {
+        Part::ImageUrl { image_url: ImageUrl { url: attached.url() } }
+    } else if habits.document_url {
+        Part::DocumentUrl { document_url: attached.url() }
+    } else {
+        Part::File { file: File { filename: attached.file_name(), file_data: attached.url() } }
+    }
 }
 
 fn offer(tool: &Tool) -> Value {
@@ -334,6 +386,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -365,6 +418,69 @@ mod tests {
             json(&prompt, Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::USUAL });
         assert_eq!(body["max_completion_tokens"], 9);
         assert!(body.get("max_tokens").is_none());
+    }
+
+    fn text(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
+    fn image_part() -> Value {
+        json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aW1n"}})
+    }
+
+    #[test]
+    fn attachments_are_parts_before_the_text() {
+        let file = json!({"filename": "plan 2.pdf", "file_data": "data:application/pdf;base64,cGRm"});
+        let file = json!({"type": "file", "file": file});
+        for (case, message, content) in [
+            ("an image", question(vec![image()], "why"), json!([image_part(), text("why")])),
+            ("a PDF", question(vec![pdf()], "why"), json!([file, text("why")])),
+            ("both", question(vec![pdf(), image()], "why"), json!([file, image_part(), text("why")])),
+            ("an image alone", question(vec![image()], ""), json!([image_part()])),
+            ("one that is lost", question(vec![lost()], "why"), json!("why")),
+            ("one of two", question(vec![lost(), image()], "why"), json!([image_part(), text("why")])),
+        ] {
+            let prompt = Prompt { messages: vec![message], system: "", ..prompt() };
+            assert_eq!(
+                json(&prompt, table::USUAL)["messages"],
+                json!([{"role": "user", "content": content}]),
+                "{case}"
+            );
+        }
+        let mut prompt = prompt();
+        prompt.messages[0] = question(vec![image()], "one");
+        prompt.messages[2] = question(vec![pdf()], "three");
+        let messages = json!([
+            {"role": "system", "content": "s"}, {"role": "user", "content": [image_part(), text("one")]},
+            {"role": "assistant", "content": "two"}, {"role": "user", "content": [file, text("three")]}]);
+        assert_eq!(json(&prompt, table::USUAL)["messages"], messages);
+    }
+
+    #[test]
+    fn mistral_takes_a_pdf_as_the_url_of_a_document() {
+        let prompt = Prompt { messages: vec![question(vec![pdf(), image()], "why")], system: "", ..prompt() };
+        let document = json!({"type": "document_url", "document_url": "data:application/pdf;base64,cGRm"});
+        let mistral = table::find("mistral").expect("a row").habits;
+        assert_eq!(json(&prompt, mistral)["messages"][0]["content"], json!([document, image_part(), text("why")]));
+    }
+
+    #[test]
+    fn attachments_stay_with_the_question_before_calls_and_where_these_are_text() {
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let mut prompt = with_steps(&tools, &steps[1..]);
+        let calls = "Tool db__get {\"n\":3}:\n<result>\nthree\n</result>";
+        for (asked, content, as_text) in [
+            ("why", json!([image_part(), text("why")]), format!("why\n\n{calls}")),
+            ("", json!([image_part()]), calls.to_owned()),
+        ] {
+            prompt.messages = vec![question(vec![image()], asked)];
+            prompt.forbids_calls = false;
+            let messages = &json(&prompt, table::USUAL)["messages"];
+            assert_eq!((&messages[0]["content"], &messages[1]["role"]), (&content, &json!("assistant")), "{asked}");
+            prompt.forbids_calls = true;
+            let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
+            assert_eq!(json(&prompt, table::USUAL)["messages"], messages, "{asked}");
+        }
     }
 
     #[test]

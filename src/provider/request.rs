@@ -109,6 +109,8 @@ pub(crate) struct Habits {
     pub(crate) token_limit: TokenLimit,
     /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
     pub(crate) returns_reasoning: bool,
+    /// Takes PDFs as `document_url`, where others that take them at all have `file`.
+    pub(crate) document_url: bool,
 }
 
 /// The name of the field that limits an answer's tokens in the OpenAI dialect.

@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::attachment::{self, Attached, DataUrl};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
 use super::request::{self, Element, Prompt};
 use super::{calls, schema};
-use crate::message::{Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool};
 
 /// The type of a call of a tool that q offered.
 const FUNCTION_CALL: &str = "function_call";
@@ -47,25 +48,20 @@ struct Reasoning<'a> {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
-    content: [Content<'a>; 1],
+    content: Vec<Content<'a>>,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: Cow<'a, str>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    InputText { text: Cow<'a, str> },
+    OutputText { text: Cow<'a, str> },
+    InputImage { detail: &'static str, image_url: DataUrl<'a> },
+    InputFile { filename: Cow<'a, str>, file_data: DataUrl<'a> },
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turn = |role, text| {
-        let kind = match role {
-            Role::User => "input_text",
-            Role::Assistant => "output_text",
-        };
-        Turn { role, content: [Content { kind, text }] }
-    };
-    let turns = prompt.messages.iter().map(|message| turn(message.role, message.to_text()));
+    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
     let steps = prompt.steps.iter().flat_map(items_of);
     let has_tools = !prompt.tools.is_empty();
     request::to_json(&Body {
@@ -80,6 +76,26 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
         include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
     })
+}
+
+/// The attachments of a message, and its text after them.
+fn content_of(message: &Message) -> Vec<Content<'_>> {
+    let mut content: Vec<Content> = attachment::of(message).map(attached_as_content).collect();
+    let text = message.to_text();
+    if content.is_empty() || !text.is_empty() {
+        content.push(match message.role {
+            Role::User => Content::InputText { text },
+            Role::Assistant => Content::OutputText { text },
+        });
+    }
+    content
+}
+
+fn attached_as_content(attached: Attached) -> Content {
+    match attached.is_image() {
+        true => Content::InputImage { detail: "auto", image_url: attached.url() },
+        false => Content::InputFile { filename: attached.file_name(), file_data: attached.url() },
+    }
 }
 
 /// The API makes a tool strict unless told otherwise, and the schemas of MCP do not follow the rules for that.
@@ -301,6 +317,7 @@ fn keep(json: &RawValue, reply: &mut Reply) {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use super::*;
 
@@ -322,6 +339,37 @@ mod tests {
         let body = sent(&prompt);
         assert_eq!((&body["max_output_tokens"], &body["reasoning"]["effort"]), (&json!(9), &json!("low")));
         assert_eq!((&body["store"], body.get("instructions")), (&json!(false), None));
+    }
+
+    #[test]
+    fn attachments_are_parts_before_the_text() {
+        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
+        let text = |text: &str| json!({"type": "input_text", "text": text});
+        let picture = json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aW1n"});
+        let data = "data:application/pdf;base64,cGRm";
+        let file = json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": data});
+        for (case, message, content) in [
+            ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
+            ("a PDF", question(vec![pdf()], "why"), json!([file, text("why")])),
+            ("both", question(vec![pdf(), image()], "why"), json!([file, picture, text("why")])),
+            ("an image alone", question(vec![image()], ""), json!([picture])),
+            ("one that is lost", question(vec![lost()], "why"), json!([text("why")])),
+            ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
+        ] {
+            let prompt = Prompt { messages: vec![message], ..prompt() };
+            let input = json!([{"role": "user", "content": content}]);
+            assert_eq!((&sent(&prompt)["input"], &sent(&prompt)["instructions"]), (&input, &json!("s")), "{case}");
+        }
+        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+        let mut prompt = with_steps(&tools, &steps[1..]);
+        prompt.messages = super::super::api::tests::prompt().messages;
+        prompt.messages[0] = question(vec![image()], "one");
+        prompt.messages[2] = question(vec![pdf()], "three");
+        let two = json!({"type": "output_text", "text": "two"});
+        let input = json!([
+            {"role": "user", "content": [picture, text("one")]}, {"role": "assistant", "content": [two]},
+            {"role": "user", "content": [file, text("three")]}, call("x3", "{\"n\":3}"), result("x3", "three")]);
+        assert_eq!(sent(&prompt)["input"], input);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) struct Row {
 
 /// What is assumed of a server of which nothing else is known.
 pub(crate) const USUAL: Habits =
-    Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false };
+    Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false, document_url: false };
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are as the providers' own documents have them in November 2026; defaults are retired within months,
@@ -84,7 +84,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         model: Some("mistral-small-latest"),
         family: None,
         effort: None,
-        habits: Habits { stream_usage: false, ..USUAL },
+        habits: Habits { stream_usage: false, document_url: true, ..USUAL },
         start: None,
     },
     Row {
