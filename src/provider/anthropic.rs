@@ -10,7 +10,7 @@ use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Prompt};
+use super::request::{self, Element, Form, Prompt};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -42,7 +42,16 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 struct OutputConfig<'a> {
-    effort: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format {
+    JsonSchema { schema: Value },
 }
 
 /// A message as the API has it.
@@ -92,7 +101,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         stream: prompt.stream,
         system: prompt.system,
         messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-        output_config: prompt.effort.map(|effort| OutputConfig { effort }),
+        output_config: output_config(prompt),
         tools: prompt.tools.iter().map(offer).collect(),
         tool_choice: forbids_calls.then(|| json!({"type": "none"})),
     })
@@ -117,6 +126,15 @@ fn part_of(attached: Attached) -> Part {
         true => Part::Image { source },
         false => Part::Document { source, title: attached.title() },
     }
+}
+
+fn output_config<'a>(prompt: &Prompt<'a>) -> Option<OutputConfig<'a>> {
+    let format = match prompt.form {
+        // The API knows no object without a schema.
+        Form::Any | Form::Object => None,
+        Form::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
+    };
+    (prompt.effort.is_some() || format.is_some()).then_some(OutputConfig { effort: prompt.effort, format })
 }
 
 fn offer(tool: &Tool) -> Value {
@@ -390,7 +408,7 @@ fn fail(data: &str, reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use proptest::prelude::*;
@@ -452,6 +470,25 @@ mod tests {
             {"role": "user", "content": [document, text("three")]},
             {"role": "assistant", "content": [call("x3", &json!({"n": 3}))]}, {"role": "user", "content": [result]}]);
         assert_eq!(sent(&prompt)["messages"], messages);
+    }
+
+    #[test]
+    fn the_form_of_the_answer_is_asked_for() {
+        let [strict, loose] = shapes();
+        let shaped = |schema: &Value| json!({"type": "json_schema", "schema": schema});
+        let of_strict = shaped(strict.schema());
+        let of_loose = shaped(&json!({"type": "object", "additionalProperties": false, "properties":
+                                      {"a": {"type": "integer", "description": "Rules: minimum 0"}}}));
+        for (form, effort, config) in [
+            (Form::Any, None, None),
+            (Form::Object, None, None),
+            (Form::Any, Some("low"), Some(json!({"effort": "low"}))),
+            (Form::Shaped(&strict), Some("low"), Some(json!({"effort": "low", "format": of_strict}))),
+            (Form::Shaped(&loose), None, Some(json!({"format": of_loose}))),
+        ] {
+            let json = sent(&Prompt { form, effort, ..prompt() });
+            assert_eq!(json.get("output_config"), config.as_ref());
+        }
     }
 
     #[test]

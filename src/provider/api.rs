@@ -145,6 +145,7 @@ pub(super) mod tests {
     use super::super::table;
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
+    use crate::shape::Shape;
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
         Prompt {
@@ -194,6 +195,16 @@ pub(super) mod tests {
     /// The prompt with the tool and these steps.
     pub(in crate::provider) fn with_steps<'a>(tools: &'a [Tool], steps: &'a [Step]) -> Prompt<'a> {
         Prompt { messages: vec![Message::text(Role::User, "why")], system: "", tools, steps, ..prompt() }
+    }
+
+    /// A schema that obeys the strict rules, and one that does not.
+    pub(in crate::provider) fn shapes() -> [Shape; 2] {
+        let shape = |schema: Value| Shape::from_json(&schema.to_string()).expect("a schema");
+        let properties = json!({"z": {"type": "string"}, "a": {"$ref": "#/$defs/A"}});
+        let strict = json!({"type": "object", "properties": properties, "required": ["z", "a"],
+                            "additionalProperties": false, "$defs": {"A": {"type": "integer"}}});
+        let loose = json!({"$schema": "x", "type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
+        [shape(strict), shape(loose)]
     }
 
     /// The reply after these events.

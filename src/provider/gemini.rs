@@ -11,7 +11,7 @@ use super::attachment::{self, Attached};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Listed, Prompt};
+use super::request::{self, Element, Form, Listed, Prompt};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -65,6 +65,10 @@ struct GenerationConfig<'a> {
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -96,10 +100,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         system_instruction: (!prompt.system.is_empty())
             .then(|| Content { role: None, parts: vec![SentPart::Text(prompt.system.into())] }),
-        generation_config: (prompt.max_tokens.is_some() || prompt.effort.is_some()).then(|| GenerationConfig {
-            max_output_tokens: prompt.max_tokens,
-            thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
-        }),
+        generation_config: generation_config(prompt),
         store: prompt.refuses_storage.then_some(false),
         tools: has_tools.then(|| offer(prompt.tools)),
         tool_config: (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
@@ -120,10 +121,23 @@ fn inline(attached: Attached) -> SentPart {
     SentPart::InlineData(InlineData { mime_type: attached.media(), data: attached.data })
 }
 
+fn generation_config<'a>(prompt: &Prompt<'a>) -> Option<GenerationConfig<'a>> {
+    let is_needed = prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != Form::Any;
+    is_needed.then(|| GenerationConfig {
+        max_output_tokens: prompt.max_tokens,
+        thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
+        response_mime_type: (prompt.form != Form::Any).then_some("application/json"),
+        response_json_schema: match prompt.form {
+            Form::Any | Form::Object => None,
+            Form::Shaped(shape) => Some(schema::without_references(shape.schema())),
+        },
+    })
+}
+
 /// `parametersJsonSchema` takes most of JSON Schema. `parameters` takes so little of it that requests would be refused.
 fn offer(tools: &[Tool]) -> Value {
     let declare = |tool: &Tool| {
-        let schema = schema::without_references(tool);
+        let schema = schema::without_references(&schema::of_object(tool));
         json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
     };
     let declarations: Vec<Value> = tools.iter().map(declare).collect();
@@ -324,7 +338,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
 
@@ -388,6 +402,32 @@ mod tests {
             ]
         );
         assert_eq!(contents[3]["parts"][0]["functionCall"]["name"], "db__get");
+    }
+
+    #[test]
+    fn the_form_of_the_answer_is_asked_for() {
+        let [strict, loose] = shapes();
+        let effort = json!({"thinkingConfig": {"thinkingLevel": "low"}});
+        let with = |mut config: Value, schema: Option<Value>| {
+            config["responseMimeType"] = "application/json".into();
+            if let Some(schema) = schema {
+                config["responseJsonSchema"] = schema;
+            }
+            config
+        };
+        let of_strict = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
+                               "required": ["z", "a"], "additionalProperties": false});
+        let of_loose = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
+        for (form, level, config) in [
+            (Form::Any, None, None),
+            (Form::Any, Some("low"), Some(effort.clone())),
+            (Form::Object, None, Some(with(json!({}), None))),
+            (Form::Shaped(&strict), Some("low"), Some(with(effort, Some(of_strict)))),
+            (Form::Shaped(&loose), None, Some(with(json!({}), Some(of_loose)))),
+        ] {
+            let json = sent(&Prompt { form, effort: level, ..prompt() });
+            assert_eq!(json.get("generationConfig"), config.as_ref());
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::attachment::{self, Attached, DataUrl};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Habits, Listed, Prompt, TokenLimit};
+use super::request::{self, Element, Form, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Message, Ran, Role, Step, Tool};
@@ -33,6 +33,8 @@ struct Body<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
     messages: Vec<Element<Turn<'a>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
@@ -41,6 +43,20 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat<'a> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'a> },
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a Value,
+    strict: bool,
 }
 
 /// A message as the API has it.
@@ -90,6 +106,7 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
         max_tokens: limit(TokenLimit::MaxTokens),
         max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
         reasoning_effort: prompt.effort,
+        response_format: format_of(prompt.form),
         messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
         tools: tools.iter().map(offer).collect(),
     })
@@ -135,6 +152,17 @@ fn part_of(attached: Attached, habits: Habits) -> Part {
         Part::DocumentUrl { document_url: attached.url() }
     } else {
         Part::File { file: File { filename: attached.file_name(), file_data: attached.url() } }
+    }
+}
+
+fn format_of(form: Form) -> Option<ResponseFormat> {
+    match form {
+        Form::Any => None,
+        Form::Object => Some(ResponseFormat::JsonObject),
+        Form::Shaped(shape) => {
+            let json_schema = JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() };
+            Some(ResponseFormat::JsonSchema { json_schema })
+        }
     }
 }
 
@@ -385,11 +413,12 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
+    use crate::shape::Shape;
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {
@@ -481,6 +510,31 @@ mod tests {
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
             assert_eq!(json(&prompt, table::USUAL)["messages"], messages, "{asked}");
         }
+    }
+
+    #[test]
+    fn the_form_of_the_answer_is_asked_for() {
+        let [strict, loose] = shapes();
+        let shaped = |shape: &Shape, strict| {
+            let schema = json!({"name": "answer", "schema": shape.schema(), "strict": strict});
+            json!({"type": "json_schema", "json_schema": schema})
+        };
+        for (form, format) in [
+            (Form::Any, None),
+            (Form::Object, Some(json!({"type": "json_object"}))),
+            (Form::Shaped(&strict), Some(shaped(&strict, true))),
+            (Form::Shaped(&loose), Some(shaped(&loose, false))),
+        ] {
+            let body = json(&Prompt { form, effort: Some("low"), ..prompt() }, table::USUAL);
+            assert_eq!((body.get("response_format"), &body["reasoning_effort"]), (format.as_ref(), &json!("low")));
+        }
+    }
+
+    #[test]
+    fn the_fields_of_a_schema_stay_in_order() {
+        let [strict, _] = shapes();
+        let sent = String::from_utf8(body(&Prompt { form: Form::Shaped(&strict), ..prompt() }, table::USUAL));
+        assert!(sent.expect("text").contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
     #[test]

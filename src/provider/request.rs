@@ -40,6 +40,9 @@ pub(crate) enum Form<'a> {
     Shaped(&'a Shape),
 }
 
+/// What the shape of an answer is called towards APIs that want a name for it.
+pub(super) const SHAPE_NAME: &str = "answer";
+
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {

@@ -10,7 +10,7 @@ use super::attachment::{self, Attached, DataUrl};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Prompt};
+use super::request::{self, Element, Form, Prompt, SHAPE_NAME};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -30,6 +30,8 @@ struct Body<'a> {
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextOptions<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,18 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Reasoning<'a> {
     effort: &'a str,
+}
+
+#[derive(Serialize)]
+struct TextOptions<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonObject,
+    JsonSchema { name: &'static str, schema: &'a Value, strict: bool },
 }
 
 /// A message as the API has it.
@@ -72,6 +86,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
         input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
         max_output_tokens: prompt.max_tokens,
         reasoning: prompt.effort.map(|effort| Reasoning { effort }),
+        text: format_of(prompt.form).map(|format| TextOptions { format }),
         tools: prompt.tools.iter().map(offer).collect(),
         tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
         include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
@@ -95,6 +110,16 @@ fn attached_as_content(attached: Attached) -> Content {
     match attached.is_image() {
         true => Content::InputImage { detail: "auto", image_url: attached.url() },
         false => Content::InputFile { filename: attached.file_name(), file_data: attached.url() },
+    }
+}
+
+fn format_of(form: Form) -> Option<Format> {
+    match form {
+        Form::Any => None,
+        Form::Object => Some(Format::JsonObject),
+        Form::Shaped(shape) => {
+            Some(Format::JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() })
+        }
     }
 }
 
@@ -316,10 +341,11 @@ fn keep(json: &RawValue, reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
     use super::*;
+    use crate::shape::Shape;
 
     #[test]
     fn the_body_has_typed_content_and_asks_not_to_be_stored() {
@@ -370,6 +396,25 @@ mod tests {
             {"role": "user", "content": [picture, text("one")]}, {"role": "assistant", "content": [two]},
             {"role": "user", "content": [file, text("three")]}, call("x3", "{\"n\":3}"), result("x3", "three")]);
         assert_eq!(sent(&prompt)["input"], input);
+    }
+
+    #[test]
+    fn the_form_of_the_answer_is_asked_for() {
+        let [strict, loose] = shapes();
+        let shaped = |shape: &Shape, strict| {
+            let schema = shape.schema();
+            Some(json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}}))
+        };
+        for (form, text) in [
+            (Form::Any, None),
+            (Form::Object, Some(json!({"format": {"type": "json_object"}}))),
+            (Form::Shaped(&strict), shaped(&strict, true)),
+            (Form::Shaped(&loose), shaped(&loose, false)),
+        ] {
+            let body = body(&Prompt { form, effort: Some("low"), ..prompt() });
+            let body: Value = serde_json::from_slice(&body).expect("a body is JSON");
+            assert_eq!((body.get("text"), &body["reasoning"]), (text.as_ref(), &json!({"effort": "low"})));
+        }
     }
 
     #[test]

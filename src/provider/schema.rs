@@ -1,4 +1,4 @@
-//! The JSON Schemas of tools in the forms that the APIs take.
+//! The JSON Schemas of tools and of answers in the forms that the APIs take.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,13 @@ const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 
 /// What is below these is data and no schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
+
+/// The words of JSON Schema that Anthropic takes in the schema of an answer, whatever their values.
+const TAKEN: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
+
+/// The formats of text that it takes.
+const TAKEN_FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// How many references may be replaced within each other.
 const DEEPEST: usize = 32;
@@ -42,10 +49,84 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
     schema
 }
 
-/// The schema of a tool with each reference replaced by what it refers to, and without `$schema`. Gemini wants this.
-pub(super) fn without_references(tool: &Tool) -> Value {
-    let schema = of_object(tool);
-    Inlining { root: &schema, open: Vec::new(), left: LARGEST }.schema(&schema)
+/// A schema with each reference replaced by what it refers to, and without `$schema`. Gemini wants this.
+pub(super) fn without_references(schema: &Value) -> Value {
+    Inlining { root: schema, open: Vec::new(), left: LARGEST }.schema(schema)
+}
+
+/// The schema of an answer in the words of JSON Schema that Anthropic takes, as its own libraries send it: the rules in
+/// other words become words of the description, which the model at least reads.
+pub(super) fn with_rules_in_words(schema: &Value) -> Value {
+    let Value::Object(fields) = schema else { return schema.clone() };
+    let is_reference = fields.contains_key("$ref");
+    let mut kept = Map::new();
+    let mut rules: Vec<String> = Vec::new();
+    for (name, value) in fields {
+        // Nothing but definitions may stand beside a reference.
+        if is_reference && name != "$ref" && !DEFINITIONS.contains(&name.as_str()) {
+            continue;
+        }
+        let (name, value) = match name.as_str() {
+            // An object must take no other properties, and the rest says nothing about the answer.
+            "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
+            "properties" | "$defs" | "definitions" => (name.as_str(), named_with_rules_in_words(value)),
+            "items" if value.is_object() => ("items", with_rules_in_words(value)),
+            "anyOf" | "allOf" => (name.as_str(), each_with_rules_in_words(value)),
+            "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
+            name if is_taken(name, value) => (name, value.clone()),
+            name => {
+                rules.push(format!("{} {value}", in_words(name)));
+                continue;
+            }
+        };
+        kept.insert(name.to_owned(), value);
+    }
+    if is_of_object(&kept) {
+        kept.insert("additionalProperties".to_owned(), false.into());
+    }
+    if !rules.is_empty() {
+        let description = kept.get("description").and_then(Value::as_str).map(|text| format!("{text}\n\n"));
+        let description = format!("{}Rules: {}", description.unwrap_or_default(), rules.join("; "));
+        kept.insert("description".to_owned(), description.into());
+    }
+    Value::Object(kept)
+}
+
+fn named_with_rules_in_words(schemas: &Value) -> Value {
+    let schemas = schemas.as_object().into_iter().flatten();
+    schemas.map(|(name, schema)| (name.clone(), with_rules_in_words(schema))).collect()
+}
+
+fn each_with_rules_in_words(schemas: &Value) -> Value {
+    schemas.as_array().into_iter().flatten().map(with_rules_in_words).collect()
+}
+
+/// Whether Anthropic takes a word of JSON Schema as it is, with this value.
+fn is_taken(name: &str, value: &Value) -> bool {
+    match name {
+        "format" => value.as_str().is_some_and(|format| TAKEN_FORMATS.contains(&format)),
+        "minItems" => matches!(value.as_u64(), Some(0 | 1)),
+        name => TAKEN.contains(&name),
+    }
+}
+
+/// Whether a schema is that of an object.
+fn is_of_object(fields: &Map<String, Value>) -> bool {
+    let is_named =
+        |kind: &Value| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into()));
+    fields.get("type").is_some_and(is_named) || fields.contains_key("properties")
+}
+
+/// `maxLength` as `max length`.
+fn in_words(name: &str) -> String {
+    let mut words = String::new();
+    for char in name.chars() {
+        if char.is_ascii_uppercase() {
+            words.push(' ');
+        }
+        words.push(char.to_ascii_lowercase());
+    }
+    words
 }
 
 /// The replacing of references by what they refer to.
@@ -187,7 +268,77 @@ mod tests {
                                   "definitions": {"default": {"$defs": 1}}})),
             ),
         ] {
-            assert_eq!(without_references(&tool(schema)), cleaned, "{case}");
+            assert_eq!(without_references(&of_object(&tool(schema))), cleaned, "{case}");
+        }
+    }
+
+    #[test]
+    fn rules_that_anthropic_does_not_take_become_words() {
+        for (case, schema, cleaned) in [
+            (
+                "what is taken",
+                json!({"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}),
+                json!({"type": "string", "title": "T", "enum": ["a"], "const": "a", "format": "date"}),
+            ),
+            (
+                "an object",
+                json!({"$schema": "x", "$id": "y", "$comment": "z", "type": "object", "required": ["a"],
+                       "properties": {"a": {"type": "object"}}, "additionalProperties": {"type": "string"}}),
+                json!({"type": "object", "required": ["a"], "additionalProperties": false,
+                       "properties": {"a": {"type": "object", "additionalProperties": false}}}),
+            ),
+            (
+                "an object or nothing",
+                json!({"type": ["object", "null"], "additionalProperties": true}),
+                json!({"type": ["object", "null"], "additionalProperties": false}),
+            ),
+            (
+                "numbers, after the description",
+                json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "description": "How many."}),
+                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusive maximum 9"}),
+            ),
+            (
+                "text",
+                json!({"type": "string", "maxLength": 5, "pattern": "^a\"", "format": "regex"}),
+                json!({"type": "string", "description": "Rules: max length 5; pattern \"^a\\\"\"; format \"regex\""}),
+            ),
+            (
+                "a list that may be empty",
+                json!({"type": "array", "minItems": 0, "items": {"type": "object"}}),
+                json!({"type": "array", "minItems": 0, "items": {"type": "object", "additionalProperties": false}}),
+            ),
+            (
+                "a list of at least two",
+                json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}),
+                json!({"type": "array", "items": {"description": "Rules: min length 1"},
+                       "description": "Rules: min items 2; unique items true"}),
+            ),
+            (
+                "one of several",
+                json!({"oneOf": [{"type": "null"}, {"multipleOf": 2}]}),
+                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multiple of 2"}]}),
+            ),
+            (
+                "any and one of several",
+                json!({"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}),
+                json!({"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}],
+                       "description": "Rules: one of [{\"type\":\"null\"}]"}),
+            ),
+            (
+                "references, which stand alone",
+                json!({"$ref": "#/$defs/A", "title": "T", "type": "object", "$defs": {"A": {"minimum": 1}},
+                       "definitions": {"$ref": {"$ref": "#"}}}),
+                json!({"$ref": "#/$defs/A", "$defs": {"A": {"description": "Rules: minimum 1"}},
+                       "definitions": {"$ref": {"$ref": "#"}}}),
+            ),
+            (
+                "names that look like words of JSON Schema",
+                json!({"properties": {"minimum": {}, "$schema": true}, "default": {}}),
+                json!({"properties": {"minimum": {}, "$schema": true}, "additionalProperties": false,
+                       "description": "Rules: default {}"}),
+            ),
+        ] {
+            assert_eq!(with_rules_in_words(&schema), cleaned, "{case}");
         }
     }
 
@@ -198,8 +349,8 @@ mod tests {
             json!({"properties": {"a": next, "b": next}})
         };
         let definitions: Map<String, Value> = (0..100).map(|at: usize| (at.to_string(), twice(at + 1))).collect();
-        let cleaned =
-            without_references(&tool(json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions})));
+        let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
+        let cleaned = without_references(&schema);
         assert!(cleaned.to_string().len() < 100 * LARGEST);
         assert!(!cleaned.to_string().contains("$ref"));
     }
