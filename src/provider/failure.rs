@@ -30,6 +30,8 @@ pub(crate) struct ServerError {
     pub(crate) message: String,
     /// The server's code for it and its type, such as `model_not_found`; empty where it has none.
     code: String,
+    /// The field of the request that it is about, such as `text.format.schema`; empty where the server names none.
+    field: String,
     /// The status that stands in the error itself.
     status: Option<u16>,
     /// How long the server asks to wait before the next try.
@@ -96,6 +98,68 @@ impl ServerError {
         ];
         let message = self.message.to_lowercase();
         CODES.iter().any(|known| self.code.contains(known)) || WORDS.iter().any(|known| message.contains(known))
+    }
+
+    /// Whether the server refuses the form that the answer was to have: it has no such field, does not take the schema,
+    /// or wants something more for it.
+    pub(crate) fn refuses_form(&self, status: u16) -> bool {
+        const WORDS: &[&str] = &[
+            "response_format",
+            "response format",
+            "json_object",
+            "json mode",
+            "text.format",
+            "output_config",
+            "output_format",
+            "structured output",
+            "responsemimetype",
+            "response_mime_type",
+            "schema",
+            // What llama.cpp makes of a schema.
+            "grammar",
+        ];
+        let said = format!("{} {} {}", self.message, self.code, self.field).to_lowercase();
+        matches!(status, 400 | 422)
+            && WORDS.iter().any(|known| said.contains(known))
+            && !self.unknown_model(status)
+            && !self.too_long()
+    }
+
+    /// Whether the server may refuse the images or PDFs that went with the request. An error inside a reply has no
+    /// status, or one of its own.
+    pub(crate) fn may_refuse_attachments(&self, status: Option<u16>) -> bool {
+        let status = status.or(self.status);
+        let is_something_else = self.unknown_model(status.unwrap_or(0)) || self.wrong_key(status.unwrap_or(0));
+        match status {
+            _ if self.too_long() || is_something_else => false,
+            Some(400 | 413 | 415 | 422) => true,
+            // Too many requests, or too much to do; a model's name may well have “vision” in it.
+            Some(429 | 503 | 529) => false,
+            // A 404 may just as well come from a wrong address.
+            Some(400..) | None => self.names_attachments(),
+            Some(_) => false,
+        }
+    }
+
+    fn names_attachments(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "image",
+            "images",
+            "vision",
+            "multimodal",
+            "mmproj",
+            "pdf",
+            "pdfs",
+            "document",
+            "documents",
+            "attachment",
+            "attachments",
+            "modality",
+            "modalities",
+        ];
+        let message = self.message.to_lowercase();
+        let mut words = message.split(|char: char| !char.is_alphanumeric());
+        words.any(|word| WORDS.contains(&word))
     }
 
     /// Whether the next try may succeed, for an error that came without a status of its own.
@@ -166,16 +230,30 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         }
         Some(inner) => from_value(inner)?,
         None => {
-            let message = ["message", "detail", "msg", "error_description", "Message", "title"]
+            let found = ["message", "detail", "msg", "error_description", "Message", "title"]
                 .into_iter()
                 .find_map(|name| fields.get(name).and_then(message_of));
-            let message = message.or_else(|| Some(codes.clone()).filter(|codes| !codes.is_empty()))?;
-            ServerError::new(on_one_line(&with_upstream(message, fields))).with_code(&codes)
+            let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
+            let message = on_one_line(&with_upstream(message, fields));
+            ServerError { field, ..ServerError::new(message) }.with_code(&codes)
         }
     };
     let number = |name: &str| fields.get(name).and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
     let status = error.status.or_else(|| ["code", "status", "status_code"].into_iter().find_map(number));
-    Some(ServerError { status, retry_after: error.retry_after.or_else(|| retry_delay(fields)), ..error })
+    let field = Some(error.field).filter(|field| !field.is_empty()).or_else(|| refused_field(fields));
+    let retry_after = error.retry_after.or_else(|| retry_delay(fields));
+    Some(ServerError { status, retry_after, field: field.unwrap_or_default(), ..error })
+}
+
+/// The field of the request that an error is about: OpenAI's `param`, and the `loc` of servers in Python, a list of the
+/// names down to it.
+fn refused_field(fields: &Map<String, Value>) -> Option<String> {
+    let names = |value: &Value| {
+        let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        names.join(".")
+    };
+    let field = fields.get("param").and_then(Value::as_str).map(str::to_owned);
+    field.or_else(|| fields.get("loc").map(names))
 }
 
 /// Gateways put what the provider behind them said into `metadata.raw`.
@@ -193,12 +271,14 @@ fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-fn message_of(value: &Value) -> Option<String> {
+/// The message in one of the fields that may have it, and the field of the request that it is about.
+fn message_of(value: &Value) -> Option<(String, String)> {
     match value {
-        Value::String(message) => Some(message.clone()).filter(|message| !message.is_empty()),
-        Value::Array(_) | Value::Object(_) => {
-            Some(from_value(value).map_or_else(|| value.to_string(), |inner| inner.message))
-        }
+        Value::String(message) => Some((message.clone(), String::new())).filter(|_| !message.is_empty()),
+        Value::Array(_) | Value::Object(_) => Some(match from_value(value) {
+            Some(inner) => (inner.message, inner.field),
+            None => (value.to_string(), String::new()),
+        }),
         _ => None,
     }
 }
@@ -329,6 +409,74 @@ mod tests {
         }
         for body in [r#"{"error":{"message":"max_tokens is too large"}}"#, r#"{"error":{"message":"rate limit"}}"#] {
             assert!(!read(body).expect(body).too_long(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_form_that_is_refused_is_known_by_any_of_its_names() {
+        for (status, body, refuses) in [
+            (400, r#"{"error":{"message":"This response_format type is unavailable now"}}"#, true),
+            (400, r#"{"error":{"message":"This model does not support response format `json_schema`."}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"response_format"}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"text.format.schema"}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"text.verbosity"}}"#, false),
+            (400, r#"{"error":{"message":"no","code":"invalid_json_schema"}}"#, true),
+            (400, r#"{"error":{"message":"JSON mode is not enabled for this model"}}"#, true),
+            (400, r#"{"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}"#, true),
+            (400, r#"{"error":{"message":"output_config: Extra inputs are not permitted"}}"#, true),
+            (400, r#"{"error":{"message":"output_format: no"}}"#, true),
+            (400, r#"{"error":{"message":"Structured outputs are not supported by this model"}}"#, true),
+            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]"#, true),
+            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]"#, true),
+            (400, r#"{"error":{"code":400,"message":"generation_config.response_mime_type: no"}}"#, true),
+            (400, r#"{"error":{"code":400,"message":"Failed to parse grammar"}}"#, true),
+            (422, r#"{"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#, true),
+            (422, r#"{"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}"#, true),
+            (422, r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#, false),
+            (500, r#"{"error":{"message":"response_format is not supported"}}"#, false),
+            (404, r#"{"error":{"message":"response_format is not supported"}}"#, false),
+            (400, r#"{"error":{"message":"no"}}"#, false),
+            (400, r#"{"error":{"message":"The model json_object does not exist"}}"#, false),
+            (400, r#"{"error":{"message":"With this schema the prompt is too long"}}"#, false),
+        ] {
+            assert_eq!(read(body).expect(body).refuses_form(status), refuses, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
+        for (status, message, refuses) in [
+            (Some(400), "no", true),
+            (Some(413), "no", true),
+            (Some(415), "no", true),
+            (Some(422), "no", true),
+            (Some(404), "No endpoints found that support image input", true),
+            (Some(404), "no", false),
+            (Some(500), "image input is not supported - hint: you may need to provide the mmproj", true),
+            (Some(500), "no", false),
+            (Some(500), "no provision, no imagination, see the documentation", false),
+            (Some(501), "This is no MULTIMODAL model", true),
+            (Some(502), "unsupported part: image_url", true),
+            (Some(503), "the model llama-vision is overloaded", false),
+            (Some(429), "too many requests for llama-vision", false),
+            (Some(529), "too many images at once", false),
+            (Some(413), "with these images the prompt is too long", false),
+            (Some(400), "The model llama-vision does not exist", false),
+            (Some(403), "no key for images", false),
+            (Some(302), "images have moved", false),
+            (None, "cannot read the PDF", true),
+            (None, "unknown modality", true),
+            (None, "no", false),
+        ] {
+            let error = ServerError::new(message);
+            assert_eq!(error.may_refuse_attachments(status), refuses, "{status:?} {message}");
+        }
+        for (body, refuses) in [
+            (r#"{"error":{"code":400,"message":"no"}}"#, true),
+            (r#"{"error":{"code":500,"message":"no vision"}}"#, true),
+            (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
+        ] {
+            assert_eq!(read(body).expect(body).may_refuse_attachments(None), refuses, "{body}");
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) struct CallError {
     pub(crate) unknown_model: bool,
     /// The server refuses the field that asks it not to store the request.
     pub(crate) refuses_store: bool,
+    /// The server refuses the form that the answer was to have.
     pub(crate) refuses_form: bool,
     /// Another try may succeed.
     may_pass: bool,
@@ -100,7 +101,7 @@ impl Call<'_> {
         let Response { body, content_type } = self.send(request)?;
         reading::read_reply(self.api, body, reply, take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
-            error => CallEnd::Failed(self.explain_reading(error, &content_type)),
+            error => CallEnd::Failed(self.explain_reading(error, &content_type, request)),
         })
     }
 
@@ -113,12 +114,12 @@ impl Call<'_> {
                 sent => break sent?,
             }
         };
-        reading::read_text(body).map_err(|error| self.explain_reading(error, &content_type))
+        reading::read_text(body).map_err(|error| self.explain_reading(error, &content_type, request))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
         self.notes.sign().wait_for(&format!("waiting for {}", self.provider));
-        self.client.send(request).map_err(|failure| self.explain(failure))
+        self.client.send(request).map_err(|failure| self.explain(failure, request))
     }
 
     /// Waits, where the request is to be sent again. Returns whether it is.
@@ -134,16 +135,18 @@ impl Call<'_> {
     }
 
     /// Puts into words why there is no complete answer.
-    fn explain_reading(&self, error: ReadError, content_type: &str) -> CallError {
+    fn explain_reading(&self, error: ReadError, content_type: &str, request: &Request) -> CallError {
         let longest = stream::LONGEST;
         self.failed(match error {
             // The headers have come, so the request may have been served.
             ReadError::Connection(error) => {
-                return CallError { may_pass: false, ..self.explain(self.client.read_failure(error)) };
+                return CallError { may_pass: false, ..self.explain(self.client.read_failure(error), request) };
             }
             ReadError::Server(error) => {
-                let may_pass = error.may_pass();
-                return CallError { may_pass, ..self.reported(error, None) };
+                let refuses_attachments = request.has_attachments && error.may_refuse_attachments(None);
+                let may_pass = error.may_pass() && !refuses_attachments;
+                let advice = refuses_attachments.then(|| self.advice_about_attachments());
+                return CallError { may_pass, ..self.reported(error, None) }.advise(advice);
             }
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
@@ -199,15 +202,20 @@ impl Call<'_> {
             too_long: error.too_long(),
             unknown_model: error.unknown_model(status.unwrap_or(0)),
             refuses_store: status == Some(400) && names_store,
-            refuses_form: false,
+            refuses_form: error.refuses_form(status.unwrap_or(0)),
             may_pass: false,
             retry_after: error.retry_after,
             error: Error::new(Kind::Provider { status }, message),
         }
     }
 
+    fn advice_about_attachments(&self) -> String {
+        let list = format!("q --models -p {}", self.provider);
+        format!("the model may not read images or PDFs; -m names another one, and {list} lists them")
+    }
+
     /// Puts a failure of the connection, or a status that is no success, into words.
-    fn explain(&self, failed: TransportError) -> CallError {
+    fn explain(&self, failed: TransportError, request: &Request) -> CallError {
         let may_pass = failed.may_pass();
         match failed {
             TransportError::Connection { cause, advice, .. } => {
@@ -218,6 +226,8 @@ impl Call<'_> {
                 let error = failure::read(&secret::redact(&body, &self.secrets));
                 let error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
                 let retry_after = retry_after.or(error.retry_after);
+                let refuses_attachments = request.has_attachments && error.may_refuse_attachments(Some(status));
+                let may_pass = may_pass && !refuses_attachments;
                 let advice = match status {
                     _ if error.unknown_model(status) => {
                         Some(format!("q --models -p {} lists the models that it has", self.provider))
@@ -226,6 +236,7 @@ impl Call<'_> {
                     400 if error.message.contains("does not support tools") => {
                         Some("ask another model with -m, or without -t".to_owned())
                     }
+                    _ if refuses_attachments => Some(self.advice_about_attachments()),
                     404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),
                     300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
                     429 | 500..=599 => retry_after
@@ -234,6 +245,56 @@ impl Call<'_> {
                     _ => None,
                 };
                 CallError { may_pass, retry_after, ..self.reported(error, Some(status)) }.advise(advice)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Sign;
+    use crate::settings::Environment;
+
+    #[test]
+    fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
+        let address = Address::parse("http://127.0.0.1:1").expect("an address");
+        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let notes = Notes::new(true, false, Sign::new(true, None));
+        let key_advice = Some("check the key".to_owned());
+        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
+        let hint = "the model may not read images or PDFs; -m names another one, and q --models -p p lists them";
+        let no_model = "q --models -p p lists the models that it has";
+        let wrong_address = "check the base URL; and the model, with q --models -p p";
+        let no_tools = "ask another model with -m, or without -t";
+        let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
+        for (status, message, with_attachments, without) in [
+            (Some(400), "no", (Some(hint), false), (None, false)),
+            (Some(413), "prompt is too long", (None, false), (None, false)),
+            (Some(400), "invalid model", (Some(no_model), false), (Some(no_model), false)),
+            (Some(401), "no images", (Some("check the key"), false), (Some("check the key"), false)),
+            (Some(400), "m does not support tools", (Some(no_tools), false), (Some(no_tools), false)),
+            (Some(404), "no", (Some(wrong_address), false), (Some(wrong_address), false)),
+            (Some(404), "no image input", (Some(hint), false), (Some(wrong_address), false)),
+            (Some(429), "too many images", (None, true), (None, true)),
+            (Some(500), mmproj, (Some(hint), false), (None, true)),
+            (Some(500), "no", (None, true), (None, true)),
+            (None, mmproj, (Some(hint), false), (None, false)),
+            (None, "no", (None, false), (None, false)),
+        ] {
+            for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
+                let request =
+                    Request { path: String::new(), headers: vec![], body: None, offers_tools: false, has_attachments };
+                let failed = match status {
+                    Some(status) => {
+                        let body = message.to_owned();
+                        call.explain(TransportError::Status { status, body, retry_after: None }, &request)
+                    }
+                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), "", &request),
+                };
+                let found = (failed.error.advice.as_deref(), failed.may_pass);
+                assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }
         }
     }
