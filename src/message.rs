@@ -69,13 +69,13 @@ impl Message {
 
     /// Its text, without what else it has.
     pub(crate) fn to_text(&self) -> Cow<'_, str> {
-        let texts = |part| match part {
-            &Part::Text(ref text) => Some(text.as_str()),
+        let mut texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
             Part::Attachment(_) => None,
-        };
-        match &self.parts[..] {
-            [.., Part::Text(text)] if self.parts.iter().filter_map(texts).count() == 1 => Cow::Borrowed(text),
-            parts => parts.iter().filter_map(texts).collect(),
+        });
+        match (texts.next(), texts.next()) {
+            (text, None) => Cow::Borrowed(text.unwrap_or_default()),
+            (one, other) => Cow::Owned(one.into_iter().chain(other).chain(texts).collect()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The prompt: the question, the window of the conversation that goes with it, and the system prompt.
 
+use std::borrow::Cow;
+
 use time::Date;
 
 use crate::message::{Attachment, Message, Role};
@@ -47,7 +49,7 @@ fn flattened(window: &[Message], question: &str) -> String {
             Role::User => "Human: ",
             Role::Assistant => "Assistant: ",
         });
-        prompt.push_str(&message.to_text());
+        prompt.push_str(&text_of(message));
         prompt.push_str("\n\n");
     }
     prompt.push_str("Human: ");
@@ -62,16 +64,29 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
     for message in window.iter().chain([question]) {
         match messages.last_mut().filter(|last| last.role == message.role) {
             Some(last) => *last = joined(last, message),
-            None => messages.push(message.clone()),
+            None => {
+                let attachments = message.attachments().cloned().collect();
+                messages.push(Message::with_attachments(message.role, attachments, text_of(message)));
+            }
         }
     }
     messages
 }
 
+/// The text of a message. APIs refuse an empty one, so an image alone that is no longer kept leaves its name.
+fn text_of(message: &Message) -> Cow<'_, str> {
+    let text = message.to_text();
+    if !text.is_empty() || message.attachments().any(|attachment| attachment.data.is_some()) {
+        return text;
+    }
+    let names: Vec<String> = message.attachments().map(|one| format!("[{}, no longer kept]", one.name)).collect();
+    Cow::Owned(names.join(" "))
+}
+
 /// Two messages of one role as one.
 fn joined(one: &Message, other: &Message) -> Message {
     let attachments: Vec<Attachment> = one.attachments().chain(other.attachments()).cloned().collect();
-    let texts = [one.to_text(), other.to_text()];
+    let texts = [text_of(one), text_of(other)];
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
     Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
@@ -90,7 +105,8 @@ mod tests {
 
     /// A question about images of these names.
     fn about(names: &[&str], text: &str) -> Message {
-        let image = |name: &&str| Attachment { name: (*name).into(), media: "image/png".into(), data: None };
+        let data = Some("eA==".into());
+        let image = |name: &&str| Attachment { name: (*name).into(), media: "image/png".into(), data: data.clone() };
         Message::with_attachments(Role::User, names.iter().map(image).collect(), text)
     }
 
@@ -107,6 +123,19 @@ mod tests {
         let window = [about(&["a"], "one"), Message::text(Role::Assistant, "two"), about(&["b"], "")];
         let sent = messages(&window, &about(&["c"], "four"), History::Messages);
         assert_eq!(sent, [window[0].clone(), window[1].clone(), about(&["b", "c"], "four")]);
+    }
+
+    #[test]
+    fn an_image_alone_that_is_no_longer_kept_leaves_its_name() {
+        let gone = Attachment { name: "a.png".into(), media: "image/png".into(), data: None };
+        let gone = Message::with_attachments(Role::User, vec![gone.clone(), gone], "");
+        let window = [gone, Message::text(Role::Assistant, "two")];
+        let said = "[a.png, no longer kept] [a.png, no longer kept]";
+        let sent = messages(&window, &question("why"), History::Messages);
+        assert_eq!(sent[0].to_text(), said);
+        let sent = messages(&window, &question("why"), History::Prompt);
+        let prompt = format!("Previous conversation:\nHuman: {said}\n\nAssistant: two\n\nHuman: why");
+        assert_eq!(sent[0].to_text(), prompt);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Field {
             place = &mut place[object.as_str()];
         }
         match (place.as_object_mut(), &self.value) {
-            (Some(fields), Value::Null) => drop(fields.remove(name)),
+            (Some(fields), Value::Null) => drop(fields.shift_remove(name)),
             (Some(fields), value) => drop(fields.insert(name.clone(), value.clone())),
             (None, _) => {}
         }

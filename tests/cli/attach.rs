@@ -116,7 +116,7 @@ fn text_that_is_not_utf8_is_sent_with_a_note() {
 #[test]
 fn an_empty_file_is_told() {
     for (args, note) in [
-        (&["-a", "empty.txt", "why?"][..], "q: empty.txt is empty\n"),
+        (&["-n", "-a", "empty.txt", "why?"][..], "q: empty.txt is empty\n"),
         (&["-a", "-", "why?"], "q: standard input is empty\n"),
     ] {
         let _case = case(args);
@@ -223,7 +223,7 @@ fn pdf(dialect: &Dialect) -> Value {
     match dialect.provider {
         "openai" => json!({"type": "file", "file": {"filename": "page.pdf", "file_data": url}}),
         "responses" => json!({"type": "input_file", "filename": "page.pdf", "file_data": url}),
-        "anthropic" => json!({"type": "document", "title": "page.pdf",
+        "anthropic" => json!({"type": "document", "title": "page pdf",
                               "source": {"type": "base64", "media_type": "application/pdf", "data": PDF_DATA}}),
         _ => json!({"inlineData": {"mimeType": "application/pdf", "data": PDF_DATA}}),
     }
