@@ -41,7 +41,8 @@ pub(crate) fn long() -> String {
         "\nTHE QUESTION\n{}",
         wrapped(
             "The words, joined by blanks; or standard input, where it is not a terminal; or both: then the input comes \
-             first, between <context> and </context>, and the words after it. Input may have 10,000,000 bytes of text.",
+             first, between <context> and </context>, and the words after it. Files that -a names come before both, each \
+             between <file name=\"NAME\"> and </file>. Input and text files may have 10,000,000 bytes together.",
             2
         )
     ));
@@ -110,7 +111,8 @@ pub(crate) fn long() -> String {
         )
     ));
     text.push_str(
-        "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed\n  \
+        "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed; no code block, or\n                 \
+         not the shape of --schema\n  \
          2              wrong usage or configuration; no request was sent\n  \
          3              answered, but the answer is incomplete\n  \
          129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     DIALECTS, Dialect, MINUTE, PNG, ago, answering, asked_by, case, failure, first_word_then_silence, make_pipe,
-    numbered, prompt, refused, snapshot, stored, texts, with,
+    numbered, prompt, refused, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Sandbox};
@@ -416,4 +416,47 @@ fn a_word_that_is_a_file_is_told_beside_attached_ones() {
     outcome.exit(0).stderr("q: two.rs is a word of the question: each file takes an -a of its own\n");
     let outcome = sandbox.q(&["-a", "one.rs", "why", "two.rs"]).run();
     outcome.success().stderr("");
+}
+
+#[test]
+fn the_readmes_commands_with_files_work() {
+    let (server, sandbox) = with_files();
+    std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
+    for (name, text) in
+        [("src/main.rs", "fn main() {}\n"), ("main.rs", "fn main() {}\n"), ("Cargo.toml", "[package]\n")]
+    {
+        sandbox.write_home(name, text);
+    }
+    let sent = |command: &str| {
+        sandbox.shell(command).run().success();
+        server.last_request().json()["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"]
+            .clone()
+    };
+    let build = sent(shown("q -a src/main.rs -a Cargo.toml \"why does this not build?\""));
+    let files = "<file name=\"src/main.rs\">\nfn main() {}\n</file>\n\n<file name=\"Cargo.toml\">\n[package]\n</file>";
+    assert_eq!(build, format!("{files}\n\nwhy does this not build?"));
+    let both = sent(shown("q -a error.png -a main.rs \"what went wrong?\""));
+    assert_eq!((&both[0], both.as_array().map(Vec::len)), (&image(&DIALECTS[0]), Some(2)));
+    // A follow-up has the screenshot too.
+    assert_eq!(sent(shown("q -a error.png \"what went wrong here?\""))[0], image(&DIALECTS[0]));
+    assert_eq!(sent(shown("q -f \"and how do I fix it?\""))[0], image(&DIALECTS[0]));
+    let plan = shown("curl -s https://example.com/plan.pdf | q -a - \"when does it open?\"");
+    let plan = sent(&plan.replace("curl -s https://example.com/plan.pdf", "cat page.pdf"));
+    assert_eq!(plan[0]["file"]["file_data"], format!("data:application/pdf;base64,{PDF_DATA}"));
+    let copied = shown("wl-paste -t image/png | q -a - \"what does this say?\"");
+    assert_eq!(sent(&copied.replace("wl-paste -t image/png", "cat error.png"))[0], image(&DIALECTS[0]));
+}
+
+#[test]
+fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
+    let (server, sandbox) = numbered();
+    let command = shown("q -a <(git diff main) -a notes.txt \"does the change do what the notes say?\"");
+    sandbox.write_home("notes.txt", "notes\n");
+    sandbox.write_home("run.sh", command.replace("git diff main", "echo changed"));
+    sandbox.shell("bash run.sh").run().success();
+    let sent = prompt(&server.request());
+    assert!(
+        sent.starts_with("<file name=\"/dev/fd/") && sent.contains("\nchanged\n</file>\n\n<file name=\"notes"),
+        "{sent}"
+    );
 }

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::fixtures::{ARCHIVED, case, everybody, lacks, numbered, prompt, repository_file, snapshot, stored, texts};
+use crate::fixtures::{
+    ARCHIVED, case, everybody, lacks, numbered, prompt, repository_file, shown, snapshot, stored, texts,
+};
 use crate::sandbox::{Outcome, Sandbox};
 
 /// A script in a shell that knows the folder of the conversations as `$sessions`, and stops at the first failure.
@@ -23,13 +25,6 @@ fn library(sandbox: &Sandbox) {
     ] {
         sandbox.write_session(name, &stored(texts));
     }
-}
-
-/// A command that the README has, word for word.
-#[track_caller]
-fn shown(command: &str) -> &str {
-    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
-    command
 }
 
 #[test]
@@ -80,7 +75,7 @@ fn all_conversations_are_searched_with_jq() {
     library(&sandbox);
     sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
     let readme = repository_file("README.md");
-    let search = readme.lines().find(|line| line.trim_start().starts_with("jq ")).expect("a search with jq");
+    let search = readme.lines().find(|line| line.trim_start().starts_with("jq -r 'select")).expect("a search with jq");
     // Each conversation once, however often the word is said, and so that one can tell which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n"));

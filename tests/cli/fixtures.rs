@@ -346,6 +346,13 @@ pub fn repository_file(name: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// A command that the README has, word for word.
+#[track_caller]
+pub fn shown(command: &str) -> &str {
+    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
+    command
+}
+
 // ---- Replies
 
 /// What the ready-made answers report as the size of the question.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     DIALECTS, Dialect, HOUR, answering, built_in_dialects, calling, case, data, failure, finish,
-    first_word_then_silence, idle_for, numbered, openai_stream, prompt, refused, word,
+    first_word_then_silence, idle_for, lacks, numbered, openai_stream, prompt, refused, shown, word,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -318,4 +318,39 @@ fn errors_within_a_stream_do_not_ask_for_less() {
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["--schema", PERSON, "who?"]).run().exit(1).stdout_is_empty();
     server.expect_requests(1);
+}
+
+#[test]
+fn the_readmes_commands_with_shapes_work() {
+    if lacks("jq", "jq --version") {
+        return;
+    }
+    let city = shown("q --schema 'city, population int' \"the largest city of France\" | jq .population");
+    let csv = shown(
+        "q --schema '[time, service, message]' \"the errors in this log\" <app.log |\n        \
+         jq -r '.items[] | [.time, .service, .message] | @csv' >errors.csv",
+    );
+    let review = shown(
+        "q --schema '[file, line int, problem]' -a src/main.rs \"review this\" | \
+         jq -r '.items[] | \"\\(.file):\\(.line): \\(.problem)\"'",
+    );
+    for (command, answer, printed) in [
+        (city, r#"{"city":"Paris","population":2102650}"#, "2102650\n"),
+        (
+            &format!("{csv}; cat errors.csv"),
+            r#"{"items":[{"time":"10:00","service":"db","message":"it said \"no\""}]}"#,
+            "\"10:00\",\"db\",\"it said \"\"no\"\"\"\n",
+        ),
+        (review, r#"{"items":[{"file":"src/main.rs","line":1,"problem":"empty"}]}"#, "src/main.rs:1: empty\n"),
+        (shown("q --schema 'name, age int, tags list: what they like' \"make up a person\""), "7", ""),
+    ] {
+        let _case = case(command);
+        let (server, sandbox) = answered_with(answer);
+        std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
+        sandbox.write_home("src/main.rs", "fn main() {}\n");
+        sandbox.write_home("app.log", "10:00 db: it said \"no\"\n");
+        let outcome = sandbox.shell(command).run();
+        outcome.exit(i32::from(printed.is_empty())).stdout(printed);
+        assert_eq!(server.request().json()["response_format"]["json_schema"]["strict"], true);
+    }
 }

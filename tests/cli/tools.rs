@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, snapshot,
-    stored, texts, with,
+    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, shown,
+    snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
@@ -743,13 +743,6 @@ fn servers_of_a_shared_file_can_be_used() {
     }
     // Without tools nobody looks.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
-}
-
-/// A command that the README has, word for word.
-#[track_caller]
-fn shown(command: &str) -> &str {
-    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
-    command
 }
 
 #[test]
