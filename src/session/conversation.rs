@@ -1,5 +1,7 @@
 //! A conversation: its exchanges, and the rules by which they are sent, counted and dropped.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
 use super::timestamp::Timestamp;
@@ -51,7 +53,7 @@ pub(crate) struct Entry {
     /// The calls of tools that led to the answer.
     pub(crate) steps: Vec<Step>,
     /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
-    pub(super) json: Option<Box<RawValue>>,
+    pub(super) json: Option<Arc<str>>,
     /// Provider and model are not in that JSON yet.
     pub(super) signed: bool,
 }
@@ -92,7 +94,8 @@ impl Entry {
         }
         let text = self.message.to_text();
         let text = if text.is_empty() { INTERRUPTED } else { &text };
-        Message::text(self.role(), format!("{}\n\n{text}", fence::calls_as_text(&self.steps)))
+        let text = format!("{}\n\n{text}", fence::calls_as_text(&self.steps));
+        Message::with_attachments(self.role(), self.message.attachments().cloned().collect(), text)
     }
 }
 
@@ -215,7 +218,7 @@ pub(super) mod tests {
     use time::OffsetDateTime;
 
     use super::*;
-    use crate::message::{Call, Ran};
+    use crate::message::{Attachment, Call, Ran};
 
     pub(in crate::session) fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
@@ -226,6 +229,18 @@ pub(super) mod tests {
             Entry::new(Message::text(Role::User, question), moment(second)),
             Entry::new(Message::text(Role::Assistant, answer), moment(second + 1)),
         )
+    }
+
+    /// An image with this data, if it has any.
+    pub(in crate::session) fn image(name: &str, data: Option<&str>) -> Attachment {
+        Attachment { name: name.to_owned(), media: "image/png".to_owned(), data: data.map(Arc::from) }
+    }
+
+    /// The same exchange, but its question has attachments.
+    pub(in crate::session) fn with_attachments(mut exchange: Exchange, attachments: Vec<Attachment>) -> Exchange {
+        let message = &mut exchange.entries[0].message;
+        *message = Message::with_attachments(Role::User, attachments, message.to_text().into_owned());
+        exchange
     }
 
     /// A conversation of these exchanges, begun at moment 0.
@@ -241,6 +256,10 @@ pub(super) mod tests {
         conversation.entries().map(|entry| entry.message.to_text().into_owned()).collect()
     }
 
+    fn ran() -> Ran {
+        Ran { call: Call { name: "t".to_owned(), ..Call::default() }, result: "r".to_owned(), is_error: false }
+    }
+
     fn entry(role: Role, text: &str) -> Entry {
         Entry::new(Message::text(role, text), moment(0))
     }
@@ -252,6 +271,13 @@ pub(super) mod tests {
         for (what, other) in [
             ("text", entry(Role::Assistant, "b")),
             ("role", entry(Role::User, "a")),
+            (
+                "attachments",
+                Entry {
+                    message: Message::with_attachments(Role::Assistant, vec![image("a.png", None)], "a"),
+                    ..one.clone()
+                },
+            ),
             ("time", Entry { timestamp: None, ..one.clone() }),
             ("interrupted", Entry { interrupted: true, ..one.clone() }),
             ("finish", Entry { finish: text("length"), ..one.clone() }),
@@ -298,6 +324,22 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_window_has_attachments_with_their_data() {
+        let attachments = vec![image("a.png", Some("AAAA")), image("b.png", None)];
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        let mut asked = with_attachments(exchange("one", "1", 0), attachments.clone());
+        conversation.add(asked.clone(), "openai", "m", false);
+        // As no file of q's has it.
+        asked.entries[0].steps = vec![Step { calls: vec![ran()], ..Step::default() }];
+        conversation.add(asked, "openai", "m", false);
+        let window = conversation.window(4);
+        for (message, count) in window.iter().zip([2, 0, 2, 0]) {
+            assert_eq!(message.attachments().cloned().collect::<Vec<_>>(), attachments[..count]);
+        }
+        assert!(window[2].to_text().ends_with("\n\none") && window[2].to_text().starts_with("Tool t"));
+    }
+
+    #[test]
     fn undoing_takes_the_last_exchange() {
         let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
         let mut undone = || {
@@ -334,11 +376,9 @@ pub(super) mod tests {
 
     #[test]
     fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
-        let ran =
-            Ran { call: Call { name: "t".to_owned(), ..Call::default() }, result: "r".to_owned(), is_error: false };
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);
-            conversation.exchanges[0].entries[1].steps = vec![Step { calls: vec![ran.clone()], ..Step::default() }];
+            conversation.exchanges[0].entries[1].steps = vec![Step { calls: vec![ran()], ..Step::default() }];
             let window = conversation.window(1);
             let sent = window[0].to_text();
             assert!(sent.starts_with("Tool t") && sent.ends_with(expected), "{sent}");

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, Entry, Exchange};
 use super::timestamp::Timestamp;
-use crate::message::{Call, Message, Ran, Role, Step};
+use crate::message::{Attachment, Call, Message, Ran, Role, Step};
 
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
@@ -73,15 +74,40 @@ pub(crate) fn write(conversation: &Conversation, file: &mut impl Write) -> io::R
     file.write_all(head(conversation).as_bytes())?;
     for (index, entry) in conversation.entries().enumerate() {
         file.write_all(if index == 0 { "\n" } else { SEPARATOR }.as_bytes())?;
-        file.write_all(json(entry).as_bytes())?;
+        write_entry(entry, file)?;
     }
     file.write_all(TAIL.as_bytes())
 }
 
-/// How many bytes the file has; one or two more where there are hardly any messages.
+/// How many bytes the file has.
 pub(crate) fn size(conversation: &Conversation) -> usize {
-    let exchanges: usize = conversation.exchanges.iter().map(size_of_exchange).sum();
-    head(conversation).len() + exchanges + TAIL.len()
+    bytes_of(|counter| write(conversation, counter))
+}
+
+fn size_of_exchange(exchange: &Exchange) -> usize {
+    let sizes = exchange.entries.iter().map(|entry| bytes_of(|counter| write_entry(entry, counter)) + SEPARATOR.len());
+    sizes.sum()
+}
+
+/// How many bytes are written, without keeping them.
+fn bytes_of(write: impl FnOnce(&mut Counter) -> io::Result<()>) -> usize {
+    let mut counter = Counter(0);
+    // Counting cannot fail.
+    let _ = write(&mut counter);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Leaves out the oldest exchanges until the file has no more bytes than this; the last one stays in any case.
@@ -96,10 +122,6 @@ pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) {
         surplus += 1;
     }
     conversation.exchanges.drain(..surplus);
-}
-
-fn size_of_exchange(exchange: &Exchange) -> usize {
-    exchange.entries.iter().map(|entry| json(entry).len() + SEPARATOR.len()).sum()
 }
 
 /// All that stands before the first message.
@@ -137,6 +159,8 @@ struct Written<'a> {
     content: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<WrittenAttachment<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,6 +171,15 @@ struct Written<'a> {
     model: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<WrittenStep<'a>>,
+}
+
+#[derive(Serialize)]
+struct WrittenAttachment<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    media: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a str>,
 }
 
 /// The calls of one round, and what the model said before them.
@@ -167,6 +200,10 @@ struct WrittenCall<'a> {
     error: bool,
 }
 
+fn written_attachment(attachment: &Attachment) -> WrittenAttachment<'_> {
+    WrittenAttachment { name: &attachment.name, media: &attachment.media, data: attachment.data.as_deref() }
+}
+
 fn written_step(step: &Step) -> WrittenStep<'_> {
     WrittenStep { text: &step.text, calls: step.calls.iter().map(written_call).collect() }
 }
@@ -178,32 +215,32 @@ fn written_call(ran: &Ran) -> WrittenCall<'_> {
     WrittenCall { id: &call.id, name: &call.name, arguments, result, error: *is_error }
 }
 
-/// The JSON of a message: what it was read from, or what q writes.
-fn json(entry: &Entry) -> Cow<'_, str> {
+/// Writes the JSON of a message: what it was read from, or what q makes of it.
+fn write_entry(entry: &Entry, file: &mut impl Write) -> io::Result<()> {
     let Entry { message, timestamp, interrupted, finish, provider, model, steps, .. } = entry;
     if let Some(json) = &entry.json {
-        return match (provider, model, json.get().strip_suffix('}')) {
+        return match (provider, model, json.strip_suffix('}')) {
             // A field that is there twice would make the file unusable.
             (Some(provider), Some(model), Some(fields))
                 if entry.signed && !["\"provider\"", "\"model\""].iter().any(|name| fields.contains(name)) =>
             {
-                Cow::Owned(format!("{fields},\"provider\":{},\"model\":{}}}", quoted(provider), quoted(model)))
+                write!(file, "{fields},\"provider\":{},\"model\":{}}}", quoted(provider), quoted(model))
             }
-            _ => Cow::Borrowed(json.get()),
+            _ => file.write_all(json.as_bytes()),
         };
     }
     let written = Written {
         role: message.role,
         content: message.to_text(),
         timestamp: *timestamp,
+        attachments: message.attachments().map(written_attachment).collect(),
         interrupted: *interrupted,
         finish: finish.as_deref(),
         provider: provider.as_deref(),
         model: model.as_deref(),
         steps: steps.iter().map(written_step).collect(),
     };
-    // Text can always be written as JSON.
-    Cow::Owned(serde_json::to_string(&written).unwrap_or_default())
+    serde_json::to_writer(file, &written).map_err(io::Error::from)
 }
 
 /// A message as files have it; other fields stay in the JSON that is kept.
@@ -215,6 +252,9 @@ struct Read<'a> {
     content: Cow<'a, str>,
     #[serde(default, deserialize_with = "time_if_readable")]
     timestamp: Option<Timestamp>,
+    /// Those of a question are read; of an answer they are a field that q does not know.
+    #[serde(borrow, default)]
+    attachments: Option<&'a RawValue>,
     #[serde(default)]
     interrupted: Option<bool>,
     #[serde(default)]
@@ -225,6 +265,27 @@ struct Read<'a> {
     model: Option<String>,
     #[serde(default)]
     steps: Option<Vec<ReadStep>>,
+}
+
+#[derive(Deserialize)]
+struct ReadAttachment<'a> {
+    #[serde(borrow, deserialize_with = "lossy_text")]
+    name: Cow<'a, str>,
+    #[serde(rename = "type")]
+    media: String,
+    #[serde(borrow, default)]
+    data: Option<ReadData<'a>>,
+}
+
+/// Many bytes, which are not copied while they are read; an `Option<Cow<str>>` would be.
+#[derive(Deserialize)]
+struct ReadData<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl From<ReadAttachment<'_>> for Attachment {
+    fn from(read: ReadAttachment) -> Attachment {
+        let data = read.data.map(|ReadData(data)| Arc::from(data));
+        Attachment { name: read.name.into_owned(), media: read.media, data }
+    }
 }
 
 #[derive(Deserialize)]
@@ -266,15 +327,20 @@ impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?;
         let read: Read = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
+        let attachments: Option<Vec<ReadAttachment>> = match read.attachments.filter(|_| read.role == Role::User) {
+            Some(attachments) => serde_json::from_str(attachments.get()).map_err(serde::de::Error::custom)?,
+            None => None,
+        };
+        let attachments = attachments.unwrap_or_default().into_iter().map(Attachment::from).collect();
         Ok(Entry {
-            message: Message::text(read.role, read.content),
+            message: Message::with_attachments(read.role, attachments, read.content),
             timestamp: read.timestamp,
             interrupted: read.interrupted == Some(true),
             finish: read.finish,
             provider: read.provider,
             model: read.model,
             steps: read.steps.unwrap_or_default().into_iter().map(Step::from).collect(),
-            json: Some(json.to_owned()),
+            json: Some(json.get().into()),
             signed: false,
         })
     }
@@ -382,13 +448,14 @@ fn set_once<T, E: serde::de::Error>(name: &'static str, field: &mut Option<T>, v
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversation::tests::{conversation, exchange, moment, texts};
+    use super::super::conversation::tests::{conversation, exchange, image, moment, texts, with_attachments};
     use super::*;
+    use proptest::prelude::*;
 
     fn to_bytes(conversation: &Conversation) -> Vec<u8> {
         let mut bytes = Vec::new();
         write(conversation, &mut bytes).expect("memory takes everything");
-        assert!((bytes.len()..bytes.len() + 3).contains(&size(conversation)));
+        assert_eq!(bytes.len(), size(conversation));
         bytes
     }
 
@@ -531,6 +598,119 @@ mod tests {
             let mut shrunk = whole.clone();
             shrink(&mut shrunk, bytes);
             assert_eq!(texts(&shrunk), expected, "{bytes}");
+        }
+    }
+
+    /// A file of these messages, one after another.
+    fn file_of(messages: &str) -> String {
+        format!(
+            r#"{{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z","messages":[{messages}]}}"#
+        )
+    }
+
+    fn attachments(conversation: &Conversation) -> Vec<Attachment> {
+        conversation.entries().flat_map(|entry| entry.message.attachments().cloned()).collect()
+    }
+
+    #[test]
+    fn attachments_are_written_after_the_time_and_read_again() {
+        let pdf = Attachment { name: "a \"b\".pdf".to_owned(), media: "application/pdf".to_owned(), data: None };
+        let attached = vec![image("error.png", Some("iVBORw0KGgo+/w==")), pdf];
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        conversation.add(with_attachments(exchange("one", "1", 0), attached.clone()), "openai", "m", false);
+        conversation.add(exchange("two", "2", 2), "openai", "m", false);
+        let bytes = to_bytes(&conversation);
+        let again = read(&bytes).expect("a conversation");
+        assert_eq!(again.exchanges, conversation.exchanges);
+        assert_eq!((attachments(&again), to_bytes(&again)), (attached, bytes.clone()));
+        let text = String::from_utf8(bytes).expect("text");
+        let time = moment(0);
+        let message = format!(
+            r#"{{"role":"user","content":"one","timestamp":"{time}","attachments":[{{"name":"error.png","type":"image/png","data":"iVBORw0KGgo+/w=="}},{{"name":"a \"b\".pdf","type":"application/pdf"}}]}},"#
+        );
+        assert!(text.contains(&message), "{text}");
+        assert_eq!(text.matches("attachments").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn attachments_are_read_as_others_write_them() {
+        for (member, expected) in [
+            (r#""x":1"#, vec![]),
+            (r#""attachments":null"#, vec![]),
+            (r#""attachments": [ ]"#, vec![]),
+            (r#""attachments":[{"type":"image/png","name":"a"}]"#, vec![image("a", None)]),
+            (r#""attachments":[{"name":"a","type":"image/png","data":null}]"#, vec![image("a", None)]),
+            (
+                r#""attachments":[{"data":"+\/8=","name":"a\ud800","type":"image\/png","x":[1e2]}]"#,
+                vec![image("a\u{fffd}\u{fffd}\u{fffd}", Some("+/8="))],
+            ),
+        ] {
+            let file = file_of(&format!(r#"{{{member}, "content":"one","role":"user"}}"#));
+            let conversation = read(file.as_bytes()).expect(member);
+            assert_eq!(attachments(&conversation), expected, "{member}");
+            assert_eq!(texts(&conversation), ["one"], "{member}");
+            let written = String::from_utf8(to_bytes(&conversation)).expect("text");
+            assert!(written.contains(member), "{written}");
+        }
+    }
+
+    #[test]
+    fn attachments_that_make_no_sense_make_the_file_unusable() {
+        for (member, words) in [
+            (r#""attachments":7"#, "invalid type"),
+            (r#""attachments":"a.png""#, "invalid type"),
+            (r#""attachments":{}"#, "invalid type"),
+            (r#""attachments":[null]"#, "invalid type"),
+            (r#""attachments":[{"type":"image/png","data":"AAAA"}]"#, "missing field `name`"),
+            (r#""attachments":[{"name":"a","data":"AAAA"}]"#, "missing field `type`"),
+            (r#""attachments":[{"name":7,"type":"image/png"}]"#, "invalid type"),
+            (r#""attachments":[{"name":"a","type":null}]"#, "invalid type"),
+            (r#""attachments":[{"name":"a","type":"image/png","data":[]}]"#, "invalid type"),
+            (r#""attachments":[{"name":"a","type":"image/png","data":"A","data":"B"}]"#, "duplicate field `data`"),
+            (r#""attachments":[],"attachments":[]"#, "duplicate field `attachments`"),
+        ] {
+            let file = file_of(&format!(r#"{{"role":"user","content":"one",{member}}}"#));
+            let unusable = read(file.as_bytes()).map(|_| ()).expect_err(member);
+            assert!(unusable.to_string().contains(words), "{member}: {unusable}");
+        }
+    }
+
+    #[test]
+    fn attachments_of_an_answer_stay_in_the_file_and_are_not_read() {
+        for member in [r#""attachments":[{"name":"a","type":"image/png","data":"AAAA"}]"#, r#""attachments":7"#] {
+            let file = file_of(&format!(r#"{{"role":"assistant","content":"1",{member}}}"#));
+            let conversation = read(file.as_bytes()).expect(member);
+            assert_eq!(attachments(&conversation), [], "{member}");
+            let written = String::from_utf8(to_bytes(&conversation)).expect("text");
+            assert!(written.contains(member), "{written}");
+        }
+    }
+
+    /// Conversations of up to five questions, with attachments and without, and their answers.
+    fn conversations() -> impl Strategy<Value = Conversation> {
+        let attached = ("[a-z\"\n]{1,9}", proptest::option::of("[A-Za-z0-9+/]{0,99}"));
+        let exchanges = proptest::collection::vec(
+            ("[a-z\"\u{e4}\n]{0,99}", proptest::collection::vec(attached, 0..4), "[a-z\n]{0,99}"),
+            0..6,
+        );
+        exchanges.prop_map(|exchanges| {
+            let mut conversation = Conversation::new("openai", "m", moment(0));
+            for (second, (question, images, answer)) in exchanges.into_iter().enumerate() {
+                let images = images.iter().map(|(name, data)| image(name, data.as_deref())).collect();
+                let exchange = with_attachments(exchange(&question, &answer, second as i64), images);
+                conversation.add(exchange, "openai", "m", false);
+            }
+            conversation
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_conversation_is_read_as_it_was_written(conversation in conversations()) {
+            let bytes = to_bytes(&conversation);
+            let again = read(&bytes).expect("a conversation");
+            prop_assert_eq!(&again.exchanges, &conversation.exchanges);
+            prop_assert_eq!(to_bytes(&again), bytes);
         }
     }
 }

@@ -156,6 +156,15 @@ pub fn with(mut conversation: Value, field: &str, value: impl Into<Value>) -> Va
     conversation
 }
 
+/// A valid image of one pixel, in base64.
+pub const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// An attachment as a session file has it.
+pub fn attachment(name: &str, media: &str, data: &str) -> Value {
+    json!({"name": name, "type": media, "data": data})
+}
+
 /// A folder with a conversation of each kind, none changed at the same time as another.
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();

@@ -3,6 +3,7 @@
 mod actions;
 mod again;
 mod attach;
+mod attached;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
