@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
 use super::folder::{self, Folder};
-use super::format::{self, LARGEST};
+use super::format::{self, LARGEST, Loss};
 use super::lock::{Lock, NoLock};
 use super::rules::{self, Found, Wanted};
 use super::timestamp::Timestamp;
@@ -77,6 +77,15 @@ impl Committed {
     fn not_saved(reason: impl std::fmt::Display) -> Committed {
         Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
     }
+
+    /// Says something else first, unless nothing was saved.
+    fn after(self, note: String) -> Committed {
+        match (&self.path, &self.note) {
+            (None, _) => self,
+            (_, None) => Committed { note: Some(note), ..self },
+            (_, Some(further)) => Committed { note: Some(format!("{note}\n{further}")), ..self },
+        }
+    }
 }
 
 impl Committer {
@@ -95,9 +104,27 @@ impl Committer {
     }
 
     fn commit_as_chosen(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
-        if format::size(&self.alone(exchange, self.asked)) > LARGEST {
-            return Committed::not_saved(format!("it has more than {LARGEST} bytes"));
+        if format::size(&self.alone(exchange, self.asked)) <= LARGEST {
+            return self.commit_fitting(exchange, give_up);
         }
+        let mut alone = self.alone(exchange, self.asked);
+        let lost = format::shrink(&mut alone, LARGEST);
+        match &alone.exchanges[..] {
+            [exchange] if format::size(&alone) <= LARGEST => {
+                let first = match lost.attachments {
+                    1 => "its first attachment".to_owned(),
+                    count => format!("its first {count} attachments"),
+                };
+                let note =
+                    format!("this exchange has more than {LARGEST} bytes: it is saved without the contents of {first}");
+                self.commit_fitting(exchange, give_up).after(note)
+            }
+            _ => Committed::not_saved(format!("it has more than {LARGEST} bytes")),
+        }
+    }
+
+    /// Saves an exchange that is not too large for a conversation of its own.
+    fn commit_fitting(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
         let prepared = self.folder.prepare();
         let saved = match (self.folder.lock(&self.path, give_up), prepared) {
             (Ok(mut lock), _) => {
@@ -207,13 +234,9 @@ impl Committer {
             return Ok(Committed::to(path.to_owned(), created));
         }
         conversation.created = lock.unique_after(self.asked, created);
-        format::shrink(&mut conversation, SHRUNK);
+        let lost = format::shrink(&mut conversation, SHRUNK);
         let archived = self.folder.displace(lock, path, &conversation, &created.stamp(), folder::ENDING)?;
-        let note = format!(
-            "the conversation would have more than {LARGEST} bytes: it goes on with its newest {} messages; all of it is in {}",
-            conversation.message_count(),
-            archived.display()
-        );
+        let note = format!("{}; all of it is in {}", too_large(&lost, &conversation), archived.display());
         Ok(Committed { note: Some(note), ..Committed::to(path.to_owned(), conversation.created) })
     }
 
@@ -230,17 +253,12 @@ impl Committer {
         if path.file_name().is_some_and(folder::is_current) {
             conversation.keep_last(self.pairs);
         }
-        let is_too_large = format::size(&conversation) > LARGEST;
-        if is_too_large {
-            format::shrink(&mut conversation, SHRUNK);
+        let mut note = None;
+        if format::size(&conversation) > LARGEST {
+            let lost = format::shrink(&mut conversation, SHRUNK);
+            note = Some(too_large(&lost, &conversation));
         }
-        let count = conversation.message_count();
         let created = revise(&self.folder, lock, path, conversation, self.asked, self.keep)?;
-        let note = is_too_large.then(|| {
-            format!(
-                "the conversation would have more than {LARGEST} bytes: it goes on with its newest {count} messages"
-            )
-        });
         Ok(Committed { note, ..Committed::to(path.to_owned(), created) })
     }
 
@@ -279,6 +297,21 @@ impl Committer {
     }
 }
 
+/// Says what a conversation that would have grown too large goes on with.
+fn too_large(lost: &Loss, conversation: &Conversation) -> String {
+    let newest = format!("with its newest {} messages", conversation.message_count());
+    let without = match lost.attachments {
+        1 => "without the contents of its oldest attachment".to_owned(),
+        count => format!("without the contents of its {count} oldest attachments"),
+    };
+    let rest = match (lost.messages, lost.attachments) {
+        (0, 1..) => without,
+        (_, 0) => newest,
+        (1.., 1..) => format!("{newest} and {without}"),
+    };
+    format!("the conversation would have more than {LARGEST} bytes: it goes on {rest}")
+}
+
 /// Puts a conversation whose end has changed in place of what it was, which is archived unless nothing is kept; it gets a
 /// moment of its own. One of which nothing is left goes. Returns when it was created.
 pub(crate) fn revise(
@@ -299,4 +332,67 @@ pub(crate) fn revise(
         (false, false) => folder.replace(path, &conversation),
     }?;
     Ok(conversation.created)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conversation::tests::{exchange, image, moment, with_attachments};
+    use super::*;
+
+    #[test]
+    fn an_exchange_that_is_too_large_is_saved_without_the_contents_of_its_attachments() {
+        for (size, question, kept, words) in [
+            (LARGEST / 2, 1000, 1, "it is saved without the contents of its first attachment"),
+            (100_000, LARGEST - 50_000, 0, "it is saved without the contents of its first 2 attachments"),
+            (100_000, LARGEST, 0, "not saved: it has more than 10000000 bytes"),
+        ] {
+            let home = tempfile::tempdir().expect("a folder");
+            let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");
+            let committer = Committer {
+                path: folder.sessions().join("work.json"),
+                folder,
+                provider: "openai".to_owned(),
+                model: "m".to_owned(),
+                keeps_own: false,
+                system: None,
+                tools: None,
+                asked: moment(0),
+                intent: Intent::Named,
+                pairs: usize::MAX,
+                keep: None,
+                expire: None,
+                hands_over: false,
+            };
+            let data = "A".repeat(size);
+            let images = vec![image("a", Some(&data)), image("b", Some(&data))];
+            let asked = with_attachments(exchange(&"x".repeat(question), "1", 0), images);
+            let committed = committer.commit(&asked, None, &|_| true);
+            let note = committed.note.unwrap_or_default();
+            assert!(note.ends_with(words), "{note}");
+            let is_saved = !note.contains("not saved");
+            assert_eq!(committed.path.is_some(), is_saved, "{note}");
+            let Found::Conversation(saved) = folder::read(&committer.path).expect("a file") else {
+                assert!(!is_saved, "{note}");
+                continue;
+            };
+            let attached: Vec<_> = saved.entries().flat_map(|entry| entry.message.attachments()).collect();
+            let has_data: Vec<bool> = attached.iter().map(|one| one.data.is_some()).collect();
+            assert_eq!(has_data, [vec![false; 2 - kept], vec![true; kept]].concat(), "{note}");
+        }
+    }
+
+    #[test]
+    fn a_note_says_what_a_large_conversation_goes_on_with() {
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        conversation.add(exchange("one", "1", 0), "openai", "m", false);
+        for (attachments, messages, words) in [
+            (1, 0, "goes on without the contents of its oldest attachment"),
+            (2, 0, "goes on without the contents of its 2 oldest attachments"),
+            (0, 4, "goes on with its newest 2 messages"),
+            (1, 4, "goes on with its newest 2 messages and without the contents of its oldest attachment"),
+        ] {
+            let note = too_large(&Loss { attachments, messages }, &conversation);
+            assert!(note.ends_with(words), "{note}");
+        }
+    }
 }

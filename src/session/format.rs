@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, Entry, Exchange};
 use super::timestamp::Timestamp;
-use crate::message::{Attachment, Call, Message, Ran, Role, Step};
+use crate::message::{Attachment, Call, Message, Part, Ran, Role, Step};
 
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
@@ -110,18 +110,109 @@ impl Write for Counter {
     }
 }
 
-/// Leaves out the oldest exchanges until the file has no more bytes than this; the last one stays in any case.
-pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) {
+/// What a conversation has lost so that its file is not too large.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// The oldest attachments that are still there have no data any more; so many had some.
+    pub(crate) attachments: usize,
+    /// The oldest messages, which are no longer there.
+    pub(crate) messages: usize,
+}
+
+/// Makes a conversation smaller until its file has no more bytes than this: the data of the oldest attachments goes, and
+/// then the oldest exchanges. The last exchange stays in any case; its data goes only where the file could not be read with it.
+pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) -> Loss {
     let mut total = size(conversation);
-    let mut surplus = 0;
-    for exchange in conversation.exchanges.iter().rev().skip(1).rev() {
-        if total <= bytes {
-            break;
-        }
-        total -= size_of_exchange(exchange);
-        surplus += 1;
+    let older = conversation.exchanges.len().saturating_sub(1);
+    let mut without_data = Vec::new();
+    for exchange in &mut conversation.exchanges[..older] {
+        let before = size_of_exchange(exchange);
+        without_data.push(drop_data(exchange, total.saturating_sub(bytes)));
+        total -= before - size_of_exchange(exchange);
     }
-    conversation.exchanges.drain(..surplus);
+    let mut left_out = 0;
+    while total > bytes && left_out < older {
+        total -= size_of_exchange(&conversation.exchanges[left_out]);
+        left_out += 1;
+    }
+    let messages = conversation.exchanges.drain(..left_out).map(|exchange| exchange.entries.len()).sum();
+    let mut attachments = without_data[left_out..].iter().sum();
+    if let Some(last) = conversation.exchanges.last_mut() {
+        attachments += drop_data(last, total.saturating_sub(LARGEST));
+    }
+    Loss { attachments, messages }
+}
+
+/// Removes the data of the first attachments, of as many as have so many bytes. Returns how many these are.
+fn drop_data(exchange: &mut Exchange, bytes: usize) -> usize {
+    let (mut removed, mut attachments) = (0, 0);
+    for entry in &mut exchange.entries {
+        let before = attachments;
+        for part in &mut entry.message.parts {
+            if let Part::Attachment(attachment) = part
+                && removed < bytes
+                && let Some(data) = attachment.data.take()
+            {
+                removed += data.len() + r#","data":"""#.len();
+                attachments += 1;
+            }
+        }
+        if attachments > before {
+            entry.json = entry.json.take().map(|json| without_data(&json, &entry.message).map_or(json, Arc::from));
+        }
+    }
+    attachments
+}
+
+/// The JSON of a message, in which attachments have data only where those of `message` have some. All else stays as it is.
+fn without_data(json: &str, message: &Message) -> serde_json::Result<String> {
+    let Members(mut members) = serde_json::from_str(json)?;
+    for (_, value) in members.iter_mut().filter(|(name, _)| is_named(name, "attachments")) {
+        let attachments: Vec<Members> = serde_json::from_str(value)?;
+        let attachments =
+            attachments.into_iter().zip(message.attachments()).map(|(Members(mut members), attachment)| {
+                members.retain(|(name, _)| attachment.data.is_some() || !is_named(name, "data"));
+                object(&members)
+            });
+        *value = format!("[{}]", attachments.collect::<Vec<_>>().join(",")).into();
+    }
+    Ok(object(&members))
+}
+
+/// The members of an object, each with its name and its value as they are written.
+struct Members<'a>(Vec<(&'a str, Cow<'a, str>)>);
+
+fn is_named(written: &str, name: &str) -> bool {
+    serde_json::from_str(written).is_ok_and(|read: String| read == name)
+}
+
+fn object(members: &[(&str, Cow<str>)]) -> String {
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Vec::new();
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            members.push((name.get(), value.get().into()));
+        }
+        Ok(Members(members))
+    }
 }
 
 /// All that stands before the first message.
@@ -596,8 +687,9 @@ mod tests {
             (0, &["three", "3"]),
         ] {
             let mut shrunk = whole.clone();
-            shrink(&mut shrunk, bytes);
+            let lost = shrink(&mut shrunk, bytes);
             assert_eq!(texts(&shrunk), expected, "{bytes}");
+            assert_eq!(lost, Loss { attachments: 0, messages: 6 - expected.len() }, "{bytes}");
         }
     }
 
@@ -686,6 +778,86 @@ mod tests {
         }
     }
 
+    /// Three exchanges: two images of 1,000 bytes, another one, and a last one.
+    fn illustrated() -> Conversation {
+        let data = "A".repeat(1000);
+        let names = [&["a", "b"][..], &["c"], &["d"]];
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        for (second, (names, question)) in names.iter().zip(["one", "two", "three"]).enumerate() {
+            let images = names.iter().map(|name| image(name, Some(&data))).collect();
+            let exchange = with_attachments(exchange(question, &"x".repeat(500), second as i64), images);
+            conversation.add(exchange, "openai", "m", false);
+        }
+        conversation
+    }
+
+    #[test]
+    fn the_data_of_the_oldest_attachments_goes_before_the_oldest_exchanges() {
+        let whole = illustrated();
+        let image = 1000 + r#","data":"""#.len();
+        let bare = size(&whole) - 3 * image;
+        let first = size_of_exchange(&whole.exchanges[0]) - 2 * image;
+        for (bytes, messages, kept) in [
+            (size(&whole), 6, "abcd"),
+            (size(&whole) - 1, 6, "bcd"),
+            (size(&whole) - image, 6, "bcd"),
+            (size(&whole) - image - 1, 6, "cd"),
+            (size(&whole) - 2 * image, 6, "cd"),
+            (size(&whole) - 2 * image - 1, 6, "d"),
+            (bare, 6, "d"),
+            (bare - 1, 4, "d"),
+            (bare - first, 4, "d"),
+            (bare - first - 1, 2, "d"),
+            // The last exchange stays as it is.
+            (0, 2, "d"),
+        ] {
+            // New, and read from a file.
+            for whole in [whole.clone(), read(&to_bytes(&whole)).expect("a conversation")] {
+                let mut shrunk = whole.clone();
+                let lost = shrink(&mut shrunk, bytes);
+                let attached = attachments(&shrunk);
+                let names = attached.iter().filter(|one| one.data.is_some()).map(|one| one.name.as_str());
+                assert_eq!(names.collect::<String>(), kept, "{bytes}");
+                assert_eq!(shrunk.message_count(), messages, "{bytes}");
+                let gone = attached.iter().filter(|one| one.data.is_none()).count();
+                assert_eq!(lost, Loss { attachments: gone, messages: 6 - messages }, "{bytes}");
+                assert_eq!(read(&to_bytes(&shrunk)).expect("a conversation").exchanges, shrunk.exchanges, "{bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_data_of_the_last_exchange_goes_only_where_the_file_could_not_be_read() {
+        let data = "A".repeat(LARGEST / 3);
+        for (count, longest, kept) in [(2, 0, 2), (3, 0, 2), (2, LARGEST / 2, 1), (1, LARGEST, 0)] {
+            let images = (0..count).map(|number| image(&number.to_string(), Some(&data))).collect();
+            let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
+            let last = with_attachments(exchange("three", &"x".repeat(longest), 4), images);
+            conversation.add(last, "openai", "m", false);
+            let lost = shrink(&mut conversation, 1000);
+            assert_eq!(lost, Loss { attachments: count - kept, messages: 4 }, "{count} {longest}");
+            let data: Vec<bool> = attachments(&conversation).iter().map(|one| one.data.is_some()).collect();
+            assert_eq!(data, [vec![false; count - kept], vec![true; kept]].concat(), "{count} {longest}");
+        }
+    }
+
+    #[test]
+    fn only_the_data_goes_from_the_json_of_others() {
+        let data = "A".repeat(99);
+        let asked = format!(
+            r#"{{ "stars": 1e2,"attachments" : [ {{"x":1.50,"d\u0061ta":"{data}","name":"a","type":"image/png"}}, {{"name":"b","type":"image/png","data":"{data}"}}],"role":"user","content":"\ud83d","big":12345678901234567890123,"data":"x" }}"#
+        );
+        let left = format!(
+            r#"{{"stars":1e2,"attachments":[{{"x":1.50,"name":"a","type":"image/png"}},{{"name":"b","type":"image/png","data":"{data}"}}],"role":"user","content":"\ud83d","big":12345678901234567890123,"data":"x"}}"#
+        );
+        let file = file_of(&format!(r#"{asked},{{"role":"user","content":"two"}}"#));
+        let mut conversation = read(file.as_bytes()).expect("a conversation");
+        let bytes = size(&conversation) - 1;
+        assert_eq!(shrink(&mut conversation, bytes), Loss { attachments: 1, messages: 0 });
+        let written = String::from_utf8(to_bytes(&conversation)).expect("text");
+        assert!(written.contains(&left), "{written}");
+    }
+
     /// Conversations of up to five questions, with attachments and without, and their answers.
     fn conversations() -> impl Strategy<Value = Conversation> {
         let attached = ("[a-z\"\n]{1,9}", proptest::option::of("[A-Za-z0-9+/]{0,99}"));
@@ -711,6 +883,35 @@ mod tests {
             let again = read(&bytes).expect("a conversation");
             prop_assert_eq!(&again.exchanges, &conversation.exchanges);
             prop_assert_eq!(to_bytes(&again), bytes);
+        }
+
+        #[test]
+        fn every_conversation_shrinks_from_its_beginning(
+            conversation in conversations(), bytes in 0usize..3000, is_read: bool,
+        ) {
+            let mut shrunk = conversation.clone();
+            if is_read {
+                shrunk = read(&to_bytes(&conversation)).expect("a conversation");
+            }
+            let lost = shrink(&mut shrunk, bytes);
+            let written = to_bytes(&shrunk);
+            prop_assert_eq!(&read(&written).expect("a conversation").exchanges, &shrunk.exchanges);
+            prop_assert!(written.len() <= bytes || shrunk.exchanges.len() < 2);
+            prop_assert_eq!(shrunk.exchanges.last(), conversation.exchanges.last());
+            let left: Vec<String> = texts(&conversation).split_off(lost.messages);
+            prop_assert_eq!(texts(&shrunk), left);
+            // Of the attachments that are left, those that had data until now lose it in their order.
+            let mut were = attachments(&conversation);
+            let are = attachments(&shrunk);
+            let were = were.split_off(were.len() - are.len());
+            let had = were.iter().zip(&are).filter(|(was, _)| was.data.is_some());
+            let kept: Vec<bool> = had.map(|(_, is)| is.data.is_some()).collect();
+            prop_assert_eq!(kept.iter().position(|kept| *kept).unwrap_or(kept.len()), lost.attachments);
+            prop_assert!(kept.is_sorted());
+            // No message goes while older data would.
+            let newest = shrunk.exchanges.len().saturating_sub(1);
+            let older = shrunk.exchanges[..newest].iter().flat_map(|exchange| &exchange.entries);
+            prop_assert!(lost.messages == 0 || older.flat_map(|entry| entry.message.attachments()).all(|one| one.data.is_none()));
         }
     }
 }

@@ -165,6 +165,12 @@ pub fn attachment(name: &str, media: &str, data: &str) -> Value {
     json!({"name": name, "type": media, "data": data})
 }
 
+/// The same conversation with attachments of the message of this number, counted from 0.
+pub fn with_attachments(mut conversation: Value, message: usize, attachments: &[Value]) -> Value {
+    conversation["messages"][message]["attachments"] = json!(attachments);
+    conversation
+}
+
 /// A folder with a conversation of each kind, none changed at the same time as another.
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();
