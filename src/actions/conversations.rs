@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
 use crate::fence;
+use crate::message::{Attachment, Message};
 use crate::output::{OutputError, Stdout, code, print};
 use crate::session::commit;
 use crate::session::folder;
@@ -82,13 +83,29 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
+        let attached: String = entry.message.attachments().map(attached).collect();
         let calls = fence::calls_as_text(&entry.steps);
         let calls = if calls.is_empty() { calls } else { calls + "\n\n" };
         let said = entry.message.to_text();
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{calls}{said}{end}", entry.role());
+        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{attached}{calls}{said}{end}", entry.role());
     }
     print(&text)
+}
+
+/// The line that names an attachment, with the size of its file.
+fn attached(attachment: &Attachment) -> String {
+    let kept = attachment.data.as_ref().map_or_else(
+        || "no longer kept".to_owned(),
+        // Four characters of base64 are three bytes.
+        |data| format!("{} kB", (data.len() / 4 * 3).div_ceil(1000)),
+    );
+    format!("[attached: {}, {}, {kept}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
+}
+
+/// Names of attachments stand in lines of their own and in sentences, whatever a file says.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
@@ -139,6 +156,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     }
     let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
     let (created, undone) = undone.ok_or_else(nothing)?;
+    let note = undone.question().and_then(|question| attached_note(&question.message));
     let question = undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned());
     print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
@@ -160,7 +178,20 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let keep = Settings::keep(&context.environment, &context.configuration);
     let now = Timestamp::new(OffsetDateTime::now_utc());
     commit::revise(place.folder, &mut lock, &path, conversation, now, keep).map_err(failed)?;
+    if let Some(note) = note {
+        context.notes.note(&note);
+    }
     Ok(())
+}
+
+/// Says what the question had besides its text, if anything: only the text is printed.
+fn attached_note(question: &Message) -> Option<String> {
+    let names: Vec<String> = question.attachments().map(|attachment| on_one_line(&attachment.name)).collect();
+    let (last, others) = names.split_last()?;
+    Some(match others {
+        [] => format!("the question had {last} attached; -a attaches it again"),
+        others => format!("the question had {} and {last} attached; -a attaches them again", others.join(", ")),
+    })
 }
 
 /// Prints a text; a reader that has gone away is an error here.

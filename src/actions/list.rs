@@ -12,6 +12,7 @@ use unicode_width::UnicodeWidthChar;
 use crate::context::Context;
 use crate::error::Error;
 use crate::fence;
+use crate::message::Message;
 use crate::output::{print, visible};
 use crate::session::folder;
 use crate::session::name::Which;
@@ -38,7 +39,7 @@ struct Listed {
     created: Timestamp,
     updated: Timestamp,
     messages: usize,
-    /// The first one, on one line, without its fenced input.
+    /// The first one, on one line, without its fenced input; where it has no text, the names of its attachments.
     question: String,
     /// The text around the first place where one of the words was found, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
@@ -124,10 +125,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<
 fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Option<Place>) -> Listed {
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let question = conversation.exchanges.iter().find_map(Exchange::question);
-    let question = question.map_or_else(String::new, |question| {
-        let text = question.message.to_text();
-        shortened(fence::split(&text).words)
-    });
+    let question = question.map_or_else(String::new, |question| shown(&question.message));
     let state = match path.file_name() {
         Some(name) if folder::is_archived(name) => State::Archived,
         _ if Which::is_name(&name) => State::Named,
@@ -147,6 +145,17 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
         question,
         lead: found.as_ref().map_or(0, |found| found.lead),
         place: found.map(|found| found.text),
+    }
+}
+
+/// A question on one line, without its fences; where it has no words, the names of its attachments, or else its files.
+fn shown(question: &Message) -> String {
+    let text = question.to_text();
+    let names: Vec<&str> = question.attachments().map(|attachment| attachment.name.as_str()).collect();
+    match fence::split(&text).words {
+        "" if names.is_empty() => shortened(&text),
+        "" => shortened(&format!("[{}]", names.join(", "))),
+        words => shortened(words),
     }
 }
 
