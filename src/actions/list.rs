@@ -152,7 +152,7 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
 fn shown(question: &Message) -> String {
     let text = question.to_text();
     let names: Vec<&str> = question.attachments().map(|attachment| attachment.name.as_str()).collect();
-    match fence::split(&text).words {
+    match fence::split(&text).words.trim() {
         "" if names.is_empty() => shortened(&text),
         "" => shortened(&format!("[{}]", names.join(", "))),
         words => shortened(words),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, MINUTE, PNG, ago, answering, asked_by, case, failure, first_word_then_silence, make_pipe,
+    DIALECTS, Dialect, MINUTE, PIXEL, PNG, ago, answering, asked_by, case, failure, first_word_then_silence, make_pipe,
     numbered, prompt, refused, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
@@ -35,9 +35,7 @@ fn asked(run: impl FnOnce(&Sandbox) -> Q) -> String {
 const ONE: &str = "<file name=\"one.rs\">\nfn one() {}\n</file>";
 const TWO: &str = "<file name=\"two.rs\">\ntwo, no line end\n</file>";
 
-/// In base64: the image, and the PDF.
-const PNG_DATA: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+/// The PDF in base64.
 const PDF_DATA: &str = "JVBERi0xLjQKeA==";
 
 #[test]
@@ -207,14 +205,14 @@ fn parts(dialect: &Dialect, request: &Recorded) -> Value {
 
 /// An image, a PDF and text as the dialect has them.
 fn image(dialect: &Dialect) -> Value {
-    let url = format!("data:image/png;base64,{PNG_DATA}");
+    let url = format!("data:image/png;base64,{PIXEL}");
     match dialect.provider {
         "openai" => json!({"type": "image_url", "image_url": {"url": url}}),
         "responses" => json!({"type": "input_image", "detail": "auto", "image_url": url}),
         "anthropic" => {
-            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_DATA}})
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}})
         }
-        _ => json!({"inlineData": {"mimeType": "image/png", "data": PNG_DATA}}),
+        _ => json!({"inlineData": {"mimeType": "image/png", "data": PIXEL}}),
     }
 }
 
@@ -282,7 +280,7 @@ fn follow_ups_send_images_again_before_their_text() {
             q.env("Q_MAX_HISTORY", "10").run().success().stderr("");
             let sent = server.last_request();
             assert_eq!(parts(dialect, &sent), expected);
-            assert_eq!(sent.text().matches(PNG_DATA).count(), 1, "{}", sent.text());
+            assert_eq!(sent.text().matches(PIXEL).count(), 1, "{}", sent.text());
         }
     }
 }
@@ -293,7 +291,7 @@ fn the_file_keeps_what_was_attached() {
     sandbox.q(&["-a", "./error.png", "-a", "one.rs", "why?"]).run().success();
     let question = sandbox.current()["messages"][0].clone();
     assert_eq!(question["content"], format!("{ONE}\n\nwhy?"));
-    assert_eq!(question["attachments"], json!([{"name": "./error.png", "type": "image/png", "data": PNG_DATA}]));
+    assert_eq!(question["attachments"], json!([{"name": "./error.png", "type": "image/png", "data": PIXEL}]));
     // A question without any has no such field.
     sandbox.q(&["-f", "and?"]).run().success();
     assert_eq!(sandbox.current()["messages"][0], question);
@@ -308,7 +306,7 @@ fn an_answer_that_breaks_off_costs_no_image() {
     write_files(&sandbox);
     sandbox.q(&["-a", "error.png", "why?"]).run().exit(1);
     sandbox.expect_answer("first ", true);
-    assert_eq!(sandbox.current()["messages"][0]["attachments"][0]["data"], PNG_DATA);
+    assert_eq!(sandbox.current()["messages"][0]["attachments"][0]["data"], PIXEL);
 }
 
 #[test]
@@ -375,12 +373,12 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
     let sandbox = Sandbox::new().openai_at("http://127.0.0.1:1/v1");
     write_files(&sandbox);
     let outcome = sandbox.q(&["--dry-run", "-a", "error.png", "why?"]).run();
-    assert!(outcome.success().stdout_text().contains(PNG_DATA));
+    assert!(outcome.success().stdout_text().contains(PIXEL));
     let terminal = Terminal::new(WIDE);
     sandbox.q(&["--dry-run", "-a", "error.png", "why?"]).stdout_to(terminal.end()).run().success();
     let shown = String::from_utf8(terminal.bytes()).expect("text");
-    let beginning = &PNG_DATA[..32];
-    assert!(shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PNG_DATA), "{shown}");
+    let beginning = &PIXEL[..32];
+    assert!(shown.contains(&format!("{beginning}… (96 bytes of base64)")) && !shown.contains(PIXEL), "{shown}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn help_and_version_need_neither_home_nor_settings_nor_input() {
         bare.stdin_open().run().success().stdout_contains(part);
     }
     let short = sandbox.q(&["-h"]).run();
-    short.check(short.stdout_text().lines().count() < 40, || "expected less than a screen".to_owned());
+    short.check(short.stdout_text().lines().count() < 45, || "expected less than a tall screen".to_owned());
     let long = sandbox.q(&["--help"]).run();
     long.check(long.stdout.len() > 2 * short.stdout.len(), || "expected everything".to_owned());
     sandbox.expect_no_files();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, repository_file, set_mode, shown,
-    snapshot, stored, texts, with,
+    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, set_mode, shown, snapshot, stored,
+    texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
