@@ -44,14 +44,9 @@ pub(crate) fn around_result(result: &str) -> String {
     around(RESULT, "", result)
 }
 
-/// Files in their fences, as one part of a question.
-pub(crate) fn join_files(fences: &[String]) -> String {
-    fences.join(BETWEEN)
-}
-
-/// Joins the parts of a question.
-pub(crate) fn join(parts: Parts) -> String {
-    let parts = [parts.files, parts.input, parts.words].into_iter().filter(|part| !part.is_empty());
+/// Joins what a question consists of: files and input in their fences, and words. Each may be empty.
+pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(BETWEEN)
 }
 
@@ -224,7 +219,7 @@ mod tests {
             prop_assert_eq!(fenced.matches(&format!("</{name}>")).count(), 1);
             prop_assert!(fenced.contains(&input));
             let parts = Parts { files: "", input: &fenced, words: &words };
-            let question = join(parts);
+            let question = join([parts.files, parts.input, parts.words]);
             prop_assert_eq!(split(&question), parts);
         }
 
@@ -237,7 +232,7 @@ mod tests {
             let files: Vec<String> = files.iter().map(|(name, text)| around_file(name, text)).collect();
             let (files, input) = (files.join(BETWEEN), input.as_deref().map(around_input).unwrap_or_default());
             let parts = Parts { files: &files, input: &input, words: &words };
-            let question = join(parts);
+            let question = join([parts.files, parts.input, parts.words]);
             prop_assert_eq!(split(&question), parts);
         }
     }

@@ -1,6 +1,5 @@
 //! The vocabulary of conversations, dialects and tools: who says what, which tools there are, and which were called.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,13 +23,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a message consists of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
-    Text(String),
-    Attachment(Attachment),
-}
-
 /// An image or a PDF that goes with a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attachment {
@@ -48,42 +40,24 @@ impl Attachment {
     }
 }
 
-/// One message.
+/// One message. It may have megabytes, so copies share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) role: Role,
-    pub(crate) parts: Vec<Part>,
+    /// They go before the text.
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) text: Arc<str>,
 }
 
 impl Message {
     /// A message that is one text.
-    pub(crate) fn text(role: Role, text: impl Into<String>) -> Message {
-        Message { role, parts: vec![Part::Text(text.into())] }
+    pub(crate) fn text(role: Role, text: impl Into<Arc<str>>) -> Message {
+        Message::with_attachments(role, Vec::new(), text)
     }
 
     /// A text with attachments before it.
-    pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<String>) -> Message {
-        let parts = attachments.into_iter().map(Part::Attachment).chain([Part::Text(text.into())]).collect();
-        Message { role, parts }
-    }
-
-    /// Its text, without what else it has.
-    pub(crate) fn to_text(&self) -> Cow<'_, str> {
-        let mut texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            Part::Attachment(_) => None,
-        });
-        match (texts.next(), texts.next()) {
-            (text, None) => Cow::Borrowed(text.unwrap_or_default()),
-            (one, other) => Cow::Owned(one.into_iter().chain(other).chain(texts).collect()),
-        }
-    }
-
-    pub(crate) fn attachments(&self) -> impl Iterator<Item = &Attachment> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Attachment(attachment) => Some(attachment),
-        })
+    pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<Arc<str>>) -> Message {
+        Message { role, attachments, text: text.into() }
     }
 }
 

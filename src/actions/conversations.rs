@@ -1,5 +1,6 @@
 //! What q does with conversations without asking a model: no standard input is read, no request is sent.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -83,10 +84,10 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
-        let attached: String = entry.message.attachments().map(attached).collect();
+        let attached: String = entry.message.attachments.iter().map(attached).collect();
         let calls = fence::calls_as_text(&entry.steps);
         let calls = if calls.is_empty() { calls } else { calls + "\n\n" };
-        let said = entry.message.to_text();
+        let said = &entry.message.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
         let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{attached}{calls}{said}{end}", entry.role());
     }
@@ -127,7 +128,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         }
         context.notes.note(&ended);
     }
-    let mut text = answer.message.to_text();
+    let mut text = Cow::Borrowed(&*answer.message.text);
     if extract {
         let code = code::extract(&text);
         text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
@@ -157,7 +158,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
     let (created, undone) = undone.ok_or_else(nothing)?;
     let note = undone.question().and_then(|question| attached_note(&question.message));
-    let question = undone.question().map_or_else(String::new, |question| question.message.to_text().into_owned());
+    let question = undone.question().map_or_else(String::new, |question| question.message.text.to_string());
     print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
     if matches!(place.which, Which::File(_)) {
@@ -186,7 +187,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
 
 /// Says what the question had besides its text, if anything: only the text is printed.
 fn attached_note(question: &Message) -> Option<String> {
-    let names: Vec<String> = question.attachments().map(|attachment| on_one_line(&attachment.name)).collect();
+    let names: Vec<String> = question.attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
     let (last, others) = names.split_last()?;
     Some(match others {
         [] => format!("the question had {last} attached; -a attaches it again"),

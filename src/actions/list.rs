@@ -150,10 +150,10 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
 
 /// A question on one line, without its fences; where it has no words, the names of its attachments, or else its files.
 fn shown(question: &Message) -> String {
-    let text = question.to_text();
-    let names: Vec<&str> = question.attachments().map(|attachment| attachment.name.as_str()).collect();
-    match fence::split(&text).words.trim() {
-        "" if names.is_empty() => shortened(&text),
+    let text = &question.text;
+    let names: Vec<&str> = question.attachments.iter().map(|attachment| attachment.name.as_str()).collect();
+    match fence::split(text).words.trim() {
+        "" if names.is_empty() => shortened(text),
         "" => shortened(&format!("[{}]", names.join(", "))),
         words => shortened(words),
     }
@@ -172,10 +172,10 @@ fn find(conversation: &Conversation, words: &[&str]) -> Option<Place> {
         return None;
     }
     conversation.entries().find_map(|entry| {
-        let text = entry.message.to_text();
-        let folded = folded(&text);
+        let text = &entry.message.text;
+        let folded = folded(text);
         let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
-        places.into_iter().min().map(|place| around(&text, place))
+        places.into_iter().min().map(|place| around(text, place))
     })
 }
 

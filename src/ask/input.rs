@@ -41,6 +41,12 @@ pub(super) struct Files {
     pub(super) attachments: Vec<Attachment>,
 }
 
+impl Files {
+    pub(super) fn is_empty(&self) -> bool {
+        self.fences.is_empty() && self.attachments.is_empty()
+    }
+}
+
 /// What a file is.
 enum Content {
     Text(String),

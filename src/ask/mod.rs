@@ -78,6 +78,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
     let again = || question::again(session.last_question(), &files, input.as_deref(), &words);
     let question = question.unwrap_or_else(again);
+    // The question has them now, and they may have megabytes.
+    drop((files, input));
     let starting = match starting {
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
         starting => starting,

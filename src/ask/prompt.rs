@@ -1,6 +1,6 @@
 //! The prompt: the question, the window of the conversation that goes with it, and the system prompt.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use time::Date;
 
@@ -24,10 +24,11 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -
 /// The messages to send: the window, oldest first, and the question.
 pub(super) fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
+        History::Prompt if window.is_empty() => vec![question.clone()],
         History::Prompt => {
             let all = window.iter().chain([question]);
-            let attachments = all.flat_map(Message::attachments).cloned().collect();
-            vec![Message::with_attachments(Role::User, attachments, flattened(window, &question.to_text()))]
+            let attachments = all.flat_map(|message| &message.attachments).cloned().collect();
+            vec![Message::with_attachments(Role::User, attachments, flattened(window, &question.text))]
         }
         History::Messages => native(window, question),
     }
@@ -40,9 +41,6 @@ pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
 }
 
 fn flattened(window: &[Message], question: &str) -> String {
-    if window.is_empty() {
-        return question.to_owned();
-    }
     let mut prompt = String::from("Previous conversation:\n");
     for message in window {
         prompt.push_str(match message.role {
@@ -64,28 +62,24 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
     for message in window.iter().chain([question]) {
         match messages.last_mut().filter(|last| last.role == message.role) {
             Some(last) => *last = joined(last, message),
-            None => {
-                let attachments = message.attachments().cloned().collect();
-                messages.push(Message::with_attachments(message.role, attachments, text_of(message)));
-            }
+            None => messages.push(Message { text: text_of(message), ..message.clone() }),
         }
     }
     messages
 }
 
 /// The text of a message. APIs refuse an empty one, so an image alone that is no longer kept leaves its name.
-fn text_of(message: &Message) -> Cow<'_, str> {
-    let text = message.to_text();
-    if !text.is_empty() || message.attachments().any(|attachment| attachment.data.is_some()) {
-        return text;
+fn text_of(message: &Message) -> Arc<str> {
+    if !message.text.is_empty() || message.attachments.iter().any(|attachment| attachment.data.is_some()) {
+        return Arc::clone(&message.text);
     }
-    let names: Vec<String> = message.attachments().map(|one| format!("[{}, no longer kept]", one.name)).collect();
-    Cow::Owned(names.join(" "))
+    let names: Vec<String> = message.attachments.iter().map(|one| format!("[{}, no longer kept]", one.name)).collect();
+    names.join(" ").into()
 }
 
 /// Two messages of one role as one.
 fn joined(one: &Message, other: &Message) -> Message {
-    let attachments: Vec<Attachment> = one.attachments().chain(other.attachments()).cloned().collect();
+    let attachments: Vec<Attachment> = one.attachments.iter().chain(&other.attachments).cloned().collect();
     let texts = [text_of(one), text_of(other)];
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
     Message::with_attachments(one.role, attachments, texts.join("\n\n"))
@@ -132,10 +126,10 @@ mod tests {
         let window = [gone, Message::text(Role::Assistant, "two")];
         let said = "[a.png, no longer kept] [a.png, no longer kept]";
         let sent = messages(&window, &question("why"), History::Messages);
-        assert_eq!(sent[0].to_text(), said);
+        assert_eq!(&*sent[0].text, said);
         let sent = messages(&window, &question("why"), History::Prompt);
         let prompt = format!("Previous conversation:\nHuman: {said}\n\nAssistant: two\n\nHuman: why");
-        assert_eq!(sent[0].to_text(), prompt);
+        assert_eq!(*sent[0].text, prompt);
     }
 
     #[test]

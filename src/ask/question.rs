@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::input::{self, Files};
-use crate::fence::{self, Parts};
+use crate::fence;
 use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::unix;
@@ -36,14 +36,14 @@ pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
 
 /// Puts files, input and words together; `None` where there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<&str>, words: &str) -> Option<Message> {
-    let fences = fence::join_files(&files.fences);
+    let fences = files.fences.iter().map(String::as_str);
     let (fenced, words) = match (something(words), input.and_then(something)) {
         (Some(words), Some(input)) => (fence::around_input(input), words),
         (Some(words), None) => (String::new(), words),
         // Input alone is the question.
         (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r'])),
     };
-    let text = fence::join(Parts { files: &fences, input: &fenced, words });
+    let text = fence::join(fences.chain([&*fenced, words]));
     let is_empty = text.is_empty() && files.attachments.is_empty();
     (!is_empty).then(|| Message::with_attachments(Role::User, files.attachments.clone(), text))
 }
@@ -51,19 +51,16 @@ pub(super) fn compose(files: &Files, input: Option<&str>, words: &str) -> Option
 /// The question to ask again: the last one with these files, this input and these words in place of its own, so far as there
 /// are any.
 pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<&str>, words: &str) -> Message {
-    let text = last.map(Message::to_text).unwrap_or_default();
-    let own = fence::split(&text);
-    let has_files = !files.fences.is_empty() || !files.attachments.is_empty();
-    let fences = fence::join_files(&files.fences);
+    let own = fence::split(last.map_or("", |last| &last.text));
     let fenced = input.and_then(something).map(fence::around_input);
-    let parts = Parts {
-        files: if has_files { &fences } else { own.files },
-        input: fenced.as_deref().unwrap_or(own.input),
-        words: something(words).unwrap_or(own.words),
-    };
-    let own = last.into_iter().flat_map(Message::attachments);
-    let attachments = if has_files { files.attachments.clone() } else { own.cloned().collect() };
-    Message::with_attachments(Role::User, attachments, fence::join(parts))
+    let input = fenced.as_deref().unwrap_or(own.input);
+    let words = something(words).unwrap_or(own.words);
+    if files.is_empty() {
+        let attachments = last.map_or_else(Vec::new, |last| last.attachments.clone());
+        return Message::with_attachments(Role::User, attachments, fence::join([own.files, input, words]));
+    }
+    let fences = files.fences.iter().map(String::as_str);
+    Message::with_attachments(Role::User, files.attachments.clone(), fence::join(fences.chain([input, words])))
 }
 
 /// White space only counts as nothing.
@@ -126,7 +123,7 @@ mod tests {
         for words in ["why", ""] {
             let files = Files { fences: Vec::new(), attachments: vec![image("a.png")] };
             let question = compose(&files, None, words).expect("a question");
-            assert_eq!((question.to_text().as_ref(), question.attachments().count()), (words, 1));
+            assert_eq!((question.text.as_ref(), question.attachments.len()), (words, 1));
         }
     }
 
@@ -160,12 +157,12 @@ mod tests {
     #[test]
     fn an_image_is_asked_about_again_until_there_are_other_files() {
         let last = Message::with_attachments(Role::User, vec![image("a.png")], "why");
-        let names = |question: &Message| question.attachments().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let names = |question: &Message| question.attachments.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         let kept = again(Some(&last), &Files::default(), None, "how");
-        assert_eq!((kept.to_text().as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
+        assert_eq!((kept.text.as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
         let other = Files { fences: Vec::new(), attachments: vec![image("b.png")] };
         let replaced = again(Some(&last), &other, None, "");
-        assert_eq!((replaced.to_text().as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
+        assert_eq!((replaced.text.as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
         let text = again(Some(&last), &text_files(&[("c", "x")]), None, "");
         assert_eq!(names(&text), Vec::<String>::new());
     }

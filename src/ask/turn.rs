@@ -93,7 +93,9 @@ impl Turn<'_> {
         let mut body = String::from_utf8_lossy(&body).into_owned();
         if is_terminal {
             let messages = self.window.messages().iter().chain([&self.question]);
-            for data in messages.flat_map(Message::attachments).filter_map(|attachment| attachment.data.as_deref()) {
+            for data in
+                messages.flat_map(|message| &message.attachments).filter_map(|attachment| attachment.data.as_deref())
+            {
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
                     body = body.replace(data, &format!("{beginning}… ({} bytes of base64)", data.len()));
                 }
@@ -131,10 +133,13 @@ impl Turn<'_> {
                     ended = Err(call.no_answer("the limit of tokens was used up in a call of a tool").into());
                 }
             }
+            let messages_sent = self.window.messages().len();
+            // Saving reads the conversation once more; with images it may have megabytes.
+            self.window.forget();
             let facts = Facts {
                 provider: &self.target.provider().name,
                 model: &self.model,
-                messages_sent: self.window.messages().len(),
+                messages_sent,
                 steps: self.toolbox.as_ref().map(|_| &self.steps[..]),
                 usage,
             };
@@ -257,9 +262,9 @@ impl Turn<'_> {
             format!("provider {}, model {}, at {address}", provider.name, self.model)
         });
         for (index, message) in self.window.messages().iter().chain([&self.question]).enumerate() {
-            let (index, role, length) = (index + 1, message.role, message.to_text().len());
+            let (index, role, length) = (index + 1, message.role, message.text.len());
             notes.detail(|| format!("message {index}: {role}, {length} bytes"));
-            for Attachment { name, media, data } in message.attachments() {
+            for Attachment { name, media, data } in &message.attachments {
                 let size = data.as_ref().map_or_else(
                     || "not sent, since it is no longer kept".to_owned(),
                     |data| format!("{} bytes in base64", data.len()),

@@ -20,7 +20,7 @@ impl Window {
     pub(super) fn new(mut messages: Vec<Message>, values: &Values) -> Window {
         let mut bytes = 0;
         let fits = messages.iter().rev().take_while(|message| {
-            bytes += message.to_text().len();
+            bytes += message.text.len();
             bytes <= values.max_history
         });
         let over_limit = messages.len() - fits.count();
@@ -32,6 +32,11 @@ impl Window {
 
     pub(super) fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Nothing is sent any more.
+    pub(super) fn forget(&mut self) {
+        self.messages = Vec::new();
     }
 
     /// Leaves out the older half. Returns whether there was one.

@@ -1,7 +1,5 @@
 //! Anthropic's messages API.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -65,7 +63,7 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Text(Cow<'a, str>),
+    Text(&'a str),
     Parts(Vec<Part<'a>>),
 }
 
@@ -73,7 +71,7 @@ enum Content<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
     Text {
-        text: Cow<'a, str>,
+        text: &'a str,
     },
     Image {
         source: Source<'a>,
@@ -95,21 +93,24 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
-    request::to_json(&Body {
-        model: prompt.model,
-        max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
-        stream: prompt.stream,
-        system: prompt.system,
-        messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-        output_config: output_config(prompt),
-        tools: prompt.tools.iter().map(offer).collect(),
-        tool_choice: forbids_calls.then(|| json!({"type": "none"})),
-    })
+    request::body_of(
+        prompt,
+        &Body {
+            model: prompt.model,
+            max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
+            stream: prompt.stream,
+            system: prompt.system,
+            messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
+            output_config: output_config(prompt),
+            tools: prompt.tools.iter().map(offer).collect(),
+            tool_choice: forbids_calls.then(|| json!({"type": "none"})),
+        },
+    )
 }
 
 /// The attachments of a message, and its text after them, which must not be blank.
 fn content_of(message: &Message) -> Content<'_> {
-    let text = message.to_text();
+    let text = &message.text;
     let mut parts: Vec<Part> = attachment::of(message).map(part_of).collect();
     if parts.is_empty() {
         return Content::Text(text);

@@ -41,7 +41,8 @@ impl Api {
             Api::Gemini => (gemini::path(prompt), gemini::body(prompt)),
         };
         let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
-        let has_attachments = prompt.messages.iter().any(|message| message.attachments().any(|one| one.data.is_some()));
+        let has_attachments =
+            prompt.messages.iter().any(|message| message.attachments.iter().any(|one| one.data.is_some()));
         Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Attached<'a> {
 
 /// The attachments of a message whose data is there.
 pub(super) fn of(message: &Message) -> impl Iterator<Item = Attached<'_>> {
-    message.attachments().filter_map(|attachment| Some(Attached { attachment, data: attachment.data.as_deref()? }))
+    message.attachments.iter().filter_map(|attachment| Some(Attached { attachment, data: attachment.data.as_deref()? }))
 }
 
 impl<'a> Attached<'a> {

@@ -1,7 +1,5 @@
 //! Google's Gemini API, generateContent.
 
-use std::borrow::Cow;
-
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -47,7 +45,7 @@ struct Content<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum SentPart<'a> {
-    Text(Cow<'a, str>),
+    Text(&'a str),
     InlineData(InlineData<'a>),
 }
 
@@ -96,21 +94,25 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     });
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
-    request::to_json(&Body {
-        contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-        system_instruction: (!prompt.system.is_empty())
-            .then(|| Content { role: None, parts: vec![SentPart::Text(prompt.system.into())] }),
-        generation_config: generation_config(prompt),
-        store: prompt.refuses_storage.then_some(false),
-        tools: has_tools.then(|| offer(prompt.tools)),
-        tool_config: (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
-    })
+    request::body_of(
+        prompt,
+        &Body {
+            contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
+            system_instruction: (!prompt.system.is_empty())
+                .then(|| Content { role: None, parts: vec![SentPart::Text(prompt.system)] }),
+            generation_config: generation_config(prompt),
+            store: prompt.refuses_storage.then_some(false),
+            tools: has_tools.then(|| offer(prompt.tools)),
+            tool_config: (prompt.forbids_calls && has_tools)
+                .then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
+        },
+    )
 }
 
 /// The attachments of a message, and its text after them.
 fn parts_with_text(message: &Message) -> Vec<SentPart<'_>> {
     let mut parts: Vec<SentPart> = attachment::of(message).map(inline).collect();
-    let text = message.to_text();
+    let text = &*message.text;
     if parts.is_empty() || !text.is_empty() {
         parts.push(SentPart::Text(text));
     }

@@ -99,22 +99,25 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
     let steps = steps.iter().flat_map(|step| elements_of(step, habits)).map(Element::Step);
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
-    request::to_json(&Body {
-        model: prompt.model,
-        stream: prompt.stream,
-        stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
-        max_tokens: limit(TokenLimit::MaxTokens),
-        max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
-        reasoning_effort: prompt.effort,
-        response_format: format_of(prompt.form),
-        messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
-        tools: tools.iter().map(offer).collect(),
-    })
+    request::body_of(
+        prompt,
+        &Body {
+            model: prompt.model,
+            stream: prompt.stream,
+            stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
+            max_tokens: limit(TokenLimit::MaxTokens),
+            max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
+            reasoning_effort: prompt.effort,
+            response_format: format_of(prompt.form),
+            messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
+            tools: tools.iter().map(offer).collect(),
+        },
+    )
 }
 
 /// The system prompt and the messages. Where calls are forbidden, those so far are text after the question.
 fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
-    let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(Message::to_text).collect();
+    let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
     if prompt.forbids_calls
         && !prompt.steps.is_empty()
         && let Some(question) = texts.last_mut()

@@ -97,11 +97,14 @@ impl Field {
 
 /// The body with these fields, the later over the earlier.
 pub(crate) fn with_fields(body: Vec<u8>, fields: &[Field]) -> Vec<u8> {
-    let Some(mut json) = serde_json::from_slice::<Value>(&body).ok().filter(|_| !fields.is_empty()) else {
+    if fields.is_empty() {
         return body;
-    };
+    }
+    let Ok(mut json) = serde_json::from_slice::<Value>(&body) else { return body };
+    // It may have megabytes, as the new one will.
+    drop(body);
     fields.iter().for_each(|field| field.set(&mut json));
-    to_json(&json)
+    to_json(&json, 0)
 }
 
 /// How a server differs from others that speak its dialect.
@@ -124,6 +127,9 @@ pub(crate) enum TokenLimit {
     /// What OpenAI's newer models demand in its place, and Mistral refuses.
     MaxCompletionTokens,
 }
+
+/// How many bytes a body has, about, beside messages.
+const REST_OF_BODY: usize = 4 << 10;
 
 /// A request to a path below the client's address.
 #[derive(Debug, Clone)]
@@ -156,10 +162,22 @@ pub(super) enum Element<T> {
     Step(Value),
 }
 
-/// The JSON of a request body.
-pub(super) fn to_json(body: &impl serde::Serialize) -> Vec<u8> {
-    // Fails only for maps whose keys are not text and for floats that are not numbers; bodies have neither.
-    serde_json::to_vec(body).unwrap_or_default()
+/// The JSON of the body that a dialect makes of a prompt.
+pub(super) fn body_of(prompt: &Prompt, body: &impl serde::Serialize) -> Vec<u8> {
+    let attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
+    let attached: usize = attachments.filter_map(|attachment| Some(attachment.data.as_ref()?.len())).sum();
+    let texts: usize = prompt.messages.iter().map(|message| message.text.len()).sum();
+    to_json(body, attached + texts + REST_OF_BODY)
+}
+
+/// JSON of about so many bytes. Growing would copy megabytes of attachments once more.
+fn to_json(value: &impl serde::Serialize, size: usize) -> Vec<u8> {
+    let mut json = Vec::with_capacity(size);
+    match serde_json::to_writer(&mut json, value) {
+        Ok(()) => json,
+        // Fails only for maps whose keys are not text and for floats that are not numbers; bodies have neither.
+        Err(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]

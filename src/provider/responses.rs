@@ -68,8 +68,8 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Content<'a> {
-    InputText { text: Cow<'a, str> },
-    OutputText { text: Cow<'a, str> },
+    InputText { text: &'a str },
+    OutputText { text: &'a str },
     InputImage { detail: &'static str, image_url: DataUrl<'a> },
     InputFile { filename: Cow<'a, str>, file_data: DataUrl<'a> },
 }
@@ -78,25 +78,28 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
     let steps = prompt.steps.iter().flat_map(items_of);
     let has_tools = !prompt.tools.is_empty();
-    request::to_json(&Body {
-        model: prompt.model,
-        stream: prompt.stream,
-        store: prompt.refuses_storage.then_some(false),
-        instructions: prompt.system,
-        input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-        max_output_tokens: prompt.max_tokens,
-        reasoning: prompt.effort.map(|effort| Reasoning { effort }),
-        text: format_of(prompt.form).map(|format| TextOptions { format }),
-        tools: prompt.tools.iter().map(offer).collect(),
-        tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
-        include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
-    })
+    request::body_of(
+        prompt,
+        &Body {
+            model: prompt.model,
+            stream: prompt.stream,
+            store: prompt.refuses_storage.then_some(false),
+            instructions: prompt.system,
+            input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
+            max_output_tokens: prompt.max_tokens,
+            reasoning: prompt.effort.map(|effort| Reasoning { effort }),
+            text: format_of(prompt.form).map(|format| TextOptions { format }),
+            tools: prompt.tools.iter().map(offer).collect(),
+            tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
+            include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
+        },
+    )
 }
 
 /// The attachments of a message, and its text after them.
 fn content_of(message: &Message) -> Vec<Content<'_>> {
     let mut content: Vec<Content> = attachment::of(message).map(attached_as_content).collect();
-    let text = message.to_text();
+    let text = &message.text;
     if content.is_empty() || !text.is_empty() {
         content.push(match message.role {
             Role::User => Content::InputText { text },

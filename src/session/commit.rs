@@ -375,7 +375,7 @@ mod tests {
                 assert!(!is_saved, "{note}");
                 continue;
             };
-            let attached: Vec<_> = saved.entries().flat_map(|entry| entry.message.attachments()).collect();
+            let attached: Vec<_> = saved.entries().flat_map(|entry| &entry.message.attachments).collect();
             let has_data: Vec<bool> = attached.iter().map(|one| one.data.is_some()).collect();
             assert_eq!(has_data, [vec![false; 2 - kept], vec![true; kept]].concat(), "{note}");
         }

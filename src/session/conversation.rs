@@ -92,10 +92,10 @@ impl Entry {
         if self.steps.is_empty() {
             return self.message.clone();
         }
-        let text = self.message.to_text();
-        let text = if text.is_empty() { INTERRUPTED } else { &text };
+        let Message { role, attachments, text } = &self.message;
+        let text = if text.is_empty() { INTERRUPTED } else { text };
         let text = format!("{}\n\n{text}", fence::calls_as_text(&self.steps));
-        Message::with_attachments(self.role(), self.message.attachments().cloned().collect(), text)
+        Message::with_attachments(*role, attachments.clone(), text)
     }
 }
 
@@ -238,8 +238,7 @@ pub(super) mod tests {
 
     /// The same exchange, but its question has attachments.
     pub(in crate::session) fn with_attachments(mut exchange: Exchange, attachments: Vec<Attachment>) -> Exchange {
-        let message = &mut exchange.entries[0].message;
-        *message = Message::with_attachments(Role::User, attachments, message.to_text().into_owned());
+        exchange.entries[0].message.attachments = attachments;
         exchange
     }
 
@@ -253,7 +252,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::session) fn texts(conversation: &Conversation) -> Vec<String> {
-        conversation.entries().map(|entry| entry.message.to_text().into_owned()).collect()
+        conversation.entries().map(|entry| entry.message.text.to_string()).collect()
     }
 
     fn ran() -> Ran {
@@ -318,7 +317,7 @@ pub(super) mod tests {
             (usize::MAX, &["one", "1", "two", "2"]),
         ] {
             let window = conversation.window(most);
-            let texts: Vec<_> = window.iter().map(Message::to_text).collect();
+            let texts: Vec<_> = window.iter().map(|message| &*message.text).collect();
             assert_eq!(texts, expected, "{most}");
         }
     }
@@ -334,16 +333,16 @@ pub(super) mod tests {
         conversation.add(asked, "openai", "m", false);
         let window = conversation.window(4);
         for (message, count) in window.iter().zip([2, 0, 2, 0]) {
-            assert_eq!(message.attachments().cloned().collect::<Vec<_>>(), attachments[..count]);
+            assert_eq!(message.attachments.to_vec(), attachments[..count]);
         }
-        assert!(window[2].to_text().ends_with("\n\none") && window[2].to_text().starts_with("Tool t"));
+        assert!(window[2].text.ends_with("\n\none") && window[2].text.starts_with("Tool t"));
     }
 
     #[test]
     fn undoing_takes_the_last_exchange() {
         let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
         let mut undone = || {
-            let question = conversation.undo()?.question()?.message.to_text().into_owned();
+            let question = conversation.undo()?.question()?.message.text.to_string();
             Some((question, conversation.message_count()))
         };
         assert_eq!(undone(), Some(("two".to_owned(), 2)));
@@ -380,7 +379,7 @@ pub(super) mod tests {
             let mut conversation = conversation(&[("one", text)]);
             conversation.exchanges[0].entries[1].steps = vec![Step { calls: vec![ran()], ..Step::default() }];
             let window = conversation.window(1);
-            let sent = window[0].to_text();
+            let sent = &window[0].text;
             assert!(sent.starts_with("Tool t") && sent.ends_with(expected), "{sent}");
         }
     }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::conversation::{Conversation, Entry, Exchange};
 use super::timestamp::Timestamp;
-use crate::message::{Attachment, Call, Message, Part, Ran, Role, Step};
+use crate::message::{Attachment, Call, Message, Ran, Role, Step};
 
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
@@ -148,9 +148,8 @@ fn drop_data(exchange: &mut Exchange, bytes: usize) -> usize {
     let (mut removed, mut attachments) = (0, 0);
     for entry in &mut exchange.entries {
         let before = attachments;
-        for part in &mut entry.message.parts {
-            if let Part::Attachment(attachment) = part
-                && removed < bytes
+        for attachment in &mut entry.message.attachments {
+            if removed < bytes
                 && let Some(data) = attachment.data.take()
             {
                 removed += data.len() + r#","data":"""#.len();
@@ -170,7 +169,7 @@ fn without_data(json: &str, message: &Message) -> serde_json::Result<String> {
     for (_, value) in members.iter_mut().filter(|(name, _)| is_named(name, "attachments")) {
         let attachments: Vec<Members> = serde_json::from_str(value)?;
         let attachments =
-            attachments.into_iter().zip(message.attachments()).map(|(Members(mut members), attachment)| {
+            attachments.into_iter().zip(&message.attachments).map(|(Members(mut members), attachment)| {
                 members.retain(|(name, _)| attachment.data.is_some() || !is_named(name, "data"));
                 object(&members)
             });
@@ -247,7 +246,7 @@ fn quoted(text: &str) -> String {
 #[derive(Serialize)]
 struct Written<'a> {
     role: Role,
-    content: Cow<'a, str>,
+    content: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -322,9 +321,9 @@ fn write_entry(entry: &Entry, file: &mut impl Write) -> io::Result<()> {
     }
     let written = Written {
         role: message.role,
-        content: message.to_text(),
+        content: &message.text,
         timestamp: *timestamp,
-        attachments: message.attachments().map(written_attachment).collect(),
+        attachments: message.attachments.iter().map(written_attachment).collect(),
         interrupted: *interrupted,
         finish: finish.as_deref(),
         provider: provider.as_deref(),
@@ -701,7 +700,7 @@ mod tests {
     }
 
     fn attachments(conversation: &Conversation) -> Vec<Attachment> {
-        conversation.entries().flat_map(|entry| entry.message.attachments().cloned()).collect()
+        conversation.entries().flat_map(|entry| entry.message.attachments.iter().cloned()).collect()
     }
 
     #[test]
@@ -911,7 +910,7 @@ mod tests {
             // No message goes while older data would.
             let newest = shrunk.exchanges.len().saturating_sub(1);
             let older = shrunk.exchanges[..newest].iter().flat_map(|exchange| &exchange.entries);
-            prop_assert!(lost.messages == 0 || older.flat_map(|entry| entry.message.attachments()).all(|one| one.data.is_none()));
+            prop_assert!(lost.messages == 0 || older.flat_map(|entry| &entry.message.attachments).all(|one| one.data.is_none()));
         }
     }
 }
