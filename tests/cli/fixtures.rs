@@ -78,8 +78,8 @@ pub fn ahead(duration: Duration) -> String {
 }
 
 fn moment(moment: OffsetDateTime) -> String {
-    let moment = moment.replace_millisecond(moment.millisecond()).expect("a millisecond");
-    moment.format(&Rfc3339).expect("a time")
+    let (date, hour, minute, second) = (moment.date(), moment.hour(), moment.minute(), moment.second());
+    format!("{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z", moment.millisecond())
 }
 
 /// Sets when a file was changed last, as seen from now.
