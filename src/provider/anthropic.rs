@@ -192,6 +192,8 @@ struct Event<'a> {
     message: Option<&'a RawValue>,
     #[serde(default)]
     usage: IfReadable<Counts>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -275,6 +277,13 @@ impl Counts {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    // What stands between q and the server fails in other forms than the API.
+    if (event.error.is_some() || event.kind.0.is_none())
+        && let Some(error) = failure::error_in(data)
+    {
+        reply.fail(error);
+        return Ok(());
+    }
     if let Some(counts) = event.usage.0 {
         reply.add_usage(counts.usage());
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::lenient::Malformed;
 use super::reply::Reply;
 use super::request::{Habits, Listed, Prompt, Request};
-use super::{anthropic, gemini, openai, responses};
+use super::{anthropic, failure, gemini, openai, responses};
 use crate::secret::Secret;
 
 /// The dialects, by the names that the configuration file has for them.
@@ -92,6 +92,13 @@ impl Api {
         // OpenAI's last event, which proxies send in every dialect.
         if data.trim() == "[DONE]" {
             reply.end();
+            return Ok(());
+        }
+        // Gateways pass on the list in which Gemini reports an error.
+        if data.trim_start().starts_with('[')
+            && let Some(error) = failure::error_in(data)
+        {
+            reply.fail(error);
             return Ok(());
         }
         match self {

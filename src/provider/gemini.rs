@@ -255,7 +255,8 @@ struct Feedback {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if event.error.is_some()
+    // What stands between q and the server fails in other forms than the API.
+    if (event.error.is_some() || event.candidates.is_none())
         && let Some(error) = failure::error_in(data)
     {
         reply.fail(error);

@@ -201,9 +201,6 @@ struct Chunk<'a> {
     usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
-    /// `error` in the errors of vLLM and Mistral.
-    #[serde(borrow, default)]
-    object: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -317,8 +314,8 @@ fn read(
     said: impl for<'a> FnOnce(Choice<'a>) -> Option<Delta<'a>>,
 ) -> Result<(), Malformed> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
-    let is_error = chunk.object.is_some_and(|object| object.get() == "\"error\"");
-    if (chunk.error.is_some() || is_error)
+    // The errors of vLLM, Mistral and what stands between q and the server have other fields.
+    if (chunk.error.is_some() || chunk.choices.is_none())
         && let Some(error) = failure::error_in(data)
     {
         reply.fail(error);

@@ -160,6 +160,8 @@ struct Event<'a> {
     item: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
 }
 
 /// A response: whole, or in the last event of a stream.
@@ -249,6 +251,13 @@ impl Counts {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
+    // What stands between q and the server fails in other forms than the API.
+    if (event.error.is_some() || event.kind.0.is_none())
+        && let Some(error) = failure::error_in(data)
+    {
+        reply.fail(error);
+        return Ok(());
+    }
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
         "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
