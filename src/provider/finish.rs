@@ -26,7 +26,7 @@ const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"]
 /// The limit of tokens, of the answer or of the context.
 const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
 
-const FAILED: &[&str] = &["error", "insufficient_system_resource"];
+const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource"];
 
 /// So begin Gemini's words for an answer that the model got wrong.
 const FAILED_BEGINNING: &str = "malformed_";

@@ -273,9 +273,13 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             event.item.into_iter().for_each(|item| keep(item, reply))
         }
         // xAI closes with another word for it.
-        "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
+        kind @ ("response.completed" | "response.incomplete" | "response.failed" | "response.done") => {
             if let Some(response) = event.response {
                 read_response(response.get(), reply)?;
+            }
+            // The response may be missing, or not say how it ended.
+            if let Some(word @ ("incomplete" | "failed")) = kind.strip_prefix("response.") {
+                reply.finish(word);
             }
             reply.end();
         }
@@ -323,6 +327,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
         }
     }
     let reason = response.incomplete_details.0.and_then(|details| details.reason.0);
+    let reason = reason.filter(|reason| !reason.is_empty());
     reply.finish(&reason.or(response.status.0).unwrap_or_default());
     Ok(())
 }
