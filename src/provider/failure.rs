@@ -48,8 +48,11 @@ impl ServerError {
         let message = self.message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
         self.code.contains("model_not_found")
+            || self.code.contains("model_decommissioned")
             || says(&["invalid model", "not a valid model", "supported api model names"])
-            || (status == 404 && message.contains("model"))
+            // Zhipu, Groq.
+            || says(&["unknown model", "模型不存在", "has been decommissioned"])
+            || (matches!(status, 404 | 410) && message.contains("model"))
             || (status == 400 && message.contains("model") && says(&["not found", "does not exist", "not exist"]))
     }
 
@@ -371,6 +374,12 @@ mod tests {
             (404, "", "no such model: x", true),
             (400, "", "The model x does not exist", true),
             (400, "", "Model Not Exist", true),
+            (400, "1211", "Unknown Model, please check the model code.", true),
+            (400, "1211", "模型不存在，请检查模型代码。", true),
+            (400, "model_decommissioned", "no", true),
+            (400, "", "The model `x` has been decommissioned and is no longer supported.", true),
+            (410, "", "The model x was retired", true),
+            (410, "", "gone", false),
             (400, "", "the model is overloaded", false),
             (500, "", "model x not found", false),
             (404, "", "page not found", false),

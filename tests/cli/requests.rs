@@ -201,6 +201,11 @@ fn a_server_that_refuses_the_field_is_asked_without_it() {
 
 /// A server that lists these models, each with the time when it was made, and knows no others.
 fn serving(models: &'static [(&'static str, u64)]) -> Server {
+    refusing(models, |model| failure(404, &format!("The model `{model}` does not exist")))
+}
+
+/// The same, with its own words for a model that it does not know.
+fn refusing(models: &'static [(&'static str, u64)], refusal: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Server {
     Server::start(move |request, _| {
         if request.method == "GET" {
             let list: Vec<Value> = models.iter().map(|(id, created)| json!({"id": id, "created": created})).collect();
@@ -210,7 +215,7 @@ fn serving(models: &'static [(&'static str, u64)]) -> Server {
         let model = body["model"].as_str().expect("a model");
         match models.iter().any(|(id, _)| *id == model) {
             true => openai_reply(request, "fine"),
-            false => failure(404, &format!("The model `{model}` does not exist")),
+            false => refusal(model),
         }
     })
 }
@@ -316,7 +321,11 @@ fn each_dialect_says_in_its_own_way_that_it_does_not_know_a_model() {
     outcome.exit(0).stdout("fine\n").stderr_contains("asking claude-haiku-6");
     assert_eq!(sandbox.current()["model"], "claude-haiku-6");
 
-    let server = serving(&[("glm-9", 9), ("glm-6-flash", 6), ("glm-7-flash", 7)]);
-    let sandbox = Sandbox::new().env("ZAI_API_KEY", API_KEY).env("ZAI_BASE_URL", server.url());
-    sandbox.q(&["hi"]).run().exit(0).stdout("fine\n").stderr_contains("asking glm-7-flash");
+    for message in ["Unknown Model, please check the model code.", "模型不存在，请检查模型代码。"] {
+        let _case = case(message);
+        let refusal = Reply::json(400, json!({"error": {"code": "1211", "message": message}}));
+        let server = refusing(&[("glm-9", 9), ("glm-6-flash", 6), ("glm-7-flash", 7)], move |_| refusal.clone());
+        let sandbox = Sandbox::new().env("ZAI_API_KEY", API_KEY).env("ZAI_BASE_URL", server.url());
+        sandbox.q(&["hi"]).run().exit(0).stdout("fine\n").stderr_contains("asking glm-7-flash");
+    }
 }
