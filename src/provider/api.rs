@@ -89,9 +89,11 @@ impl Api {
     /// # Errors
     /// The data is not what the dialect says.
     pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        // OpenAI's last event, which proxies send in every dialect.
+        // OpenAI's last event. Proxies send it in every dialect, also where the answer has broken off.
         if data.trim() == "[DONE]" {
-            reply.end();
+            if self == Api::OpenAi || reply.finished().is_some() {
+                reply.end();
+            }
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
