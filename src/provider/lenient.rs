@@ -168,16 +168,16 @@ pub(super) fn arguments(json: Option<&RawValue>) -> String {
     }
 }
 
-/// Reads an event: JSON of an object. Other JSON, as some servers send to keep a connection alive, is no event.
+/// Reads an event: JSON of an object. Anything else, as some servers send to keep a connection alive, is no event.
 ///
 /// # Errors
-/// It is not JSON, or not what the dialect says.
+/// It begins like an object or a list and is none, or it is not what the dialect says.
 pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, Malformed> {
-    if data.trim_start().starts_with('{') {
-        return Ok(Some(serde_json::from_str(data)?));
+    match data.trim_start().as_bytes().first() {
+        Some(b'{') => Ok(Some(serde_json::from_str(data)?)),
+        Some(b'[') => Ok(serde_json::from_str::<&RawValue>(data).map(|_| None)?),
+        _ => Ok(None),
     }
-    serde_json::from_str::<&RawValue>(data)?;
-    Ok(None)
 }
 
 /// Reads the JSON of a field where it matters; `None` where the field is missing or null.
@@ -251,6 +251,23 @@ mod tests {
             assert_eq!(arguments(Some(json)), text);
         }
         assert_eq!(arguments(None), "");
+    }
+
+    #[test]
+    fn only_what_begins_like_an_event_must_be_one() {
+        for (data, read) in [
+            (r#"{"n":1}"#, Ok(true)),
+            (" {} ", Ok(true)),
+            ("[1]", Ok(false)),
+            ("null", Ok(false)),
+            ("ping", Ok(false)),
+            (": keep-alive", Ok(false)),
+            ("{", Err(())),
+            ("[1", Err(())),
+        ] {
+            let event = event::<IfReadable<Value>>(data);
+            assert_eq!(event.map(|event| event.is_some()).map_err(|_| ()), read, "{data}");
+        }
     }
 
     #[test]
