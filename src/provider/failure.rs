@@ -165,6 +165,12 @@ impl ServerError {
         words.any(|word| WORDS.contains(&word))
     }
 
+    /// Whether the error names this field of the request: in its message, or in a place of its own.
+    pub(crate) fn names(&self, field: &str) -> bool {
+        let ends_a_name = |char: char| !char.is_alphanumeric() && char != '_';
+        self.message.split(ends_a_name).chain(self.field.split(ends_a_name)).any(|word| word == field)
+    }
+
     /// Whether the next try may succeed, for an error that came without a status of its own.
     pub(crate) fn may_pass(&self) -> bool {
         let code = self.code.to_lowercase();
@@ -486,6 +492,22 @@ mod tests {
             (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
         ] {
             assert_eq!(read(body).expect(body).may_refuse_attachments(None), refuses, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_fields_in_its_words_or_beside_them() {
+        for (body, names) in [
+            (r#"{"error":{"message":"Unknown parameter: 'store'."}}"#, true),
+            (r#"{"error":{"message":"Unsupported parameter","param":"store"}}"#, true),
+            (r#"{"error":"Bad Request","param":"store","message":"no"}"#, true),
+            (r#"{"detail":[{"loc":["body","store"],"msg":"no"}]}"#, true),
+            (r#"{"error":{"message":"no","param":"input[0].store"}}"#, true),
+            (r#"{"error":{"message":"no","param":"stored"}}"#, false),
+            (r#"{"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}"#, false),
+            (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
+        ] {
+            assert_eq!(read(body).expect(body).names("store"), names, "{body}");
         }
     }
 

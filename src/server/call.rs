@@ -196,12 +196,10 @@ impl Call<'_> {
         });
         let message = format!("{}: {phrase}{} ({})", self.provider, error.message, self.address);
         let message = secret::redact(&message, &self.secrets);
-        let mut words = error.message.split(|char: char| !char.is_alphanumeric());
-        let names_store = words.any(|word| word == "store");
         CallError {
             too_long: error.too_long(),
             unknown_model: error.unknown_model(status.unwrap_or(0)),
-            refuses_store: status == Some(400) && names_store,
+            refuses_store: matches!(status, Some(400 | 422)) && error.names("store"),
             refuses_form: error.refuses_form(status.unwrap_or(0)),
             may_pass: false,
             retry_after: error.retry_after,

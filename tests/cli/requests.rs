@@ -180,14 +180,20 @@ fn servers_that_store_requests_by_default_are_asked_not_to() {
 
 #[test]
 fn a_server_that_refuses_the_field_is_asked_without_it() {
-    let server = Server::start(|request, _| match request.json().get("store") {
-        Some(_) => failure(400, "Unknown parameter: 'store'."),
-        None => responses_reply(request, "fine"),
-    });
     let responses = &DIALECTS[3];
-    let outcome = responses.q(&Sandbox::new(), &server, &["hi"]).run();
-    outcome.success().stdout("fine\n");
-    server.expect_requests(2);
+    for (status, body) in [
+        (400, json!({"error": {"message": "Unknown parameter: 'store'."}})),
+        (400, json!({"error": {"message": "Unsupported parameter", "param": "store"}})),
+        (422, json!({"detail": [{"loc": ["body", "store"], "msg": "Extra inputs are not permitted"}]})),
+    ] {
+        let _case = case(body.clone());
+        let server = Server::start(move |request, _| match request.json().get("store") {
+            Some(_) => Reply::json(status, body.clone()),
+            None => responses_reply(request, "fine"),
+        });
+        responses.q(&Sandbox::new(), &server, &["hi"]).run().success().stdout("fine\n");
+        server.expect_requests(2);
+    }
 
     // Another fault is not mended that way, and a server that goes on refusing is not asked for ever.
     for (message, requests) in [("Unknown parameter: 'stored'.", 1), ("Unknown parameter: 'store'.", 2)] {
