@@ -24,9 +24,11 @@ struct Status {
     /// What is wrong with the settings; then those that follow are the defaults.
     error: Option<String>,
     sessions: Option<String>,
-    /// How many conversations there are, and how many bytes they have together.
-    kept: usize,
-    bytes: u64,
+    /// How many conversations there are, and how many bytes they have together; `None` where they cannot be counted.
+    kept: Option<usize>,
+    bytes: Option<u64>,
+    /// Why they cannot be counted.
+    sessions_error: Option<String>,
     settings: Vec<Setting>,
     providers: Vec<ProviderStatus>,
     tools: Vec<ToolStatus>,
@@ -97,7 +99,10 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     };
     let folder = context.folder.as_ref();
     let conversation = folder.and_then(|folder| conversation(folder.path(&context.which)));
-    let (kept, bytes) = folder.map_or((0, 0), kept);
+    let (kept, sessions_error) = match folder.map_or(Ok((0, 0)), kept) {
+        Ok(kept) => (Some(kept), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let asks = match &error {
         Some(_) => Asks { provider: None, model: None, why: "the configuration is wrong".to_owned() },
         None => asks(&settings, conversation.as_ref().filter(|_| !context.which.is_current())),
@@ -118,8 +123,9 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         providers: providers(&settings, asks.provider.as_deref()),
         asks,
         tools: tools(&settings),
-        kept,
-        bytes,
+        kept: kept.map(|(count, _)| count),
+        bytes: kept.map(|(_, bytes)| bytes),
+        sessions_error,
         conversation,
     };
     if arguments.json {
@@ -172,11 +178,18 @@ fn tools(settings: &Settings) -> Vec<ToolStatus> {
     }
 }
 
-/// How many conversations there are, and their bytes together; as far as that can be told.
-fn kept(folder: &Folder) -> (usize, u64) {
-    let files = folder.all().unwrap_or_default();
-    let bytes = files.iter().filter_map(|path| fs_err::symlink_metadata(path).ok()).map(|metadata| metadata.len());
-    (files.len(), bytes.sum())
+/// How many conversations there are, and their bytes together.
+fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
+    let (mut count, mut bytes) = (0, 0);
+    for path in folder.all()? {
+        match fs_err::symlink_metadata(path) {
+            Ok(metadata) => (count, bytes) = (count + 1, bytes + metadata.len()),
+            // It was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((count, bytes))
 }
 
 fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
@@ -243,9 +256,13 @@ fn text(status: &Status) -> String {
         lines.push(format!("  wrong: {error}"));
         lines.push("  q asks nothing until that is put right; these are the defaults:".to_owned());
     }
-    lines.push(match &status.sessions {
-        Some(sessions) => format!("conversations  {sessions} ({}, {})", status.kept, size(status.bytes)),
-        None => "conversations  none: there is no home folder".to_owned(),
+    lines.push(match (&status.sessions, &status.sessions_error) {
+        (Some(_), Some(error)) => format!("conversations  {error}"),
+        (Some(sessions), None) => {
+            let (kept, bytes) = (status.kept.unwrap_or_default(), status.bytes.unwrap_or_default());
+            format!("conversations  {sessions} ({kept}, {})", size(bytes))
+        }
+        (None, _) => "conversations  none: there is no home folder".to_owned(),
     });
     lines.push(String::new());
     for setting in &status.settings {

@@ -71,7 +71,7 @@ impl Folder {
     /// The file of a conversation. For an id, the one that holds it now; where none does, one that does not exist.
     ///
     /// # Errors
-    /// The conversation with an id cannot be looked for.
+    /// The conversation with an id cannot be looked for, or a file cannot be read that may hold it.
     pub(crate) fn path(&self, which: &Which) -> io::Result<PathBuf> {
         Ok(match which {
             Which::Current { slot: None } => self.sessions.join("current.json"),
@@ -84,6 +84,7 @@ impl Folder {
                         return Ok(path);
                     }
                 }
+                self.expect_readable()?;
                 self.sessions.join(format!("{}.json", created.id()))
             }
             Which::File(path) => path.clone(),
@@ -364,6 +365,18 @@ impl Folder {
             }
         }
         Ok(None)
+    }
+
+    /// Makes sure that every conversation can be read: one that cannot may be any.
+    ///
+    /// # Errors
+    /// Which one cannot be read.
+    fn expect_readable(&self) -> io::Result<()> {
+        let paths = self.all()?;
+        let conversations =
+            paths.iter().filter(|path| path.as_os_str().as_encoded_bytes().ends_with(ENDING.as_bytes()));
+        let unread = conversations.filter_map(|path| read(path).err()).find(|error| error.kind() != NOT_REGULAR);
+        unread.map_or(Ok(()), Err)
     }
 
     /// Removes a conversation's file, but keeps the conversation, archived.

@@ -111,14 +111,21 @@ pub const ACTIONS: &[&[&str]] = &[
     &["--history", "--json"],
     &["--history", "-s", "work"],
     &["--last"],
+    &["--last", "--json"],
     &["--last", "-s", "work"],
     &["--list"],
     &["--list", "--json"],
+    &["--list", "one"],
+    &["--copy", "branch"],
+    &["--copy", "branch", "-s", "work"],
     &["--undo"],
+    &["--undo", "--json"],
     &["--undo", "-s", "work"],
     &["--clear"],
+    &["--clear", "--json"],
     &["--clear", "-s", "work"],
     &["--clear", "--all"],
+    &["--clear", "--all", "--json"],
 ];
 
 /// The file in which such a conversation is archived.

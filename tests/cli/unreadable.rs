@@ -5,15 +5,32 @@ use std::os::unix::fs::chown;
 
 use serde_json::json;
 
-use crate::fixtures::{ACTIONS, CREATED, case, mode, set_mode, snapshot, stored};
-use crate::sandbox::Sandbox;
+use crate::fixtures::{ACTIONS, ARCHIVED, CREATED, case, mode, set_mode, snapshot, stored};
+use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::Server;
 
-/// The actions that change something in the folder of the conversations.
-const CHANGES: &[&[&str]] = &[&["--undo"], &["--clear"], &["--clear", "-s", "work"], &["--clear", "--all"]];
+/// The actions that change something in the folder of the conversations. What adds a file puts the folder's mode right.
+const CHANGES: &[&[&str]] = &[
+    &["--undo"],
+    &["--undo", "--json"],
+    &["--clear"],
+    &["--clear", "--json"],
+    &["--clear", "-s", "work"],
+    &["--clear", "--all"],
+];
 
 /// Those that must read a conversation. Deleting a file takes no right to read it.
-const READS: &[&[&str]] = &[&["--history"], &["--last"], &["--list"], &["--list", "--json"], &["--undo"]];
+const READS: &[&[&str]] = &[
+    &["--history"],
+    &["--last"],
+    &["--last", "--json"],
+    &["--list"],
+    &["--list", "--json"],
+    &["--list", "one"],
+    &["--copy", "branch"],
+    &["--undo"],
+    &["--undo", "--json"],
+];
 
 /// What is wrong with a file or folder below `q`.
 #[derive(Clone, Copy)]
@@ -63,6 +80,50 @@ fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
                 .check(lacks("there is no") && lacks("nothing to"), || "it is there".to_owned());
             before.expect_unchanged();
         }
+    }
+}
+
+#[test]
+fn an_id_is_not_unknown_while_a_file_cannot_be_read_that_may_have_it() {
+    let id = "session_20260102030405678";
+    for name in ["current.json", "work.json", ARCHIVED] {
+        for action in [&["--history"][..], &["--last"], &["--undo"], &["--clear"], &["--copy", "branch"]] {
+            let _case = case((name, action));
+            let sandbox = Sandbox::new();
+            sandbox.write_session(name, &stored(&["one", "two"]));
+            let file = sandbox.sessions().join(name);
+            set_mode(&file, 0o000);
+            let refused = sandbox.q(action).args(&["-s", id]).obeying_modes().run();
+            refused.exit(1).stderr_contains_all(&[name, "ermission denied"]).stderr_lacks("there is no");
+            let refused = sandbox.q(&["-s", id, "more"]).env("OPENAI_API_KEY", API_KEY).obeying_modes().run();
+            refused.exit(2).stderr_contains_all(&[name, "ermission denied"]).stderr_lacks("there is no");
+            set_mode(&file, 0o600);
+            // What is no conversation, or none of q's, is not in the way.
+            sandbox.write_bytes("odd.json.unreadable", "");
+            set_mode(&sandbox.sessions().join("odd.json.unreadable"), 0o000);
+            fs::create_dir(sandbox.sessions().join("folder.json")).unwrap();
+            let unknown = sandbox.q(&["--last", "-s", "session_20200101000000000"]).obeying_modes().run();
+            unknown.exit(1).stderr_contains("there is no conversation");
+        }
+    }
+}
+
+#[test]
+fn the_status_says_that_conversations_cannot_be_counted() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two"]));
+    for mode in [0o000, 0o600] {
+        let _case = case(mode);
+        set_mode(&sandbox.sessions(), mode);
+        let text = sandbox.q(&["--status"]).obeying_modes().run();
+        let told = sandbox.q(&["--status", "--json"]).obeying_modes().run();
+        set_mode(&sandbox.sessions(), 0o700);
+        let line = text.stdout_text().lines().find(|line| line.starts_with("conversations ")).map(str::to_owned);
+        let says = line.is_some_and(|line| line.contains("sessions") && line.contains("ermission denied"));
+        text.success().check(says, || "expected the cause".to_owned());
+        let told = told.success().stdout_json();
+        assert_eq!((&told["kept"], &told["bytes"]), (&json!(null), &json!(null)));
+        assert!(told["sessions_error"].as_str().is_some_and(|error| error.contains("ermission denied")), "{told}");
     }
 }
 
