@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{Client, Response, TransportError};
+use super::client::{COMPRESSED, Client, Response, TransportError};
 use super::reading::{self, LONGEST_WHOLE, ReadError};
 use super::{retry, stream};
 use crate::address::Address;
@@ -153,7 +153,7 @@ impl Call<'_> {
             ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
             ReadError::NoStream => format!("what the server sent is no event stream (its type is “{content_type}”)"),
             ReadError::EndedEarly => "the stream ended before the answer did".to_owned(),
-            ReadError::Compressed => "what the server sent is compressed by gzip, which q did not ask for".to_owned(),
+            ReadError::Compressed => COMPRESSED.to_owned(),
             ReadError::Page(title) => format!("the server sent a page for browsers: “{title}”"),
             ReadError::Blocked { word, reason: None } => format!("the provider blocked the answer ({word})"),
             ReadError::Blocked { word, reason: Some(reason) } => {

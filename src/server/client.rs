@@ -22,6 +22,12 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// The most that is read of an error's body.
 const ERROR_BODY: u64 = 64 << 10;
 
+/// How data begins that is compressed by gzip (RFC 1952).
+pub(super) const GZIP: &[u8] = b"\x1F\x8B";
+
+/// What is said of such data.
+pub(super) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
+
 /// An answer with a status of success; its body comes as it arrives.
 pub(crate) struct Response {
     pub(crate) content_type: String,
@@ -128,7 +134,8 @@ impl Client {
             // A body that breaks off still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
-            let body = String::from_utf8_lossy(&body).into_owned();
+            let is_compressed = body.starts_with(GZIP);
+            let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
             return Err(TransportError::Status { status: status.as_u16(), body, retry_after });
         }
         let content_type = header("content-type").unwrap_or_default();

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use super::client::GZIP;
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure::{self, ServerError};
@@ -16,9 +17,6 @@ const TAIL: Duration = Duration::from_secs(10);
 
 /// How much is kept of what may be no stream.
 const LONGEST_BEGINNING: usize = 16 << 10;
-
-/// How data begins that is compressed by gzip (RFC 1952).
-const GZIP: &[u8] = b"\x1F\x8B";
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 64 << 10;
@@ -136,6 +134,9 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
         if bytes.len() > LONGEST_WHOLE {
             return Err(ReadError::WholeTooLong);
         }
+    }
+    if bytes.starts_with(GZIP) {
+        return Err(ReadError::Compressed);
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -451,6 +451,13 @@ fn models_are_listed_one_a_line_in_every_dialect() {
     none.exit(2).stdout_is_empty().stderr_contains("OPENAI_API_KEY");
 }
 
+#[test]
+fn a_list_in_gzip_that_nobody_asked_for_is_called_that() {
+    let compressed = Reply::new(200).header("content-encoding", "gzip").piece(b"\x1F\x8B\x08\x00\x00");
+    let listed = Sandbox::new().server_env(&Server::always(compressed)).q(&["--models"]).run();
+    listed.exit(1).stdout_is_empty().stderr_contains("compressed by gzip");
+}
+
 /// A provider with a password in its address, a header and a key, and a proxy with a password in the environment.
 fn secretive(server: &Server, more: &str) -> Sandbox {
     let sandbox = Sandbox::new()
