@@ -43,8 +43,10 @@ impl ServerError {
         ServerError { message: message.into(), ..ServerError::default() }
     }
 
-    /// Whether the model that was asked for is none that the server knows.
-    pub(crate) fn unknown_model(&self, status: u16) -> bool {
+    /// Whether the model that was asked for is none that the server knows. An error inside a reply has no status, or one
+    /// of its own.
+    pub(crate) fn unknown_model(&self, status: Option<u16>) -> bool {
+        let status = status.or(self.status);
         let message = self.message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
         self.code.contains("model_not_found")
@@ -52,15 +54,17 @@ impl ServerError {
             || says(&["invalid model", "not a valid model", "supported api model names"])
             // Zhipu, Groq.
             || says(&["unknown model", "模型不存在", "has been decommissioned"])
-            || (matches!(status, 404 | 410) && message.contains("model"))
-            || (status == 400 && message.contains("model") && says(&["not found", "does not exist", "not exist"]))
+            || ((matches!(status, Some(404 | 410)) || self.code.contains("not_found_error")) && message.contains("model"))
+            || (matches!(status, Some(400) | None) && message.contains("model") && says(&["not found", "does not exist", "not exist"]))
     }
 
     /// Whether the key was refused.
-    pub(crate) fn wrong_key(&self, status: u16) -> bool {
+    pub(crate) fn wrong_key(&self, status: Option<u16>) -> bool {
         let message = self.message.to_lowercase();
-        let says_so = ["api key not valid", "incorrect api key", "invalid api key", "api_key_invalid"];
-        matches!(status, 401 | 403) || says_so.iter().any(|words| message.contains(words) || self.code.contains(words))
+        let says_so =
+            ["api key not valid", "incorrect api key", "invalid api key", "api_key_invalid", "authentication_error"];
+        matches!(status.or(self.status), Some(401 | 403))
+            || says_so.iter().any(|words| message.contains(words) || self.code.contains(words))
     }
 
     /// Whether the prompt is longer than the model's context, in the words of OpenAI, llama.cpp, vLLM, Anthropic, Gemini,
@@ -124,7 +128,7 @@ impl ServerError {
         let said = format!("{} {} {}", self.message, self.code, self.field).to_lowercase();
         matches!(status, 400 | 422)
             && WORDS.iter().any(|known| said.contains(known))
-            && !self.unknown_model(status)
+            && !self.unknown_model(Some(status))
             && !self.too_long()
     }
 
@@ -132,7 +136,7 @@ impl ServerError {
     /// status, or one of its own.
     pub(crate) fn may_refuse_attachments(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
-        let is_something_else = self.unknown_model(status.unwrap_or(0)) || self.wrong_key(status.unwrap_or(0));
+        let is_something_else = self.unknown_model(status) || self.wrong_key(status);
         match status {
             _ if self.too_long() || is_something_else => false,
             Some(400 | 413 | 415 | 422) => true,
@@ -393,7 +397,7 @@ mod tests {
             (404, "", "nothing here", false),
         ] {
             let error = ServerError::new(message).with_code(code);
-            assert_eq!(error.unknown_model(status), unknown, "{status} {code} {message}");
+            assert_eq!(error.unknown_model(Some(status)), unknown, "{status} {code} {message}");
         }
     }
 
@@ -407,7 +411,24 @@ mod tests {
             (400, "no", false),
             (500, "no", false),
         ] {
-            assert_eq!(ServerError::new(message).wrong_key(status), wrong, "{status} {message}");
+            assert_eq!(ServerError::new(message).wrong_key(Some(status)), wrong, "{status} {message}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
+        for (body, unknown_model, wrong_key) in [
+            (r#"{"error":"model 'x' not found"}"#, true, false),
+            (r#"{"error":{"message":"no such model","code":404}}"#, true, false),
+            (r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, true, false),
+            (r#"{"error":{"type":"not_found_error","message":"no"}}"#, false, false),
+            (r#"{"error":{"message":"model x not found","code":500}}"#, false, false),
+            (r#"{"error":{"message":"No auth credentials found","code":401}}"#, false, true),
+            (r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#, false, true),
+            (r#"{"error":{"message":"no","code":400}}"#, false, false),
+        ] {
+            let error = read(body).expect(body);
+            assert_eq!((error.unknown_model(None), error.wrong_key(None)), (unknown_model, wrong_key), "{body}");
         }
     }
 

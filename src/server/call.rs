@@ -145,7 +145,7 @@ impl Call<'_> {
             ReadError::Server(error) => {
                 let refuses_attachments = request.has_attachments && error.may_refuse_attachments(None);
                 let may_pass = error.may_pass() && !refuses_attachments;
-                let advice = refuses_attachments.then(|| self.advice_about_attachments());
+                let advice = self.advice(&error, None, refuses_attachments);
                 return CallError { may_pass, ..self.reported(error, None) }.advise(advice);
             }
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
@@ -198,7 +198,7 @@ impl Call<'_> {
         let message = secret::redact(&message, &self.secrets);
         CallError {
             too_long: error.too_long(),
-            unknown_model: error.unknown_model(status.unwrap_or(0)),
+            unknown_model: error.unknown_model(status),
             refuses_store: matches!(status, Some(400 | 422)) && error.names("store"),
             refuses_form: error.refuses_form(status.unwrap_or(0)),
             may_pass: false,
@@ -207,9 +207,26 @@ impl Call<'_> {
         }
     }
 
-    fn advice_about_attachments(&self) -> String {
+    /// What to do about an error that the server reported: as a status, or inside a reply.
+    fn advice(&self, error: &ServerError, status: Option<u16>, refuses_attachments: bool) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        format!("the model may not read images or PDFs; -m names another one, and {list} lists them")
+        match status {
+            _ if error.unknown_model(status) => Some(format!("{list} lists the models that it has")),
+            _ if error.wrong_key(status) => self.key_advice.clone(),
+            Some(400) | None if error.message.contains("does not support tools") => {
+                Some("ask another model with -m, or without -t".to_owned())
+            }
+            _ if refuses_attachments => {
+                Some(format!("the model may not read images or PDFs; -m names another one, and {list} lists them"))
+            }
+            Some(404) => Some(format!("check the base URL; and the model, with {list}")),
+            Some(300..=399) => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
+            Some(429 | 500..=599) | None => error
+                .retry_after
+                .filter(|wait| !wait.is_zero())
+                .map(|wait| format!("the server asks to try again in {} s", wait.as_secs())),
+            _ => None,
+        }
     }
 
     /// Puts a failure of the connection, or a status that is no success, into words.
@@ -222,27 +239,12 @@ impl Call<'_> {
             TransportError::Status { status, body, retry_after } => {
                 // Before any of it is cut off, so that no part of a secret is left.
                 let error = failure::read(&secret::redact(&body, &self.secrets));
-                let error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
-                let retry_after = retry_after.or(error.retry_after);
+                let mut error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
+                error.retry_after = retry_after.or(error.retry_after);
                 let refuses_attachments = request.has_attachments && error.may_refuse_attachments(Some(status));
                 let may_pass = may_pass && !refuses_attachments;
-                let advice = match status {
-                    _ if error.unknown_model(status) => {
-                        Some(format!("q --models -p {} lists the models that it has", self.provider))
-                    }
-                    _ if error.wrong_key(status) => self.key_advice.clone(),
-                    400 if error.message.contains("does not support tools") => {
-                        Some("ask another model with -m, or without -t".to_owned())
-                    }
-                    _ if refuses_attachments => Some(self.advice_about_attachments()),
-                    404 => Some(format!("check the base URL; and the model, with q --models -p {}", self.provider)),
-                    300..=399 => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
-                    429 | 500..=599 => retry_after
-                        .filter(|wait| !wait.is_zero())
-                        .map(|wait| format!("the server asks to try again in {} s", wait.as_secs())),
-                    _ => None,
-                };
-                CallError { may_pass, retry_after, ..self.reported(error, Some(status)) }.advise(advice)
+                let advice = self.advice(&error, Some(status), refuses_attachments);
+                CallError { may_pass, ..self.reported(error, Some(status)) }.advise(advice)
             }
         }
     }
@@ -279,6 +281,9 @@ mod tests {
             (Some(500), mmproj, (Some(hint), false), (None, true)),
             (Some(500), "no", (None, true), (None, true)),
             (None, mmproj, (Some(hint), false), (None, false)),
+            (None, "invalid model", (Some(no_model), false), (Some(no_model), false)),
+            (None, "invalid API key", (Some("check the key"), false), (Some("check the key"), false)),
+            (None, "m does not support tools", (Some(no_tools), false), (Some(no_tools), false)),
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {

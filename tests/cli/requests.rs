@@ -327,9 +327,13 @@ fn each_dialect_says_in_its_own_way_that_it_does_not_know_a_model() {
     outcome.exit(0).stdout("fine\n").stderr_contains("asking claude-haiku-6");
     assert_eq!(sandbox.current()["model"], "claude-haiku-6");
 
-    for message in ["Unknown Model, please check the model code.", "模型不存在，请检查模型代码。"] {
-        let _case = case(message);
-        let refusal = Reply::json(400, json!({"error": {"code": "1211", "message": message}}));
+    for (status, message) in [
+        (400, "Unknown Model, please check the model code."),
+        (400, "模型不存在，请检查模型代码。"),
+        (200, "Unknown Model, please check the model code."),
+    ] {
+        let _case = case((status, message));
+        let refusal = Reply::json(status, json!({"error": {"code": "1211", "message": message}}));
         let server = refusing(&[("glm-9", 9), ("glm-6-flash", 6), ("glm-7-flash", 7)], move |_| refusal.clone());
         let sandbox = Sandbox::new().env("ZAI_API_KEY", API_KEY).env("ZAI_BASE_URL", server.url());
         sandbox.q(&["hi"]).run().exit(0).stdout("fine\n").stderr_contains("asking glm-7-flash");
