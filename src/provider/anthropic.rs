@@ -261,6 +261,14 @@ struct Counts {
     cache_creation_input_tokens: Count,
     #[serde(default)]
     output_tokens: Count,
+    #[serde(default)]
+    output_tokens_details: IfReadable<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default)]
+    thinking_tokens: Count,
 }
 
 impl Counts {
@@ -270,7 +278,7 @@ impl Counts {
             input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
             output_tokens: self.output_tokens.0,
             cached: self.cache_read_input_tokens.0,
-            reasoning: None,
+            reasoning: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
         }
     }
 }

@@ -255,6 +255,41 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_parts_of_the_counts_are_read_in_every_dialect() {
+        for (api, event) in [
+            (
+                Api::OpenAi,
+                r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3},
+                    "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
+            ),
+            (
+                Api::OpenAi,
+                r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6,
+                    "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
+            ),
+            (
+                Api::Responses,
+                r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":8,
+                    "input_tokens_details":{"cached_tokens":3},"output_tokens_details":{"reasoning_tokens":5}}}}"#,
+            ),
+            (
+                Api::Anthropic,
+                r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":6,"cache_read_input_tokens":3,
+                    "output_tokens":8,"output_tokens_details":{"thinking_tokens":5}}}"#,
+            ),
+            (
+                Api::Gemini,
+                r#"{"usageMetadata":{"promptTokenCount":9,"cachedContentTokenCount":3,"candidatesTokenCount":3,
+                    "thoughtsTokenCount":5}}"#,
+            ),
+        ] {
+            let usage = replied(api, &[event]).usage().expect(event);
+            let counts = [usage.input_tokens, usage.cached, usage.output_tokens, usage.reasoning];
+            assert_eq!(counts, [9, 3, 8, 5].map(Some), "{event}");
+        }
+    }
+
+    #[test]
     fn keys_travel_in_the_header_of_the_dialect() {
         let key = Secret::new("k");
         for (api, name, value) in [

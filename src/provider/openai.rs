@@ -265,6 +265,9 @@ struct Counts {
     total_tokens: Count,
     #[serde(default)]
     prompt_tokens_details: IfReadable<PromptDetails>,
+    /// DeepSeek has it here.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Count,
     #[serde(default)]
     completion_tokens_details: IfReadable<CompletionDetails>,
 }
@@ -289,10 +292,11 @@ impl Counts {
         let beside = reasoning.filter(|reasoning| {
             *reasoning > 0 && self.total_tokens.0 == input.zip(output).map(|(input, output)| input + output + reasoning)
         });
+        let cached = self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0);
         Usage {
             input_tokens: input,
             output_tokens: output.map(|output| output + beside.unwrap_or(0)),
-            cached: self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
+            cached: cached.or(self.prompt_cache_hit_tokens.0),
             reasoning,
         }
     }
