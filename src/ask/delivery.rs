@@ -329,7 +329,7 @@ fn id(which: &Which, committed: &Committed) -> Option<String> {
 fn incomplete(reply: &Reply) -> Option<&str> {
     match reply.finished()? {
         Finish::Limit(word) | Finish::Other(word) => Some(word),
-        Finish::Complete | Finish::Failed(_) | Finish::Blocked(_) => None,
+        Finish::Complete(_) | Finish::Failed(_) | Finish::Blocked(_) => None,
     }
 }
 

@@ -573,7 +573,7 @@ mod tests {
         let mut reply = Reply::default();
         let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Complete("end_turn".into()))));
     }
 
     #[test]
@@ -642,7 +642,7 @@ mod tests {
                 STOP,
             ],
         );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("tool_use".into()))));
         let expected = [("x", "db__get", "{\"n\": 1}"), ("y", "db__get", "{}"), ("", "a", "{\"n\":2}")];
         assert_eq!(calls_of(&reply), expected);
         let own = &reply.calls()[2].id;
@@ -689,7 +689,7 @@ mod tests {
                              call("x", &json!({"n": 1})), call("y", &json!({}))]);
         let body = json!({"type": "message", "content": content, "stop_reason": "tool_use"}).to_string();
         read_whole(&body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("tool_use".into()))));
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
         assert_eq!(Value::from(reply.echo()), content);
     }

@@ -3,8 +3,8 @@
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// It had said everything.
-    Complete,
+    /// It had said everything; the provider's word, which may be empty.
+    Complete(String),
     /// The limit of tokens was reached; the provider's word for it.
     Limit(String),
     /// For another reason the answer is incomplete, or may be: a pause, calls of tools that were not offered, or a word that
@@ -15,6 +15,9 @@ pub(crate) enum Finish {
     /// The provider held the answer, or its rest, back; its word for why.
     Blocked(String),
 }
+
+/// What programs are told of a normal end.
+const STOP: &str = "stop";
 
 /// A normal end. An empty word is one too.
 const COMPLETE: &[&str] =
@@ -54,7 +57,7 @@ impl Finish {
         let lower = word.to_lowercase();
         let is = |words: &[&str]| words.contains(&lower.as_str());
         match () {
-            () if is(COMPLETE) => Finish::Complete,
+            () if is(COMPLETE) => Finish::Complete(word.to_owned()),
             () if is(LIMIT) => Finish::Limit(word.to_owned()),
             () if is(BLOCKED) => Finish::Blocked(word.to_owned()),
             () if is(FAILED) || lower.starts_with(FAILED_BEGINNING) => Finish::Failed(word.to_owned()),
@@ -67,17 +70,25 @@ impl Finish {
         matches!(self, Finish::Other(word) if CALLS.contains(&word.to_lowercase().as_str()))
     }
 
-    /// The provider's word; `stop` for a normal end.
+    /// The provider's word; `stop` for a normal end without one.
     pub(crate) fn word(&self) -> &str {
         match self {
-            Finish::Complete => "stop",
-            Finish::Limit(word) | Finish::Other(word) | Finish::Failed(word) | Finish::Blocked(word) => word,
+            Finish::Complete(word) if word.is_empty() => STOP,
+            Finish::Complete(word)
+            | Finish::Limit(word)
+            | Finish::Other(word)
+            | Finish::Failed(word)
+            | Finish::Blocked(word) => word,
         }
     }
 
     /// The word that programs are told: `stop`, `length` or the provider's.
     pub(crate) fn told(&self) -> &str {
-        if let Finish::Limit(_) = self { "length" } else { self.word() }
+        match self {
+            Finish::Complete(_) => STOP,
+            Finish::Limit(_) => "length",
+            Finish::Other(_) | Finish::Failed(_) | Finish::Blocked(_) => self.word(),
+        }
     }
 }
 
@@ -88,9 +99,8 @@ mod tests {
     #[test]
     fn every_word_is_read_for_what_it_means_in_any_case() {
         type Make = fn(String) -> Finish;
-        let complete: Make = |_| Finish::Complete;
         for (words, make) in [
-            (COMPLETE, complete),
+            (COMPLETE, Finish::Complete as Make),
             (LIMIT, Finish::Limit),
             (FAILED, Finish::Failed),
             (&["MALFORMED_FUNCTION_CALL", "malformed_response"], Finish::Failed),
@@ -117,7 +127,9 @@ mod tests {
     #[test]
     fn programs_are_told_stop_length_or_the_providers_word() {
         for (word, own, told) in [
-            ("END_TURN", "stop", "stop"),
+            ("END_TURN", "END_TURN", "stop"),
+            ("stop", "stop", "stop"),
+            ("", "stop", "stop"),
             ("MAX_TOKENS", "MAX_TOKENS", "length"),
             ("tool_use", "tool_use", "tool_use"),
             ("SAFETY", "SAFETY", "SAFETY"),

@@ -443,7 +443,7 @@ mod tests {
                 r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}"#,
             ],
         );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete("STOP".into()))));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(2));
     }
 
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn each_reason_to_stop_is_read_for_what_it_means() {
         for (reason, finish) in [
-            ("STOP", Finish::Complete),
+            ("STOP", Finish::Complete("STOP".into())),
             ("MAX_TOKENS", Finish::Limit("MAX_TOKENS".into())),
             ("RECITATION", Finish::Blocked("RECITATION".into())),
             ("PROHIBITED_CONTENT", Finish::Blocked("PROHIBITED_CONTENT".into())),
@@ -533,7 +533,7 @@ mod tests {
     #[test]
     fn parts_are_kept_with_their_signatures_and_calls_taken_out_of_them() {
         let mut reply = replied_with_tools(Api::Gemini, &PARTS);
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete("STOP".into()))));
         assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
         assert!(!reply.calls()[0].id.is_empty());
         assert_eq!(

@@ -557,7 +557,7 @@ mod tests {
             ],
         );
         assert_eq!(reply.take_text().as_str(), "Hello \"you\"!");
-        assert_eq!(reply.finished(), Some(&Finish::Complete));
+        assert_eq!(reply.finished(), Some(&Finish::Complete("stop".into())));
         assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(4));
         assert!(reply.ended());
     }
@@ -719,7 +719,7 @@ mod tests {
             let events: Vec<String> = events.iter().map(event).collect();
             let reply = reply_of(&events, word);
             assert_eq!(calls_of(&reply), expected, "{case}");
-            assert_eq!(reply.finished(), Some(&Finish::Complete), "{case}");
+            assert!(matches!(reply.finished(), Some(Finish::Complete(_))), "{case}");
             assert!(reply.calls().iter().all(|call| !call.id.is_empty()), "{case}");
         }
     }
@@ -755,7 +755,7 @@ mod tests {
         let body = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).to_string();
         read_whole(&body, &mut reply).expect("a whole answer");
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
-        assert_eq!(reply.finished(), Some(&Finish::Complete));
+        assert_eq!(reply.finished(), Some(&Finish::Complete("tool_calls".into())));
         assert_eq!(reply.echo(), [json!({"reasoning_content": "hm"})]);
     }
 

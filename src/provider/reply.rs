@@ -220,7 +220,7 @@ impl Reply {
     /// The model has stopped, says this word of the provider's. More may come: text, usage, and the end. A word that is not
     /// a normal end stays.
     pub(super) fn finish(&mut self, word: &str) {
-        if matches!(self.finish, None | Some(Finish::Complete)) {
+        if matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::of(word));
         }
     }
@@ -244,10 +244,12 @@ impl Reply {
         }
         self.ended = true;
         self.calls.settle();
-        if !self.calls().is_empty() && self.finish.as_ref().is_some_and(Finish::is_for_calls) {
-            self.finish = Some(Finish::Complete);
+        if !self.calls().is_empty()
+            && let Some(finish) = self.finish.take_if(|finish| finish.is_for_calls())
+        {
+            self.finish = Some(Finish::Complete(finish.word().to_owned()));
         }
-        if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete)) {
+        if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
         // An answer may be shorter than a tag and begin like it.
@@ -385,7 +387,7 @@ mod tests {
     fn a_bad_end_stays_whatever_follows() {
         let mut reply = Reply::default();
         for (word, finish, complete) in [
-            ("stop", Finish::Complete, true),
+            ("stop", Finish::Complete("stop".into()), true),
             ("length", Finish::Limit("length".into()), true),
             ("stop", Finish::Limit("length".into()), true),
         ] {
@@ -400,8 +402,8 @@ mod tests {
     #[test]
     fn calls_make_a_normal_end_of_a_word_that_says_so() {
         for (word, has_calls, finish) in [
-            ("tool_calls", true, Finish::Complete),
-            ("stop", true, Finish::Complete),
+            ("tool_calls", true, Finish::Complete("tool_calls".into())),
+            ("stop", true, Finish::Complete("stop".into())),
             ("length", true, Finish::Limit("length".into())),
             ("odd", true, Finish::Other("odd".into())),
             ("tool_calls", false, Finish::Other("tool_calls".into())),

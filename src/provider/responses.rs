@@ -439,7 +439,11 @@ mod tests {
         let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
         for events in [&[r#"{"type":"response.output_text.delta","delta":"Hi"}"#, end][..], &[end]] {
             let mut reply = replied(Api::Responses, events);
-            assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)), "{events:?}");
+            assert_eq!(
+                (reply.take_text().as_str(), reply.finished()),
+                ("Hi", Some(&Finish::Complete("completed".into()))),
+                "{events:?}"
+            );
             assert!(reply.ended());
         }
     }
@@ -525,7 +529,7 @@ mod tests {
             let mut reply = replied_with_tools(Api::Responses, &events);
             assert_eq!(reply.take_text(), "Hi", "{case}");
             assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")], "{case}");
-            assert_eq!(reply.finished(), Some(&Finish::Complete), "{case}");
+            assert_eq!(reply.finished(), Some(&Finish::Complete("completed".into())), "{case}");
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
@@ -537,7 +541,7 @@ mod tests {
         let (items, kept) = items();
         let mut reply = Reply::new(true);
         read_whole(&json!({"status": "completed", "output": items}).to_string(), &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete)));
+        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("completed".into()))));
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
         assert_eq!(Value::from(reply.echo()), kept);
     }
