@@ -494,6 +494,8 @@ mod tests {
             ("inline ```x``` code\n", None),
             ("> ```sh\n> ls -l\n>\n> df\n> ```\n", Some("ls -l\n\ndf\n")),
             ("> ```\n> a\n\nafter\n```\nb\n```\n", Some("a\nb\n")),
+            ("   > ```\n   > a\n   > ```\n", Some("a\n")),
+            ("   text\n2) ```\n   x\n", None),
             ("> - x\r\n>   ```\r\n>   a\r\n>   ```\r\n", Some("a\r\n")),
             ("-\tx\n\n\t```\n\ta\n\t\tb\n\t```\n", Some("a\n\tb\n")),
             ("1.\t```\n\ta\n\t```\n", Some("a\n")),
