@@ -1,9 +1,10 @@
 //! What goes to a provider and what comes back from it, in each dialect.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, answering, case, data, everybody, finish, openai_event, openai_reply, talked, texts, word,
+    DIALECTS, DONE, Dialect, answering, case, data, everybody, finish, openai_event, openai_reply, stored, talked,
+    texts, with, word,
 };
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
@@ -15,72 +16,93 @@ fn flattened(request: &Recorded) -> String {
     messages.remove(0).1
 }
 
+/// The messages of a request: role and text.
+type Messages<'a> = &'a [(&'a str, &'a str)];
+
+/// Makes the body of a request, with or without a stream.
+type Body = fn(bool, Messages) -> Value;
+
+/// The messages in the form that a dialect gives to each.
+fn turns(messages: Messages, turn: impl Fn(&str, &str) -> Value) -> Vec<Value> {
+    messages.iter().map(|(role, text)| turn(role, text)).collect()
+}
+
+fn openai_body(stream: bool, messages: Messages) -> Value {
+    let messages = [&[("system", "be terse")], messages].concat();
+    let messages = turns(&messages, |role, text| json!({"role": role, "content": text}));
+    match stream {
+        true => {
+            json!({"model": "m/1", "messages": messages, "stream": true, "stream_options": {"include_usage": true}})
+        }
+        false => json!({"model": "m/1", "messages": messages, "stream": false}),
+    }
+}
+
+fn anthropic_body(stream: bool, messages: Messages) -> Value {
+    let messages = turns(messages, |role, text| json!({"role": role, "content": text}));
+    json!({"model": "m/1", "max_tokens": 16384, "stream": stream, "system": "be terse", "messages": messages})
+}
+
+fn gemini_body(_: bool, messages: Messages) -> Value {
+    let role = |role: &str| if role == "assistant" { "model" } else { "user" };
+    let contents = turns(messages, |name, text| json!({"role": role(name), "parts": [{"text": text}]}));
+    json!({"contents": contents, "systemInstruction": {"parts": [{"text": "be terse"}]}})
+}
+
+fn responses_body(stream: bool, messages: Messages) -> Value {
+    let kind = |role: &str| if role == "assistant" { "output_text" } else { "input_text" };
+    let input = turns(messages, |role, text| json!({"role": role, "content": [{"type": kind(role), "text": text}]}));
+    json!({"model": "m/1", "stream": stream, "store": false, "instructions": "be terse", "input": input})
+}
+
 #[test]
 fn each_dialect_sends_its_request_and_nothing_else() {
-    let user = json!([{"role": "user", "content": "hi there"}]);
-    let with_system = json!([{"role": "system", "content": "be terse"}, {"role": "user", "content": "hi there"}]);
-    let gemini = json!({
-        "contents": [{"role": "user", "parts": [{"text": "hi there"}]}],
-        "systemInstruction": {"parts": [{"text": "be terse"}]},
-    });
-    let input = json!([{"role": "user", "content": [{"type": "input_text", "text": "hi there"}]}]);
     let bearer = format!("Bearer {API_KEY}");
     let openai: &[(&str, &str)] = &[("authorization", &bearer)];
     let anthropic: &[(&str, &str)] = &[("x-api-key", API_KEY), ("anthropic-version", "2023-06-01")];
     let google: &[(&str, &str)] = &[("x-goog-api-key", API_KEY)];
     let table = [
-        (
-            "/v1/chat/completions",
-            "/v1/chat/completions",
-            openai,
-            json!({"model": "m/1", "stream": true, "stream_options": {"include_usage": true}, "messages": with_system}),
-            json!({"model": "m/1", "stream": false, "messages": with_system}),
-        ),
-        (
-            "/v1/messages",
-            "/v1/messages",
-            anthropic,
-            json!({"model": "m/1", "max_tokens": 16384, "stream": true, "system": "be terse", "messages": user}),
-            json!({"model": "m/1", "max_tokens": 16384, "stream": false, "system": "be terse", "messages": user}),
-        ),
+        ("/v1/chat/completions", "/v1/chat/completions", openai, openai_body as Body),
+        ("/v1/messages", "/v1/messages", anthropic, anthropic_body),
         (
             "/v1beta/models/m%2F1:streamGenerateContent?alt=sse",
             "/v1beta/models/m%2F1:generateContent",
             google,
-            gemini.clone(),
-            gemini,
+            gemini_body,
         ),
-        (
-            "/v1/responses",
-            "/v1/responses",
-            openai,
-            json!({"model": "m/1", "stream": true, "store": false, "instructions": "be terse", "input": input}),
-            json!({"model": "m/1", "stream": false, "store": false, "instructions": "be terse", "input": input}),
-        ),
+        ("/v1/responses", "/v1/responses", openai, responses_body),
     ];
-    for (dialect, (streamed_path, whole_path, headers, streamed_body, whole_body)) in DIALECTS.iter().zip(table) {
-        for (options, path, body) in [
-            (&["-m", "m/1"][..], streamed_path, streamed_body),
-            (&["-m", "m/1", "--no-stream"], whole_path, whole_body),
-        ] {
-            let _case = case((dialect.provider, options));
-            let server = answering(dialect, "one two");
-            let args = [options, &["-S", "be terse", "hi", "there"]].concat();
-            dialect.q(&Sandbox::new(), &server, &args).run().success().stdout("one two\n");
-            let request = server.request();
-            assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", path));
-            assert_eq!(request.json(), body);
-            // A key in a second header would reach a server that was never to have it.
-            let mut expected = headers.to_vec();
-            let agent = concat!("q/", env!("CARGO_PKG_VERSION"));
-            expected.extend([("content-type", "application/json"), ("user-agent", agent), ("accept", "*/*")]);
-            for (name, value) in &request.headers {
-                if !["host", "content-length"].contains(&name.as_str()) {
-                    assert!(expected.contains(&(name, value)), "{name}: {value}");
+    let prompt = "Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: hi there";
+    let conversations: [(&str, &[&str], Messages); 3] = [
+        ("prompt", &[], &[("user", "hi there")]),
+        ("prompt", &["-f"], &[("user", prompt)]),
+        ("messages", &["-f"], &[("user", "one"), ("assistant", "two"), ("user", "hi there")]),
+    ];
+    for (dialect, (streamed_path, whole_path, headers, body)) in DIALECTS.iter().zip(table) {
+        for (history, options, messages) in conversations {
+            for (stream, more, path) in [(true, &[][..], streamed_path), (false, &["--no-stream"], whole_path)] {
+                let _case = case((dialect.provider, history, options, more));
+                let server = answering(dialect, "one two");
+                let sandbox = Sandbox::new().env("Q_EXPIRE", "never").env("Q_HISTORY", history);
+                let conversation = with(stored(&["one", "two"]), "provider", dialect.provider);
+                sandbox.write_current(&with(conversation, "model", "m/1"));
+                let args = [options, more, &["-m", "m/1", "-S", "be terse", "hi", "there"]].concat();
+                dialect.q(&sandbox, &server, &args).run().success().stdout("one two\n");
+                let request = server.request();
+                assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", path));
+                assert_eq!(request.json(), body(stream, messages));
+                // A key in a second header would reach a server that was never to have it.
+                let mut expected = headers.to_vec();
+                let agent = concat!("q/", env!("CARGO_PKG_VERSION"));
+                expected.extend([("content-type", "application/json"), ("user-agent", agent), ("accept", "*/*")]);
+                for (name, value) in &request.headers {
+                    if !["host", "content-length"].contains(&name.as_str()) {
+                        assert!(expected.contains(&(name, value)), "{name}: {value}");
+                    }
                 }
-            }
-            for (name, value) in expected {
-                assert_eq!(request.header(name), Some(value), "{name}");
+                for (name, value) in expected {
+                    assert_eq!(request.header(name), Some(value), "{name}");
+                }
             }
         }
     }

@@ -431,6 +431,7 @@ fn models_are_listed_one_a_line_in_every_dialect() {
         ("openai", "/v1/models", "data", "id", "", "authorization"),
         ("anthropic", "/v1/models", "data", "id", "", "x-api-key"),
         ("gemini", "/v1beta/models", "models", "name", "models/", "x-goog-api-key"),
+        ("responses", "/v1/models", "data", "id", "", "authorization"),
         ("ollama", "/v1/models", "data", "id", "", ""),
     ];
     for (provider, path, list, field, prefix, header) in table {
@@ -438,7 +439,7 @@ fn models_are_listed_one_a_line_in_every_dialect() {
         let models = ids.map(|id| json!({field: format!("{prefix}{id}"), "other": 1}));
         let server = Server::always(Reply::json(200, json!({list: models})));
         let sandbox = Sandbox::new().every_env(&server).env("OLLAMA_HOST", server.address().to_string());
-        let outcome = sandbox.q(&["--models", "-p", provider]).stdin_open().run();
+        let outcome = sandbox.q(&["--models", "-p", provider]).responses_env(&server).stdin_open().run();
         outcome.success().stdout("b/two\na:one\nc three\n");
         let request = server.request();
         assert_eq!((request.method.as_str(), request.path.split('?').next()), ("GET", Some(path)));
