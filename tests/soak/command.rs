@@ -6,6 +6,8 @@ use crate::toolserver;
 
 /// Stands for the path of the shared file.
 pub const FILE: &str = "FILE";
+/// Stands for the path of the image.
+pub const IMAGE: &str = "IMAGE";
 /// The name of the named conversation, and of the slot.
 pub const NAME: &str = "kept";
 pub const SLOT: &str = "one";
@@ -111,6 +113,14 @@ pub const ROWS: &[Row] = &[
         does: Does::Follow,
         change: Model::extend,
     },
+    Row { name: "q -a", args: &["-a", IMAGE], place: Place::Current, does: Does::Ask, change: Model::begin },
+    Row {
+        name: "q -s NAME -a",
+        args: &["-s", NAME, "-a", IMAGE],
+        place: Place::Named,
+        does: Does::Follow,
+        change: Model::extend,
+    },
     Row {
         name: "q --clear --all",
         args: &["--clear", "--all"],
@@ -129,6 +139,11 @@ impl Row {
     /// Whether the model calls a tool first.
     pub fn calls(&self) -> bool {
         self.args.contains(&"-t")
+    }
+
+    /// Whether an image goes with the question.
+    pub fn attaches(&self) -> bool {
+        self.args.contains(&IMAGE)
     }
 
     /// Whether it finds something to do.

@@ -5,6 +5,7 @@
 
 mod command;
 mod faults;
+mod image;
 mod kills;
 mod ledger;
 mod model;

@@ -14,6 +14,9 @@ pub struct Question {
     pub pause: u64,
 }
 
+/// How a question ends that goes with an image.
+pub const WITH_IMAGE: &str = ", with an image";
+
 impl Question {
     /// One whose answer comes at once.
     pub fn small(id: u64) -> Question {
@@ -22,6 +25,7 @@ impl Question {
 
     /// Reads the text of a question, and nothing else.
     pub fn parse(text: &str) -> Option<Question> {
+        let text = text.strip_suffix(WITH_IMAGE).unwrap_or(text);
         let numbers = text.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
         let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
         let [id, pieces, words, pause] = numbers[..] else { return None };

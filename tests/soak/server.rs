@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::question::Question;
+use crate::image;
+use crate::question::{Question, WITH_IMAGE};
 use crate::run::Run;
 use crate::toolserver;
 
@@ -184,7 +185,7 @@ fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
     let mut said: Vec<(&str, &str)> =
-        said.filter_map(|message| Some((message["role"].as_str()?, message["content"].as_str()?))).collect();
+        said.filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?))).collect();
     // Calls and their results stand behind the question.
     said.truncate(said.iter().rposition(|(role, _)| *role == "user")? + 1);
     let ((_, question), history) = said.split_last()?;
@@ -200,4 +201,13 @@ fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
         }
     }
     Some((Question::parse(question)?, request))
+}
+
+/// The text of a message; `None` where an image should go with it and does not.
+fn text_of(content: &Value) -> Option<&str> {
+    let Some(parts) = content.as_array() else {
+        return content.as_str().filter(|text| !text.ends_with(WITH_IMAGE));
+    };
+    let [image, text] = &parts[..] else { return None };
+    text["text"].as_str().filter(|_| image::is_sent_whole(image))
 }

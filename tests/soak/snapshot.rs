@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::command::{NAME, SLOT};
+use crate::image;
 use crate::model::{Model, Place};
-use crate::question::Question;
+use crate::question::{Question, WITH_IMAGE};
 use crate::report::Kind;
 
 #[derive(Default)]
@@ -178,6 +179,12 @@ fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
         return Err(format!("these are no question and its answer: {asked} {answered}"));
     }
     let text = asked["content"].as_str().unwrap_or_default();
+    let attached = asked["attachments"].as_array().map_or(&[][..], Vec::as_slice);
+    let must_have = text.ends_with(WITH_IMAGE);
+    // Asked again in other words, a question keeps its image.
+    if (must_have && attached.is_empty()) || !attached.iter().all(image::is_kept_whole) || attached.len() > 1 {
+        return Err(format!("{text:?} has not the image that it went with"));
+    }
     let question = Question::parse(text).ok_or_else(|| format!("nobody asked {text:?}"))?;
     let answer = answered["content"].as_str().unwrap_or_default().to_owned();
     let interrupted = answered["interrupted"] == true;

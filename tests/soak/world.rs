@@ -10,9 +10,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::command::{FILE, Row, SLOT};
+use crate::command::{FILE, IMAGE, Row, SLOT};
+use crate::image;
 use crate::model::Place;
-use crate::question::Question;
+use crate::question::{Question, WITH_IMAGE};
 use crate::snapshot::Snapshot;
 use crate::toolserver;
 
@@ -32,6 +33,7 @@ impl World {
     pub fn new(work: &Path, server: SocketAddr, keep: Option<&'static str>) -> io::Result<World> {
         let folder = tempfile::tempdir_in(work)?;
         fs::create_dir(folder.path().join("shared"))?;
+        fs::write(folder.path().join(image::NAME), image::bytes())?;
         for home in 0..HOMES {
             let configuration = folder.path().join(format!("home{home}/config/q"));
             fs::create_dir_all(&configuration)?;
@@ -79,10 +81,12 @@ impl World {
         for argument in row.args {
             match *argument {
                 FILE => command.arg(self.file()),
+                IMAGE => command.arg(self.path().join(image::NAME)),
                 argument => command.arg(argument),
             };
         }
-        command.args(question.map(Question::to_string));
+        let with_image = if row.attaches() { WITH_IMAGE } else { "" };
+        command.args(question.map(|question| format!("{question}{with_image}")));
         let folder = self.path().join(format!("home{home}"));
         command.env_clear().current_dir("/");
         command.env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
