@@ -186,7 +186,8 @@ impl Call<'_> {
     }
 
     fn failed(&self, message: String) -> CallError {
-        self.reported(ServerError::new(message), None)
+        // An address or a page's title may have the words for a model that is not there.
+        CallError { unknown_model: false, ..self.reported(ServerError::new(message), None) }
     }
 
     fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
@@ -255,6 +256,17 @@ mod tests {
     use super::*;
     use crate::output::Sign;
     use crate::settings::Environment;
+
+    #[test]
+    fn what_q_says_itself_is_never_about_a_model() {
+        let address = Address::parse("http://127.0.0.1:1").expect("an address");
+        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let notes = Notes::new(true, false, Sign::new(true, None));
+        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
+        assert!(!call.no_answer("the page “Models” does not exist").unknown_model);
+        assert!(call.reported(ServerError::new("the model does not exist"), None).unknown_model);
+    }
 
     #[test]
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
