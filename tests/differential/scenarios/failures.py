@@ -78,6 +78,9 @@ UNKNOWN_MODEL = {
     "invalid": (422, {"error": {"message": "Invalid model: x"}}),
     "other-404": (404, {"error": {"message": "no such path"}}),
     "text": (404, {"error": "model 'x' not found"}),
+    "zhipu": (400, {"error": {"code": "1211", "message": "Unknown Model, please check the model code."}}),
+    "decommissioned": (400, {"error": {"message": "The model `x` has been decommissioned"}}),
+    "gone": (410, {"error": {"message": "The model x was retired"}}),
 }
 
 TOO_LONG = {

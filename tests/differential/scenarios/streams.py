@@ -302,6 +302,18 @@ def endings(dialect):
         "error-first": [dialect.failure("boom")],
         "error-late": [*said, dialect.failure("boom")],
         "error-after-finish": [*said, *dialect.finish(dialect.stop), dialect.failure("boom")],
+        "error-of-a-gateway": [*said, data({"error": {"message": "boom", "code": 502}})],
+        "error-of-a-gateway-after-finish": [*said, *dialect.finish(dialect.stop), data({"error": {"message": "boom"}})],
+        "error-in-a-list": [*said, data([{"error": {"message": "boom", "code": 502}}])],
+        "error-detail": [*said, data({"detail": "boom"})],
+        "error-flat": [*said, data({"type": "error", "message": "boom"})],
+        "text-pings": [
+            data("ping"),
+            *said,
+            data("keep-alive"),
+            *dialect.finish(dialect.stop),
+            *dialect.done(),
+        ],
         "text-after-finish": [*said, *dialect.finish(dialect.stop), dialect.text(" more"), *dialect.done()],
     }
     for end, pieces in ends.items():
