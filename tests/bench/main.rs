@@ -193,10 +193,8 @@ impl Bench<'_> {
     fn files(&self) {
         println!("\na question about files, and follow-ups on an image");
         let (image, text) = (self.state.join("image.png"), self.state.join("text.txt"));
-        let bytes: Vec<u8> = (0..IMAGE as u64).map(|at| (at * at % 251) as u8).collect();
-        std::fs::write(&image, [&b"\x89PNG\r\n\x1A\n"[..], &bytes].concat()).expect("a file");
-        std::fs::write(&text, "a line of text as it is\n".repeat(TEXT / 24)).expect("a file");
-        drop(bytes);
+        write_repeatedly(&image, b"\x89PNG\r\n\x1A\n", IMAGE);
+        write_repeatedly(&text, b"a line of text as it is\n", TEXT);
         let attach = |file: &Path| file.to_str().expect("a path").to_owned();
         let (image, text) = (attach(&image), attach(&text));
         let talk = self.state.join("talk");
@@ -268,6 +266,14 @@ impl Bench<'_> {
             write(format!("{comma}\n{{\"role\":\"{role}\",\"content\":\"{number} {text}\",\"timestamp\":\"{time}\"}}"));
         }
         write("\n]}\n".to_owned());
+    }
+}
+
+/// Writes a file of about so many bytes, piece by piece as [`Bench::converse`] does.
+fn write_repeatedly(path: &Path, piece: &[u8], bytes: usize) {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a file"));
+    for _ in 0..bytes / piece.len() {
+        file.write_all(piece).expect("a file");
     }
 }
 
