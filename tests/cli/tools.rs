@@ -208,6 +208,20 @@ fn a_person_at_the_terminal_is_asked() {
 }
 
 #[test]
+fn nobody_is_asked_where_the_question_would_not_be_seen() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
+    // A question that was asked all the same would wait for an answer.
+    terminal.type_in("y\n");
+    on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+    let said = fs::read_to_string(sandbox.home().join("notes")).unwrap();
+    assert!(said.contains("db__write did not run"), "{said}");
+}
+
+#[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
     let sandbox = with_db(&server, "", "");
