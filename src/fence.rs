@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::message::{Ran, Step};
+use crate::one_line::on_one_line;
 
 /// Stands between two parts of a question.
 const BETWEEN: &str = "\n\n";
@@ -57,14 +58,14 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
 }
 
 fn call_as_text(ran: &Ran) -> String {
-    let arguments = on_one_line(&ran.call.arguments);
+    let arguments = compact(&ran.call.arguments);
     // Models make up names, too.
-    let name: String = ran.call.name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = on_one_line(&ran.call.name);
     format!("Tool {name} {arguments}:\n{}", around_result(&ran.result))
 }
 
 /// The arguments of a call, which some models write on several lines.
-fn on_one_line(arguments: &str) -> Cow<'_, str> {
+fn compact(arguments: &str) -> Cow<'_, str> {
     if !arguments.contains(['\n', '\r']) {
         return Cow::Borrowed(arguments);
     }
@@ -102,6 +103,18 @@ pub(crate) fn split(question: &str) -> Parts<'_> {
     let files = question[..question.len() - rest.len()].trim_end_matches('\n');
     let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
     Parts { files, input, words }
+}
+
+/// The names of files in their fences, as they were given.
+pub(crate) fn names_of(files: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = files;
+    while let Some((fence, after)) = fenced(FILE, rest) {
+        let name = fence.split('"').nth(1).unwrap_or_default();
+        names.push(name.replace("&quot;", "\"").replace("&lt;", "<").replace("&amp;", "&"));
+        rest = after;
+    }
+    names
 }
 
 /// A fence of this tag at the beginning of a text, and what comes after it.
@@ -179,6 +192,14 @@ mod tests {
         ] {
             assert_eq!(around_file(name, "x\n"), format!("{opening}\nx\n</file>"));
         }
+    }
+
+    #[test]
+    fn the_names_of_files_are_read_again() {
+        let names = ["src/main.rs", "a&b<c>\"d\"", "&lt;", "größe 2"];
+        let files = names.map(|name| around_file(name, "<file name=\"no\">\n"));
+        assert_eq!(names_of(&files.join(BETWEEN)), names);
+        assert_eq!(names_of(""), Vec::<String>::new());
     }
 
     #[test]

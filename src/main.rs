@@ -10,6 +10,7 @@ mod flags;
 mod interrupt;
 mod manual;
 mod message;
+mod one_line;
 mod output;
 mod provider;
 mod secret;

@@ -12,6 +12,7 @@ use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::{Attachment, Message};
+use crate::one_line::on_one_line;
 use crate::output::{OutputError, Stdout, code, print};
 use crate::session::commit;
 use crate::session::folder;
@@ -104,11 +105,6 @@ fn attached(attachment: &Attachment) -> String {
     format!("[attached: {}, {}, {kept}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
 }
 
-/// Names of attachments stand in lines of their own and in sentences, whatever a file says.
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
 /// was whole.
 pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
@@ -190,8 +186,8 @@ fn attached_note(question: &Message) -> Option<String> {
     let names: Vec<String> = question.attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
     let (last, others) = names.split_last()?;
     Some(match others {
-        [] => format!("the question had {last} attached; -a attaches it again"),
-        others => format!("the question had {} and {last} attached; -a attaches them again", others.join(", ")),
+        [] => format!("the question had {last} attached, which is not printed"),
+        others => format!("the question had {} and {last} attached, which are not printed", others.join(", ")),
     })
 }
 

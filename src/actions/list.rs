@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::fence;
 use crate::message::Message;
+use crate::one_line::on_one_line;
 use crate::output::{print, visible};
 use crate::session::folder;
 use crate::session::name::Which;
@@ -148,15 +149,15 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
     }
 }
 
-/// A question on one line, without its fences; where it has no words, the names of its attachments, or else its files.
+/// A question on one line, without its fences; the names of its files where it has no words.
 fn shown(question: &Message) -> String {
-    let text = &question.text;
-    let names: Vec<&str> = question.attachments.iter().map(|attachment| attachment.name.as_str()).collect();
-    match fence::split(text).words.trim() {
-        "" if names.is_empty() => shortened(text),
-        "" => shortened(&format!("[{}]", names.join(", "))),
-        words => shortened(words),
+    let parts = fence::split(&question.text);
+    if !parts.words.trim().is_empty() {
+        return shortened(parts.words);
     }
+    let images = question.attachments.iter().map(|attachment| attachment.name.clone());
+    let names: Vec<String> = images.chain(fence::names_of(parts.files)).collect();
+    if names.is_empty() { String::new() } else { shortened(&format!("[{}]", names.join(", "))) }
 }
 
 /// A place that was found: the text around it on one line, and how many of its characters stand before the place.
@@ -221,11 +222,6 @@ fn around(text: &str, place: usize) -> Place {
 /// The beginning of a text, on one line.
 fn shortened(text: &str) -> String {
     on_one_line(&text.trim_start().chars().take(LONGEST_TEXT).collect::<String>())
-}
-
-/// Fields are parted by tabs, and conversations by line ends.
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// For programs: tabs between the fields.

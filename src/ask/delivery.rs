@@ -30,7 +30,7 @@ enum Form {
     Json,
 }
 
-/// What of the answer is printed.
+/// Which part of the answer is printed.
 #[derive(Debug, Clone, PartialEq)]
 enum Excerpt {
     All,
@@ -289,7 +289,7 @@ impl<'a> Delivery<'a> {
             }
     }
 
-    /// What of the answer is to be printed.
+    /// The part of the answer that is to be printed.
     ///
     /// # Errors
     /// `NoCode`: there is no code in it. `Misshapen`: it does not have the shape that was asked for.

@@ -1,6 +1,6 @@
 //! Standard input and the files that `-a` names: read to their end, within limits, as text or as images and PDFs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::Attachment;
+use crate::one_line::on_one_line;
 use crate::output::Notes;
 
 /// The most bytes of text that files and standard input may have together.
@@ -42,6 +43,17 @@ pub(super) struct Files {
 }
 
 impl Files {
+    fn of(contents: impl Iterator<Item = Content>) -> Files {
+        let mut files = Files::default();
+        for content in contents {
+            match content {
+                Content::Text(fence) => files.fences.push(fence),
+                Content::Attachment(attachment) => files.attachments.push(attachment),
+            }
+        }
+        files
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.fences.is_empty() && self.attachments.is_empty()
     }
@@ -60,40 +72,52 @@ pub(super) struct Reader<'a> {
     text_left: usize,
     /// How many bytes of base64.
     base64_left: usize,
-    /// Files that were read before standard input, in the order given; `None` stands for standard input.
+    /// In the order given; `None` stands for standard input, which is read last.
     files: Vec<Option<Content>>,
 }
 
+/// What is read, as errors and notes name it.
+struct Source {
+    name: String,
+    is_stdin: bool,
+    /// It may be an image or a PDF.
+    is_file: bool,
+}
+
 impl<'a> Reader<'a> {
-    /// Reads the files but standard input, so that a file that is missing is told before q waits for anybody.
+    /// Reads all files except standard input, so that a missing file is reported before q waits for input.
     ///
     /// # Errors
     /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
     /// `Usage`: standard input cannot be one of the files.
-    pub(super) fn read_files(
-        named: &[impl AsRef<OsStr>],
-        no_stdin: bool,
-        notes: &'a Notes,
-    ) -> Result<Reader<'a>, Error> {
+    pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &'a Notes) -> Result<Reader<'a>, Error> {
         let mut reader =
             Reader { notes, text_left: LONGEST_TEXT, base64_left: ATTACHMENTS_TOGETHER, files: Vec::new() };
-        let mut has_stdin = false;
-        for name in named.iter().map(AsRef::as_ref) {
-            let content = if name != STDIN {
-                Some(reader.read_file(name)?)
-            } else if std::mem::replace(&mut has_stdin, true) {
-                return Err(Error::usage("-a - is given twice, but standard input can be read only once"));
-            } else if no_stdin {
-                return Err(Error::usage("-a - reads standard input, which -n leaves alone"));
-            } else if io::stdin().is_terminal() {
-                return Err(Error::usage("-a - reads standard input, which is a terminal")
-                    .advise("pipe something into q, or name a file"));
-            } else {
+        for name in named {
+            let content = if name == STDIN {
+                reader.check_stdin(no_stdin)?;
                 None
+            } else {
+                Some(reader.read_file(name)?)
             };
             reader.files.push(content);
         }
         Ok(reader)
+    }
+
+    /// Whether standard input can be a file.
+    fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
+        if self.files.iter().any(Option::is_none) {
+            return Err(Error::usage("-a - is given twice, but standard input can be read only once"));
+        }
+        if no_stdin {
+            return Err(Error::usage("-a - reads standard input, which -n leaves alone"));
+        }
+        if io::stdin().is_terminal() {
+            return Err(Error::usage("-a - reads standard input, which is a terminal")
+                .advise("pipe something into q, or name a file"));
+        }
+        Ok(())
     }
 
     /// Reads standard input, as the file that it may be, else where it is to be read. Returns the files, and the input.
@@ -102,77 +126,62 @@ impl<'a> Reader<'a> {
     /// As [`Reader::read_files`]; `File`: it cannot be read.
     pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
-        let input = if reads && !is_file { Some(self.read_stdin(false)?) } else { None };
-        let mut files = Files::default();
-        for content in std::mem::take(&mut self.files) {
-            let content = match content {
-                Some(content) => content,
-                None => {
-                    let bytes = self.read_stdin(true)?;
-                    self.content(STDIN, bytes)
-                }
-            };
-            match content {
-                Content::Text(fence) => files.fences.push(fence),
-                Content::Attachment(attachment) => files.attachments.push(attachment),
-            }
+        let source = Source { name: "standard input".to_owned(), is_stdin: true, is_file };
+        let bytes = if is_file || reads { Some(self.read_patiently(io::stdin().lock(), &source)?) } else { None };
+        if !is_file {
+            let files = Files::of(self.files.into_iter().flatten());
+            return Ok((files, bytes.map(|bytes| text(bytes, &source.name, self.notes))));
         }
-        Ok((files, input.map(|bytes| text(bytes, "standard input", self.notes))))
+        let stdin = self.content(STDIN, bytes.unwrap_or_default(), &source);
+        let mut stdin = Some(stdin);
+        let files = self.files.into_iter().filter_map(|content| content.or_else(|| stdin.take()));
+        Ok((Files::of(files), None))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
-        let name = path.to_string_lossy();
-        let failed = |error: io::Error| {
-            let error = Error::new(Kind::Input, format!("cannot read {name}: {error}"));
-            if name.contains("://") { error.advise(format!("q reads files: curl -s {name} | q -a -")) } else { error }
-        };
-        self.notes.sign().wait_for(&format!("waiting for {name}"));
-        let file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_dir() {
-            return Err(Error::new(Kind::Input, format!("cannot read {name}: it is a folder"))
-                .advise("each file in it takes an -a of its own"));
+        if path.to_str().is_none() {
+            note_replaced("the name of a file", self.notes);
         }
-        let bytes = self.read(file, &name, true, &mut || {}, &failed)?;
+        let name = path.to_string_lossy();
+        // An empty name would not be seen.
+        let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
+        let source = Source { name: shown, is_stdin: false, is_file: true };
+        self.notes.sign().wait_for(&format!("waiting for {}", source.name));
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = opened.map_err(|error| source.unreadable(&error))?;
+        if metadata.is_dir() {
+            let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
+            return Err(error.advise("each file in it takes an -a of its own"));
+        }
+        let bytes =
+            if metadata.is_file() { self.read(file, &source, &mut || {}) } else { self.read_patiently(file, &source) }?;
         self.notes.sign().stop();
-        Ok(self.content(&name, bytes))
+        Ok(self.content(&name, bytes, &source))
     }
 
-    /// Reads standard input, with a note where nothing comes for long.
-    fn read_stdin(&mut self, is_file: bool) -> Result<Vec<u8>, Error> {
+    /// Reads what may keep q waiting, with a note where nothing comes for long.
+    fn read_patiently(&mut self, reader: impl Read, source: &Source) -> Result<Vec<u8>, Error> {
         let (progress, watched) = mpsc::channel();
         // On a terminal the waiting sign says it, and sooner.
         if !self.notes.sign().is_active() {
-            let notes = self.notes.clone();
+            let (notes, note) = (self.notes.clone(), source.waiting());
             // Without a thread there is no note, and nothing else is missing.
-            let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes));
+            let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes, &note));
         }
-        self.notes.sign().wait_for("waiting for standard input");
-        let failed = |error: io::Error| {
-            Error::file(format!("cannot read standard input: {error}")).advise("-n leaves standard input alone")
-        };
+        self.notes.sign().wait_for(&format!("waiting for {}", source.name));
         // A watcher that has said its note is gone.
-        let mut progressed = || {
-            let _ = progress.send(());
-        };
-        let bytes = self.read(io::stdin().lock(), "standard input", is_file, &mut progressed, &failed)?;
+        let bytes = self.read(reader, source, &mut || _ = progress.send(()))?;
         self.notes.sign().stop();
         Ok(bytes)
     }
 
     /// Reads to the end, and counts what is read.
-    fn read(
-        &mut self,
-        mut source: impl Read,
-        name: &str,
-        is_file: bool,
-        progressed: &mut dyn FnMut(),
-        failed: &dyn Fn(io::Error) -> Error,
-    ) -> Result<Vec<u8>, Error> {
+    fn read(&mut self, mut reader: impl Read, source: &Source, progressed: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 64 << 10];
         let mut checked = 0;
         loop {
-            let count = match source.read(&mut buffer) {
+            let count = match reader.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // Somebody else has set the pipe so; it cannot be told here when there is something again.
@@ -180,29 +189,30 @@ impl<'a> Reader<'a> {
                     std::thread::sleep(EMPTY_PIPE_POLL);
                     continue;
                 }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(source.unreadable(&error)),
             };
             progressed();
             bytes.extend_from_slice(&buffer[..count]);
             let is_over = count == 0;
-            if is_file && media_type(&bytes).is_some() {
+            if source.is_file && media_type(&bytes).is_some() {
                 let size = base64_length(bytes.len());
-                self.check_attachment(name, size)?;
+                self.check_attachment(source, size)?;
                 if is_over {
                     self.base64_left -= size;
                     return Ok(bytes);
                 }
                 continue;
             }
-            // Before that, it may still become an image.
-            if !is_file || bytes.len() >= LONGEST_MAGIC || is_over {
-                if bytes[checked..].contains(&0) {
-                    return Err(binary(name, is_file));
-                }
-                checked = bytes.len();
+            if source.is_file && bytes.len() < LONGEST_MAGIC && !is_over {
+                // It may still become an image.
+                continue;
             }
+            if bytes[checked..].contains(&0) {
+                return Err(source.binary());
+            }
+            checked = bytes.len();
             if bytes.len() > self.text_left {
-                return Err(self.too_long(name));
+                return Err(self.too_long(source));
             }
             if is_over {
                 self.text_left -= bytes.len();
@@ -211,12 +221,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn check_attachment(&self, name: &str, size: usize) -> Result<(), Error> {
+    fn check_attachment(&self, Source { name, .. }: &Source, size: usize) -> Result<(), Error> {
         let error = if size > LARGEST_ATTACHMENT {
-            format!("{name} is too large: in base64 it has more than {LARGEST_ATTACHMENT} bytes")
+            format!("{name} is too large: it has more than {LARGEST_ATTACHMENT} bytes in base64")
         } else if size > self.base64_left {
             format!(
-                "{name} is too large: with what is attached before it, it has more than {ATTACHMENTS_TOGETHER} bytes in base64"
+                "{name} is too large: with the files before it, it has more than {ATTACHMENTS_TOGETHER} bytes in base64"
             )
         } else {
             return Ok(());
@@ -224,38 +234,68 @@ impl<'a> Reader<'a> {
         Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"))
     }
 
-    fn too_long(&self, name: &str) -> Error {
+    fn too_long(&self, source: &Source) -> Error {
+        let name = &source.name;
         let error = match self.text_left {
             LONGEST_TEXT => format!("{name} is longer than {LONGEST_TEXT} bytes"),
             _ => format!("{name} is too long: with the files before it, it has more than {LONGEST_TEXT} bytes"),
         };
-        let advice = "send a part of it, with head, tail or grep for example";
-        let leaves = if name == "standard input" { "; -n leaves standard input alone" } else { "" };
-        Error::new(Kind::Input, error).advise(format!("{advice}{leaves}"))
+        let alone = if source.is_file { "" } else { "; -n leaves standard input alone" };
+        Error::new(Kind::Input, error).advise(format!("send a part of it, with head, tail or grep for example{alone}"))
     }
 
-    /// What the bytes of a file are.
-    fn content(&self, name: &str, bytes: Vec<u8>) -> Content {
+    /// What the bytes of a file are. The model gets the name as it was given.
+    fn content(&self, name: &str, bytes: Vec<u8>, source: &Source) -> Content {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
             drop(bytes);
-            return Content::Attachment(Attachment {
-                name: name.to_owned(),
-                media: media.to_owned(),
-                data: Some(Arc::from(data)),
-            });
+            let data = Some(Arc::from(data));
+            return Content::Attachment(Attachment { name: name.to_owned(), media: media.to_owned(), data });
         }
         if bytes.is_empty() {
-            self.notes.note(&format!("{} is empty", if name == STDIN { "standard input" } else { name }));
+            self.notes.note(&format!("{} was empty", source.name));
         }
-        Content::Text(fence::around_file(name, &text(bytes, name, self.notes)))
+        Content::Text(fence::around_file(name, &text(bytes, &source.name, self.notes)))
+    }
+}
+
+impl Source {
+    /// Why it cannot be read. A file that was named is wrong usage.
+    fn unreadable(&self, error: &io::Error) -> Error {
+        let Source { name, is_stdin, is_file } = self;
+        let kind = if *is_file { Kind::Input } else { Kind::File };
+        let error = Error::new(kind, format!("cannot read {name}: {error}"));
+        match () {
+            () if !is_file => error.advise("-n leaves standard input alone"),
+            () if !is_stdin && name.contains("://") => {
+                let quoted = name.replace('\'', "'\\''");
+                error.advise(format!("q reads files: curl -s '{quoted}' | q -a -"))
+            }
+            () => error,
+        }
+    }
+
+    fn binary(&self) -> Error {
+        let name = &self.name;
+        if self.is_file {
+            return Error::new(Kind::Input, format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"))
+                .advise("-a takes only these; another image can be converted to PNG");
+        }
+        Error::new(Kind::Input, format!("{name} is binary: it has a NUL byte"))
+            .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
+    }
+
+    /// The note where nothing comes for long.
+    fn waiting(&self) -> String {
+        let way_out = if self.is_file { "" } else { "; -n or </dev/null leaves it alone" };
+        format!("waiting for {}{way_out}", self.name)
     }
 }
 
 /// How many bytes must have come before the type of a file is known: those of WebP.
 const LONGEST_MAGIC: usize = 12;
 
-/// The media type of an image or a PDF that every API takes, told by its first bytes.
+/// The media type of an image or a PDF that every API takes, recognized by its first bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
@@ -272,15 +312,6 @@ fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-fn binary(name: &str, is_file: bool) -> Error {
-    if is_file {
-        return Error::new(Kind::Input, format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"))
-            .advise("-a takes these alone; another image can be converted to PNG");
-    }
-    Error::new(Kind::Input, format!("{name} is binary: it has a NUL byte"))
-        .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
-}
-
 /// Says that bytes have been replaced.
 pub(super) fn note_replaced(source: &str, notes: &Notes) {
     notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
@@ -294,13 +325,11 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
     })
 }
 
-fn watch(progress: &mpsc::Receiver<()>, notes: &Notes) {
+fn watch(progress: &mpsc::Receiver<()>, notes: &Notes, note: &str) {
     loop {
         match progress.recv_timeout(PATIENCE) {
             Ok(()) => {}
-            Err(RecvTimeoutError::Timeout) => {
-                return notes.note("waiting for standard input; -n or </dev/null leaves it alone");
-            }
+            Err(RecvTimeoutError::Timeout) => return notes.note(note),
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
@@ -324,12 +353,12 @@ mod tests {
     fn read(source: impl Read, is_file: bool, text_left: usize, base64_left: usize) -> Result<usize, Error> {
         let notes = Notes::default();
         let mut reader = Reader { notes: &notes, text_left, base64_left, files: Vec::new() };
-        let bytes = reader.read(source, "x", is_file, &mut || {}, &|error| Error::file(error.to_string()))?;
-        Ok(bytes.len())
+        let named = Source { name: "x".to_owned(), is_stdin: false, is_file };
+        Ok(reader.read(source, &named, &mut || {})?.len())
     }
 
     #[test]
-    fn images_and_pdfs_are_told_by_their_first_bytes() {
+    fn images_and_pdfs_are_recognized_by_their_first_bytes() {
         for (bytes, media) in [
             (PNG, Some("image/png")),
             (b"\xFF\xD8\xFF\xE0\0\x10JFIF", Some("image/jpeg")),
@@ -349,7 +378,9 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_however_slowly_the_bytes_come() {
+    fn a_type_is_recognized_however_slowly_the_bytes_come() {
+        // The text has filled its room, and the image has a room of its own.
+        assert_eq!(read(Slowly(PNG), true, 2, 100).ok(), Some(PNG.len()));
         for source in [PNG, b"RIFF\x24\0\0\0WEBPVP8 ", b"GIF89a\0\0", b"text", b""] {
             assert_eq!(read(Slowly(source), true, 100, 100).ok(), Some(source.len()), "{source:?}");
         }
@@ -363,7 +394,7 @@ mod tests {
     fn binary_and_endless_input_is_refused() {
         let binary = read(&b"abc\0def"[..], false, LONGEST_TEXT, 0).expect_err("binary");
         assert!(binary.message.contains("binary") && binary.exit_status() == 2);
-        // An image is none where it is not named as a file.
+        // Input that is not named as a file is text, whatever it begins with.
         assert!(read(PNG, false, LONGEST_TEXT, LARGEST_ATTACHMENT).is_err());
         let endless = read(io::repeat(b'y'), false, LONGEST_TEXT, 0).expect_err("endless");
         assert!(endless.message.contains("10000000") && endless.exit_status() == 2);

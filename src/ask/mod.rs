@@ -80,6 +80,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let question = question.unwrap_or_else(again);
     // The question has them now, and they may have megabytes.
     drop((files, input));
+    question::note_lost(&question, notes);
     let starting = match starting {
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
         starting => starting,
@@ -99,7 +100,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let settings = &settings;
     let with_tools = toolbox.is_some();
     let output = Output::of(arguments, shape.clone());
-    // With a shape of its own, a request could not have calls.
+    // Not every API takes tools and a shape together.
     let asking = if with_tools { Asking::InPrompt } else { Asking::ByApi };
     let mut turn = Turn {
         target: &target,
@@ -116,7 +117,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     };
     if arguments.dry_run {
         turn.report(notes);
-        return print(&turn.request_for_eyes(io::stdout().is_terminal())?);
+        return print(&turn.body_to_show(io::stdout().is_terminal())?);
     }
     let record = Record::new(turn.question.clone(), committer, notes.clone());
     let delivery = Delivery::new(output, with_tools, record, &context.which, interrupts, notes)?;
@@ -131,21 +132,24 @@ fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
     Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
 }
 
-/// The shape that `--schema` asks for: JSON, a file that holds it, or the short form.
+/// What `--schema` takes.
+const SHAPES: &str =
+    "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
+
+/// The shape that `--schema` asks for.
 fn shape(spec: &str) -> Result<Shape, Error> {
-    let wrong = |reason: String| Error::usage(format!("--schema: {reason}"));
+    let wrong = |reason: String| Error::usage(format!("--schema: {reason}")).advise(SHAPES);
     if spec.trim_start().starts_with('{') {
         return Shape::from_json(spec).map_err(wrong);
     }
-    if spec.ends_with(".json") {
-        let text = fs_err::read_to_string(spec).map_err(|error| wrong(error.to_string()))?;
-        return Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}")));
+    if !spec.ends_with(".json") {
+        return Shape::from_short(spec).map_err(wrong);
     }
-    Shape::from_short(spec).map_err(|reason| {
-        wrong(reason).advise(
-            "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'",
-        )
-    })
+    match fs_err::read_to_string(spec) {
+        Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
+        // The last description may end so, too.
+        Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),
+    }
 }
 
 /// The model to ask. For a dry run nothing is sent to anybody but a server on this machine.

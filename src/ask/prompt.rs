@@ -24,11 +24,10 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -
 /// The messages to send: the window, oldest first, and the question.
 pub(super) fn messages(window: &[Message], question: &Message, form: History) -> Vec<Message> {
     match form {
-        History::Prompt if window.is_empty() => vec![question.clone()],
         History::Prompt => {
             let all = window.iter().chain([question]);
             let attachments = all.flat_map(|message| &message.attachments).cloned().collect();
-            vec![Message::with_attachments(Role::User, attachments, flattened(window, &question.text))]
+            vec![Message::with_attachments(Role::User, attachments, flattened(window, text_of(question)))]
         }
         History::Messages => native(window, question),
     }
@@ -40,7 +39,10 @@ pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
     joined(question, &Message::text(Role::User, order))
 }
 
-fn flattened(window: &[Message], question: &str) -> String {
+fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
+    if window.is_empty() {
+        return question;
+    }
     let mut prompt = String::from("Previous conversation:\n");
     for message in window {
         prompt.push_str(match message.role {
@@ -51,8 +53,8 @@ fn flattened(window: &[Message], question: &str) -> String {
         prompt.push_str("\n\n");
     }
     prompt.push_str("Human: ");
-    prompt.push_str(question);
-    prompt
+    prompt.push_str(&question);
+    prompt.into()
 }
 
 /// Roles alternate and begin with the user, as the stricter APIs demand: messages of one role in a row, as a file written by
@@ -127,6 +129,9 @@ mod tests {
         let said = "[a.png, no longer kept] [a.png, no longer kept]";
         let sent = messages(&window, &question("why"), History::Messages);
         assert_eq!(&*sent[0].text, said);
+        for form in [History::Prompt, History::Messages] {
+            assert_eq!(&*messages(&[], &window[0], form)[0].text, said, "{form:?}");
+        }
         let sent = messages(&window, &question("why"), History::Prompt);
         let prompt = format!("Previous conversation:\nHuman: {said}\n\nAssistant: two\n\nHuman: why");
         assert_eq!(*sent[0].text, prompt);

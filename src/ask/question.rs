@@ -6,6 +6,7 @@ use std::path::Path;
 use super::input::{self, Files};
 use crate::fence;
 use crate::message::{Message, Role};
+use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::unix;
 
@@ -27,10 +28,17 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
     });
 }
 
-/// Says that a word looks like one more file: of the names that a shell puts in place of a pattern, an option takes the first.
+/// Says that a word looks like one more file: of `-a *.rs`, which the shell makes several words of, `-a` takes the first.
 pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
     if let Some(word) = words.first().filter(|word| Path::new(word).is_file()) {
         notes.note(&format!("{} is a word of the question: each file takes an -a of its own", word.display()));
+    }
+}
+
+/// Says that the question to ask again had files that are no longer kept.
+pub(super) fn note_lost(question: &Message, notes: &Notes) {
+    for lost in question.attachments.iter().filter(|attachment| attachment.data.is_none()) {
+        notes.note(&format!("{} is no longer kept, and is not sent", on_one_line(&lost.name)));
     }
 }
 

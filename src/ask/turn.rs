@@ -8,6 +8,7 @@ use super::prompt;
 use super::window::Window;
 use crate::error::Error;
 use crate::message::{Attachment, Message, Step};
+use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
@@ -21,7 +22,7 @@ use crate::tools::Toolbox;
 /// Cutting a shorter result would not help.
 const SHORTEST_CUT: usize = 1_000;
 
-/// How many bytes of base64 are shown to eyes.
+/// How many bytes of base64 a terminal gets to see.
 const SHOWN_OF_BASE64: usize = 32;
 
 /// One question to one provider, with as much of the conversation as it takes, and the tools that it may call.
@@ -87,8 +88,8 @@ impl Turn<'_> {
         self.target.request(&prompt, &self.settings.options)
     }
 
-    /// The body of the request as it is shown. Eyes have no use for megabytes of base64.
-    pub(super) fn request_for_eyes(&self, is_terminal: bool) -> Result<String, Error> {
+    /// The body of the request as text. A terminal gets only the beginning of base64.
+    pub(super) fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
         let body = self.request()?.body.unwrap_or_default();
         let mut body = String::from_utf8_lossy(&body).into_owned();
         if is_terminal {
@@ -269,7 +270,7 @@ impl Turn<'_> {
                     || "not sent, since it is no longer kept".to_owned(),
                     |data| format!("{} bytes in base64", data.len()),
                 );
-                notes.detail(|| format!("message {index}: {name}, {media}, {size}"));
+                notes.detail(|| format!("message {index}: {}, {}, {size}", on_one_line(name), on_one_line(media)));
             }
         }
     }

@@ -238,8 +238,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or fields separated by commas \
               or line ends: 'name, age int, tags list: what they like'. The types are str (which may be left out), int, float, \
-              bool and list; brackets around all of it make a list of such objects, below items. Only an answer that is whole, \
-              parses and has the fields is printed; else the exit status is 1.",
+              bool and list; brackets around all of it make a list of such objects, below items. The answer is printed once it \
+              is complete, if it parses and has the required fields; else the exit status is 1.",
     },
     Flag {
         short: Some('t'),

@@ -24,7 +24,18 @@ pub(super) fn page() -> String {
             ("PROVIDERS", &providers()),
         ],
     );
-    page.lines().map(filled).collect()
+    let mut is_example = false;
+    let mut lines = String::new();
+    for line in page.lines() {
+        match line {
+            ".nf" => is_example = true,
+            ".fi" => is_example = false,
+            _ => {}
+        }
+        // What is shown as it stands is copied as it stands.
+        lines.push_str(&if is_example { format!("{line}\n") } else { filled(line) });
+    }
+    lines
 }
 
 /// Breaks a line of text where it is longer than the source of a page may have it; requests stay as they are.
@@ -92,6 +103,14 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shown_as_it_stands_is_not_broken() {
+        let page = page();
+        for line in TEMPLATE.split(".nf\n").skip(1).flat_map(|rest| rest.split(".fi\n").next()).flat_map(str::lines) {
+            assert!(page.contains(&format!("\n{line}\n")), "{line}");
+        }
+    }
 
     #[test]
     fn every_place_of_the_template_is_filled() {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::result::Refusal;
+use crate::one_line::on_one_line;
 
 /// The version that q asks for.
 const VERSION: &str = "2025-11-25";
@@ -304,7 +305,7 @@ fn log_line(parameters: &Value) -> String {
 /// The beginning of what a server wrote, on one line.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(LONGEST_QUOTE)]);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    on_one_line(&text)
 }
 
 /// Reads a line. Bytes that are not UTF-8, and halves of characters (lone surrogates), become U+FFFD.

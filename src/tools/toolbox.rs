@@ -8,6 +8,7 @@ use super::consent::{Asked, Consent};
 use super::result::{self, Outcome};
 use super::server::Servers;
 use crate::message::{Call, Ran, Tool};
+use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 
@@ -125,7 +126,7 @@ impl Toolbox {
 /// The beginning of a text, on one line.
 fn shortened_line(text: &str) -> String {
     const LONGEST: usize = 200;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = on_one_line(text);
     match line.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,

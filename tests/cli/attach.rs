@@ -1,5 +1,8 @@
 //! `-a`: text files in the question, images and PDFs beside it, and what cannot be attached.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use serde_json::{Value, json};
 
 use crate::fixtures::{
@@ -97,7 +100,7 @@ fn a_file_that_would_close_its_fence_gets_another_one() {
 fn pipes_are_read_to_their_end() {
     let (server, sandbox) = with_files();
     make_pipe(&sandbox.home().join("pipe"));
-    sandbox.shell("(printf 'a\\n'; sleep 0.1; printf 'b\\n') >pipe & q -a pipe 'why?'").run().success();
+    sandbox.shell("(printf 'a\\n'; printf 'b\\n') >pipe & q -a pipe 'why?'").run().success();
     assert_eq!(prompt(&server.request()), "<file name=\"pipe\">\na\nb\n</file>\n\nwhy?");
 }
 
@@ -112,10 +115,10 @@ fn text_that_is_not_utf8_is_sent_with_a_note() {
 }
 
 #[test]
-fn an_empty_file_is_told() {
+fn an_empty_file_is_reported() {
     for (args, note) in [
-        (&["-n", "-a", "empty.txt", "why?"][..], "q: empty.txt is empty\n"),
-        (&["-a", "-", "why?"], "q: standard input is empty\n"),
+        (&["-n", "-a", "empty.txt", "why?"][..], "q: empty.txt was empty\n"),
+        (&["-a", "-", "why?"], "q: standard input was empty\n"),
     ] {
         let _case = case(args);
         let (_server, sandbox) = numbered();
@@ -129,18 +132,22 @@ fn what_cannot_be_attached_is_refused_before_anything_is_sent() {
     for (args, message, advice) in [
         (&["-a", "missing.rs", "why?"][..], "cannot read missing.rs: No such file", ""),
         (&["-a", ".", "why?"], "cannot read .: it is a folder", "each file in it takes an -a of its own"),
-        (&["-a", "https://example.com/a.png", "why?"], "cannot read https://example.com/a.png", "curl -s"),
+        (
+            &["-a", "https://example.com/a?b=1&c='", "why?"],
+            "cannot read https://example.com/a?b=1&c='",
+            "curl -s 'https://example.com/a?b=1&c='\\''' | q -a -",
+        ),
         (&["-a", "zip", "why?"], "zip is neither text nor a JPEG, PNG, GIF, WebP or PDF", "converted to PNG"),
         (&["-a", "bmp", "why?"], "bmp is neither text nor a JPEG", "converted to PNG"),
-        (&["-a", "large.png", "why?"], "large.png is too large: in base64 it has more than 5000000 bytes", "smaller"),
+        (&["-a", "large.png", "why?"], "large.png is too large: it has more than 5000000 bytes in base64", "smaller"),
         (
             &["-a", "half.png", "-a", "half.png", "-a", "half.png", "why?"],
-            "half.png is too large: with what is attached before it, it has more than 7000000 bytes",
+            "half.png is too large: with the files before it, it has more than 7000000 bytes in base64",
             "smaller",
         ),
         (&["-a", "long.txt", "why?"], "long.txt is longer than 10000000 bytes", "head, tail or grep"),
         (&["-a", "most.txt", "-a", "some.txt", "why?"], "some.txt is too long: with the files before it", "head"),
-        (&["-a", "", "why?"], "cannot read : No such file", ""),
+        (&["-a", "", "why?"], "cannot read “”: No such file", ""),
         (&["-a", "-", "-a", "-", "why?"], "-a - is given twice", ""),
         (&["-n", "-a", "-", "why?"], "-a - reads standard input, which -n leaves alone", ""),
     ] {
@@ -247,7 +254,7 @@ fn images_and_pdfs_go_before_the_text_in_every_dialect() {
         let args = ["-a", "error.png", "-a", "one.rs", "-a", path, "why?"];
         dialect.q(&sandbox, &server, &args).run().success();
         let said = format!("{ONE}\n\nwhy?");
-        // The folder is nobody's business.
+        // Folders are left out, for privacy.
         let expected = json!([image(dialect), pdf(dialect), text(dialect, &said)]);
         assert_eq!(parts(dialect, &server.request()), expected);
         // An image can be all of a question, and come on standard input.
@@ -457,4 +464,46 @@ fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
         sent.starts_with("<file name=\"/dev/fd/") && sent.contains("\nchanged\n</file>\n\n<file name=\"notes"),
         "{sent}"
     );
+}
+
+#[test]
+fn what_is_said_of_standard_input_as_a_file_is_true_of_it() {
+    let (_server, sandbox) = numbered();
+    let outcome = sandbox.q(&["-a", "-", "why?"]).stdin(b"gr\xFC\xDFe\n").run();
+    outcome.exit(0).stderr("q: standard input is not all UTF-8: other bytes are sent as U+FFFD\n");
+    let outcome = refused(|sandbox| sandbox.q(&["-a", "-", "why?"]).stdin("x".repeat(10_000_001)));
+    outcome.stderr_contains("standard input is longer").stderr_lacks("-n");
+    let outcome = refused(|sandbox| sandbox.shell("q -a - 'why?' <."));
+    outcome.stderr_contains("cannot read standard input").stderr_lacks("-n");
+}
+
+#[test]
+fn a_name_that_is_no_text_or_no_line_is_shown_as_one() {
+    let (server, sandbox) = numbered();
+    let name = OsStr::from_bytes(b"gr\xFCn.png");
+    std::fs::write(sandbox.home().join(name), PNG).expect("a file");
+    let outcome = sandbox.q(&["-a"]).arg(name).arg("why?").run();
+    outcome.exit(0).stderr("q: the name of a file is not all UTF-8: other bytes are sent as U+FFFD\n");
+    sandbox.write_home("two\nq: lines.png", PNG);
+    let outcome = sandbox.q(&["-v", "-a", "two\nq: lines.png", "why?"]).run();
+    outcome.exit(0).stderr_contains("message 1: two q: lines.png, image/png");
+    server.expect_requests(2);
+}
+
+#[test]
+fn an_image_that_is_no_longer_kept_is_missed_where_it_is_asked_about_again() {
+    let (server, sandbox) = numbered();
+    let mut conversation = with(stored(&["", "so"]), "updated", ago(MINUTE));
+    conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);
+    sandbox.write_current(&conversation);
+    let outcome = sandbox.q(&["--again"]).run();
+    outcome.exit(0).stderr("q: gone.png is no longer kept, and is not sent\n");
+    assert_eq!(prompt(&server.request()), "[gone.png, no longer kept]");
+}
+
+#[test]
+fn a_list_names_the_files_of_a_question_without_words() {
+    let (_server, sandbox) = with_files();
+    sandbox.q(&["-a", "error.png", "-a", "one.rs"]).run().success();
+    sandbox.q(&["--list"]).run().success().stdout_contains("\t[error.png, one.rs]\n");
 }

@@ -163,10 +163,10 @@ fn a_history_names_attachments() {
 #[test]
 fn an_undo_says_what_its_question_had_attached() {
     for (attachments, note) in [
-        (vec![error_png()], "q: the question had error.png attached; -a attaches it again\n"),
+        (vec![error_png()], "q: the question had error.png attached, which is not printed\n"),
         (
             vec![error_png(), image("b.png", 8), json!({"name": "c\n.pdf", "type": "application/pdf"})],
-            "q: the question had error.png, b.png and c .pdf attached; -a attaches them again\n",
+            "q: the question had error.png, b.png and c .pdf attached, which are not printed\n",
         ),
         (vec![], ""),
     ] {
