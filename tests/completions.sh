@@ -108,6 +108,11 @@ files     q -- no<TAB>                        notes.json
 files     q -s no<TAB>                        notes.json
 files     q -s my<TAB>                        my notes.json
 files     q -s sub/<TAB>                      sub/deep.json
+files     q -a no<TAB>                        notes.json
+files     q --attach=no<TAB>                  notes.json
+files     q -a notes.json --att<TAB>          --attach
+files     q -a notes.json --attach sub/<TAB>  sub/deep.json
+files     q --schema no<TAB>                  notes.json
 files     q -p notes<TAB>                     nothing
 files     q --provider notes<TAB>             nothing
 files     q -m notes<TAB>                     nothing

@@ -1,7 +1,7 @@
 //! Standard input and the files that `-a` names: read to their end, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -31,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait for a writer where the pipe does not block, and is empty.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// What `-a` calls standard input.
-const STDIN: &str = "-";
+/// What `-a` calls standard input. Under its other names, too, it can be read only once.
+const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ pub(super) struct Files {
     /// Text files in their fences.
     pub(super) fences: Vec<String>,
     pub(super) attachments: Vec<Attachment>,
+    /// There is more in them than white space.
+    pub(super) say_something: bool,
 }
 
 impl Files {
@@ -47,8 +49,14 @@ impl Files {
         let mut files = Files::default();
         for content in contents {
             match content {
-                Content::Text(fence) => files.fences.push(fence),
-                Content::Attachment(attachment) => files.attachments.push(attachment),
+                Content::Text { fence, is_blank } => {
+                    files.say_something |= !is_blank;
+                    files.fences.push(fence);
+                }
+                Content::Attachment(attachment) => {
+                    files.say_something = true;
+                    files.attachments.push(attachment);
+                }
             }
         }
         files
@@ -61,7 +69,7 @@ impl Files {
 
 /// What a file is.
 enum Content {
-    Text(String),
+    Text { fence: String, is_blank: bool },
     Attachment(Attachment),
 }
 
@@ -74,6 +82,8 @@ pub(super) struct Reader<'a> {
     base64_left: usize,
     /// In the order given; `None` stands for standard input, which is read last.
     files: Vec<Option<Content>>,
+    /// What standard input was called, where it is one of them.
+    stdin: OsString,
 }
 
 /// What is read, as errors and notes name it.
@@ -85,17 +95,27 @@ struct Source {
 }
 
 impl<'a> Reader<'a> {
+    fn new(notes: &'a Notes) -> Reader<'a> {
+        Reader {
+            notes,
+            text_left: LONGEST_TEXT,
+            base64_left: ATTACHMENTS_TOGETHER,
+            files: Vec::new(),
+            stdin: OsString::new(),
+        }
+    }
+
     /// Reads all files except standard input, so that a missing file is reported before q waits for input.
     ///
     /// # Errors
     /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
     /// `Usage`: standard input cannot be one of the files.
     pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &'a Notes) -> Result<Reader<'a>, Error> {
-        let mut reader =
-            Reader { notes, text_left: LONGEST_TEXT, base64_left: ATTACHMENTS_TOGETHER, files: Vec::new() };
+        let mut reader = Reader::new(notes);
         for name in named {
-            let content = if name == STDIN {
+            let content = if STDIN.iter().any(|stdin| name == stdin) {
                 reader.check_stdin(no_stdin)?;
+                reader.stdin.clone_from(name);
                 None
             } else {
                 Some(reader.read_file(name)?)
@@ -127,12 +147,13 @@ impl<'a> Reader<'a> {
     pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
         let source = Source { name: "standard input".to_owned(), is_stdin: true, is_file };
-        let bytes = if is_file || reads { Some(self.read_patiently(io::stdin().lock(), &source)?) } else { None };
+        let bytes =
+            if is_file || reads { Some(self.read_patiently(|| Ok(io::stdin().lock()), &source)?) } else { None };
         if !is_file {
             let files = Files::of(self.files.into_iter().flatten());
             return Ok((files, bytes.map(|bytes| text(bytes, &source.name, self.notes))));
         }
-        let stdin = self.content(STDIN, bytes.unwrap_or_default(), &source);
+        let stdin = self.content(&self.stdin.to_string_lossy(), bytes.unwrap_or_default(), &source);
         let mut stdin = Some(stdin);
         let files = self.files.into_iter().filter_map(|content| content.or_else(|| stdin.take()));
         Ok((Files::of(files), None))
@@ -146,21 +167,26 @@ impl<'a> Reader<'a> {
         // An empty name would not be seen.
         let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
         let source = Source { name: shown, is_stdin: false, is_file: true };
-        self.notes.sign().wait_for(&format!("waiting for {}", source.name));
-        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-        let (metadata, file) = opened.map_err(|error| source.unreadable(&error))?;
+        let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
             return Err(error.advise("each file in it takes an -a of its own"));
         }
-        let bytes =
-            if metadata.is_file() { self.read(file, &source, &mut || {}) } else { self.read_patiently(file, &source) }?;
-        self.notes.sign().stop();
+        let open = || File::open(path);
+        let bytes = if metadata.is_file() {
+            self.read(open().map_err(|error| source.unreadable(&error))?, &source, &mut || {})?
+        } else {
+            self.read_patiently(open, &source)?
+        };
         Ok(self.content(&name, bytes, &source))
     }
 
-    /// Reads what may keep q waiting, with a note where nothing comes for long.
-    fn read_patiently(&mut self, reader: impl Read, source: &Source) -> Result<Vec<u8>, Error> {
+    /// Opens and reads what may keep q waiting, with a note where nothing comes for long.
+    fn read_patiently<R: Read>(
+        &mut self,
+        open: impl FnOnce() -> io::Result<R>,
+        source: &Source,
+    ) -> Result<Vec<u8>, Error> {
         let (progress, watched) = mpsc::channel();
         // On a terminal the waiting sign says it, and sooner.
         if !self.notes.sign().is_active() {
@@ -169,6 +195,7 @@ impl<'a> Reader<'a> {
             let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes, &note));
         }
         self.notes.sign().wait_for(&format!("waiting for {}", source.name));
+        let reader = open().map_err(|error| source.unreadable(&error))?;
         // A watcher that has said its note is gone.
         let bytes = self.read(reader, source, &mut || _ = progress.send(()))?;
         self.notes.sign().stop();
@@ -255,7 +282,8 @@ impl<'a> Reader<'a> {
         if bytes.is_empty() {
             self.notes.note(&format!("{} was empty", source.name));
         }
-        Content::Text(fence::around_file(name, &text(bytes, &source.name, self.notes)))
+        let text = text(bytes, &source.name, self.notes);
+        Content::Text { is_blank: text.trim().is_empty(), fence: fence::around_file(name, &text) }
     }
 }
 
@@ -352,7 +380,7 @@ mod tests {
 
     fn read(source: impl Read, is_file: bool, text_left: usize, base64_left: usize) -> Result<usize, Error> {
         let notes = Notes::default();
-        let mut reader = Reader { notes: &notes, text_left, base64_left, files: Vec::new() };
+        let mut reader = Reader { text_left, base64_left, ..Reader::new(&notes) };
         let named = Source { name: "x".to_owned(), is_stdin: false, is_file };
         Ok(reader.read(source, &named, &mut || {})?.len())
     }

@@ -62,24 +62,23 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     if !arguments.attach.is_empty() {
         question::note_file_among_words(&arguments.words, notes);
     }
-    let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     let interrupts = Interrupts::new(notes.sign());
+    let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
     let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
     let (files, input) = reader.finish(reads)?;
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
     }
-    let question = match arguments.again {
-        true => None,
-        false => Some(question::compose(&files, input.as_deref(), &words).ok_or_else(no_question)?),
+    let (input, question) = match arguments.again {
+        true => (input, None),
+        false => (None, Some(question::compose(&files, input, &words).ok_or_else(no_question)?)),
     };
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
-    let again = || question::again(session.last_question(), &files, input.as_deref(), &words);
-    let question = question.unwrap_or_else(again);
+    let question = question.unwrap_or_else(|| question::again(session.last_question(), &files, input, &words));
     // The question has them now, and they may have megabytes.
-    drop((files, input));
+    drop(files);
     question::note_lost(&question, notes);
     let starting = match starting {
         None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,

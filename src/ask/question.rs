@@ -43,24 +43,32 @@ pub(super) fn note_lost(question: &Message, notes: &Notes) {
 }
 
 /// Puts files, input and words together; `None` where there is nothing to ask.
-pub(super) fn compose(files: &Files, input: Option<&str>, words: &str) -> Option<Message> {
-    let fences = files.fences.iter().map(String::as_str);
-    let (fenced, words) = match (something(words), input.and_then(something)) {
-        (Some(words), Some(input)) => (fence::around_input(input), words),
-        (Some(words), None) => (String::new(), words),
+pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
+    let input = input.filter(|input| something(input).is_some());
+    if something(words).is_none() && input.is_none() && !files.say_something {
+        return None;
+    }
+    let (fenced, words) = match (something(words), input) {
+        (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
+        (Some(words), None) => (String::new(), words.to_owned()),
         // Input alone is the question.
-        (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r'])),
+        (None, input) => (String::new(), without_line_ends(input.unwrap_or_default())),
     };
-    let text = fence::join(fences.chain([&*fenced, words]));
-    let is_empty = text.is_empty() && files.attachments.is_empty();
-    (!is_empty).then(|| Message::with_attachments(Role::User, files.attachments.clone(), text))
+    let fences = files.fences.iter().map(String::as_str);
+    let text = fence::join(fences.chain([&*fenced, &*words]));
+    Some(Message::with_attachments(Role::User, files.attachments.clone(), text))
+}
+
+fn without_line_ends(mut input: String) -> String {
+    input.truncate(input.trim_end_matches(['\n', '\r']).len());
+    input
 }
 
 /// The question to ask again: the last one with these files, this input and these words in place of its own, so far as there
 /// are any.
-pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<&str>, words: &str) -> Message {
+pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let own = fence::split(last.map_or("", |last| &last.text));
-    let fenced = input.and_then(something).map(fence::around_input);
+    let fenced = input.filter(|input| something(input).is_some()).map(|input| fence::around_input(&input));
     let input = fenced.as_deref().unwrap_or(own.input);
     let words = something(words).unwrap_or(own.words);
     if files.is_empty() {
@@ -83,7 +91,7 @@ mod tests {
 
     fn text_files(files: &[(&str, &str)]) -> Files {
         let fences = files.iter().map(|(name, text)| fence::around_file(name, text)).collect();
-        Files { fences, attachments: Vec::new() }
+        Files { fences, say_something: true, ..Files::default() }
     }
 
     fn image(name: &str) -> Attachment {
@@ -107,7 +115,7 @@ mod tests {
             ("why", Some("</context>"), Some("<context-2>\n</context>\n</context-2>\n\nwhy")),
             ("why", Some("</context></context-2>"), Some("<context-3>\n</context></context-2>\n</context-3>\n\nwhy")),
         ] {
-            let composed = compose(&Files::default(), input, words);
+            let composed = compose(&Files::default(), input.map(str::to_owned), words);
             assert_eq!(composed, question.map(|text| Message::text(Role::User, text)), "{words:?} {input:?}");
         }
     }
@@ -121,7 +129,7 @@ mod tests {
             ("", Some("why\n"), format!("{one}\n\n{two}\n\nwhy")),
             ("", None, format!("{one}\n\n{two}")),
         ] {
-            let composed = compose(&text_files(&[("b", "one"), ("a", "two\n")]), input, words);
+            let composed = compose(&text_files(&[("b", "one"), ("a", "two\n")]), input.map(str::to_owned), words);
             assert_eq!(composed, Some(Message::text(Role::User, question)), "{words:?} {input:?}");
         }
     }
@@ -129,7 +137,7 @@ mod tests {
     #[test]
     fn images_may_be_all_of_a_question() {
         for words in ["why", ""] {
-            let files = Files { fences: Vec::new(), attachments: vec![image("a.png")] };
+            let files = Files { attachments: vec![image("a.png")], say_something: true, ..Files::default() };
             let question = compose(&files, None, words).expect("a question");
             assert_eq!((question.text.as_ref(), question.attachments.len()), (words, 1));
         }
@@ -157,7 +165,8 @@ mod tests {
             (file, &[], "how", None, &format!("{file}\n\nhow")),
             ("why", &[("b", "two")], "", None, &format!("{other}\n\nwhy")),
         ] {
-            let asked = again(Some(&Message::text(Role::User, last)), &text_files(files), input, words);
+            let asked =
+                again(Some(&Message::text(Role::User, last)), &text_files(files), input.map(str::to_owned), words);
             assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
         }
     }
@@ -168,7 +177,7 @@ mod tests {
         let names = |question: &Message| question.attachments.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         let kept = again(Some(&last), &Files::default(), None, "how");
         assert_eq!((kept.text.as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
-        let other = Files { fences: Vec::new(), attachments: vec![image("b.png")] };
+        let other = Files { attachments: vec![image("b.png")], say_something: true, ..Files::default() };
         let replaced = again(Some(&last), &other, None, "");
         assert_eq!((replaced.text.as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
         let text = again(Some(&last), &text_files(&[("c", "x")]), None, "");

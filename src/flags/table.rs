@@ -32,6 +32,8 @@ pub(crate) enum Effect {
         name: &'static str,
         completion: Completion,
         mode: Option<Mode>,
+        /// It may be given several times.
+        repeats: bool,
         set: fn(&mut Arguments, OsString) -> Result<(), String>,
     },
 }
@@ -110,6 +112,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Conversations,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.session = Some(value);
                 Ok(())
@@ -129,6 +132,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Providers,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.provider = Some(utf8(value)?);
                 Ok(())
@@ -145,6 +149,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "ID",
             completion: Completion::Nothing,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.model = Some(utf8(value)?);
                 Ok(())
@@ -161,6 +166,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "LEVEL",
             completion: Completion::Words(&["low", "medium", "high"]),
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.effort = Some(utf8(value)?);
                 Ok(())
@@ -177,6 +183,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "KEY=VALUE",
             completion: Completion::Nothing,
             mode: None,
+            repeats: true,
             set: |arguments, value| {
                 arguments.options.push(utf8(value)?);
                 Ok(())
@@ -194,6 +201,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "TEXT",
             completion: Completion::Nothing,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.system = Some(value);
                 Ok(())
@@ -211,6 +219,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "FILE",
             completion: Completion::Files,
             mode: None,
+            repeats: true,
             set: |arguments, value| {
                 arguments.attach.push(value);
                 Ok(())
@@ -229,6 +238,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "SPEC",
             completion: Completion::Files,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.schema = Some(utf8(value)?);
                 Ok(())
@@ -248,6 +258,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Tools,
             mode: None,
+            repeats: true,
             set: |arguments, value| {
                 arguments.tools.extend(utf8(value)?.split(',').map(str::to_owned));
                 Ok(())
@@ -274,6 +285,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "N",
             completion: Completion::Nothing,
             mode: None,
+            repeats: false,
             set: |arguments, value| {
                 arguments.messages = Some(utf8(value)?);
                 Ok(())
@@ -403,6 +415,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "NAME",
             completion: Completion::Nothing,
             mode: Some(Mode::Copy),
+            repeats: false,
             set: |arguments, value| {
                 arguments.copy = Some(value);
                 Ok(())
@@ -461,6 +474,7 @@ pub(crate) const FLAGS: &[Flag] = &[
             name: "KIND",
             completion: Completion::Words(KINDS),
             mode: Some(Mode::Generate),
+            repeats: false,
             set: |arguments, value| {
                 let kind = utf8(value)?;
                 if !KINDS.contains(&kind.as_str()) {

@@ -93,7 +93,9 @@ pub(super) fn zsh() -> String {
             }
         };
         let spelled = spellings(flag);
-        let group = format!("({})", spelled.join(" "));
+        // What may be given again is offered again.
+        let repeats = matches!(flag.effect, Effect::Value { repeats: true, .. });
+        let group = if repeats { "*".to_owned() } else { format!("({})", spelled.join(" ")) };
         for spelling in &spelled {
             // A value may be glued to a short option, and stand behind a long one's equals sign.
             let glue = match (value.is_empty(), spelling.starts_with("--")) {

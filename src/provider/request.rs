@@ -102,9 +102,10 @@ pub(crate) fn with_fields(body: Vec<u8>, fields: &[Field]) -> Vec<u8> {
     }
     let Ok(mut json) = serde_json::from_slice::<Value>(&body) else { return body };
     // It may have megabytes, as the new one will.
+    let size = body.len();
     drop(body);
     fields.iter().for_each(|field| field.set(&mut json));
-    to_json(&json, 0)
+    to_json(&json, size + REST_OF_BODY)
 }
 
 /// How a server differs from others that speak its dialect.

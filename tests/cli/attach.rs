@@ -507,3 +507,38 @@ fn a_list_names_the_files_of_a_question_without_words() {
     sandbox.q(&["-a", "error.png", "-a", "one.rs"]).run().success();
     sandbox.q(&["--list"]).run().success().stdout_contains("\t[error.png, one.rs]\n");
 }
+
+#[test]
+fn standard_input_is_read_once_under_each_of_its_names() {
+    for name in ["/dev/stdin", "/dev/fd/0"] {
+        let question = asked(|sandbox| sandbox.q(&["-a", name, "why?"]).stdin("log\n"));
+        assert_eq!(question, format!("<file name=\"{name}\">\nlog\n</file>\n\nwhy?"));
+    }
+    let outcome = refused(|sandbox| sandbox.q(&["-a", "-", "-a", "/dev/stdin", "why?"]).stdin("log"));
+    outcome.stderr_contains("given twice");
+}
+
+#[test]
+fn a_file_of_white_space_alone_is_no_question() {
+    for (args, input) in [(&["-a", "-"][..], ""), (&["-a", "blank"], ""), (&["-a", "-"], " \n\t\n")] {
+        let _case = case((args, input));
+        let outcome = refused(|sandbox| {
+            sandbox.write_home("blank", "\n \n");
+            sandbox.q(args).stdin(input)
+        });
+        outcome.stderr_contains("there is no question");
+    }
+}
+
+#[test]
+fn a_signal_while_a_file_is_waited_for_leaves_the_terminal_clean() {
+    let (_server, sandbox) = numbered();
+    make_pipe(&sandbox.home().join("pipe"));
+    let terminal = Terminal::new(WIDE);
+    let q = sandbox.q(&["-a", "pipe", "why?"]).stdout_to(terminal.end()).stderr_to(terminal.end());
+    let mut running = q.spawn();
+    terminal.wait_for("waiting for pipe", 0);
+    running.signal(libc::SIGINT);
+    running.wait().killed_by(libc::SIGINT);
+    assert_eq!(terminal.screen(), [""]);
+}
