@@ -108,8 +108,8 @@ impl ServerError {
     }
 
     /// Whether the server refuses the form that the answer was to have: it has no such field, does not take the schema,
-    /// or wants something more for it.
-    pub(crate) fn refuses_form(&self, status: u16) -> bool {
+    /// or wants something more for it. An error inside a reply has no status, or one of its own.
+    pub(crate) fn refuses_form(&self, status: Option<u16>) -> bool {
         const WORDS: &[&str] = &[
             "response_format",
             "response format",
@@ -125,11 +125,19 @@ impl ServerError {
             // What llama.cpp makes of a schema.
             "grammar",
         ];
+        let status = status.or(self.status);
         let said = format!("{} {} {}", self.message, self.code, self.field).to_lowercase();
-        matches!(status, 400 | 422)
+        matches!(status, Some(400 | 422))
             && WORDS.iter().any(|known| said.contains(known))
-            && !self.unknown_model(Some(status))
+            && !self.unknown_model(status)
             && !self.too_long()
+    }
+
+    /// Whether the server refuses the field that asks it not to store the request. An error inside a reply has no status,
+    /// or one of its own.
+    pub(crate) fn refuses_store(&self, status: Option<u16>) -> bool {
+        let status = status.or(self.status);
+        matches!(status, Some(400 | 422)) && self.names("store")
     }
 
     /// Whether the server may refuse the images or PDFs that went with the request. An error inside a reply has no
@@ -170,7 +178,7 @@ impl ServerError {
     }
 
     /// Whether the error names this field of the request: in its message, or in a place of its own.
-    pub(crate) fn names(&self, field: &str) -> bool {
+    fn names(&self, field: &str) -> bool {
         let ends_a_name = |char: char| !char.is_alphanumeric() && char != '_';
         self.message.split(ends_a_name).chain(self.field.split(ends_a_name)).any(|word| word == field)
     }
@@ -475,7 +483,20 @@ mod tests {
             (400, r#"{"error":{"message":"The model json_object does not exist"}}"#, false),
             (400, r#"{"error":{"message":"With this schema the prompt is too long"}}"#, false),
         ] {
-            assert_eq!(read(body).expect(body).refuses_form(status), refuses, "{status} {body}");
+            assert_eq!(read(body).expect(body).refuses_form(Some(status)), refuses, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_refused_inside_a_reply_is_known_by_the_status_in_the_error() {
+        for (body, refuses_form, refuses_store) in [
+            (r#"{"error":{"code":400,"message":"response_format is not supported"}}"#, true, false),
+            (r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#, false, true),
+            (r#"{"error":{"code":500,"message":"response_format and store"}}"#, false, false),
+            (r#"{"error":{"message":"response_format and store"}}"#, false, false),
+        ] {
+            let error = read(body).expect(body);
+            assert_eq!((error.refuses_form(None), error.refuses_store(None)), (refuses_form, refuses_store), "{body}");
         }
     }
 

@@ -200,8 +200,8 @@ impl Call<'_> {
         CallError {
             too_long: error.too_long(),
             unknown_model: error.unknown_model(status),
-            refuses_store: matches!(status, Some(400 | 422)) && error.names("store"),
-            refuses_form: error.refuses_form(status.unwrap_or(0)),
+            refuses_store: error.refuses_store(status),
+            refuses_form: error.refuses_form(status),
             may_pass: false,
             retry_after: error.retry_after,
             error: Error::new(Kind::Provider { status }, message),

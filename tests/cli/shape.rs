@@ -312,8 +312,18 @@ fn a_dry_run_shows_the_form() {
 }
 
 #[test]
-fn errors_within_a_stream_do_not_ask_for_less() {
-    let error = data(&json!({"error": {"message": REFUSAL}}));
+fn a_form_that_is_refused_within_a_stream_is_given_up_before_the_first_word() {
+    let error = data(&json!({"error": {"code": 400, "message": REFUSAL}}));
+    let refusal = Reply::sse([error.clone()]);
+    let server = Server::start(move |_, index| match index {
+        0 => refusal.clone(),
+        _ => Reply::sse(openai_stream(&[ANN])),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.q(&["--schema", PERSON, "who?"]).run().success().stdout(format!("{ANN}\n")).stderr("");
+    server.expect_requests(2);
+    assert_eq!(form(&DIALECTS[0], &server.last_request()), json!({"type": "json_object"}));
+    // After the first word it is too late.
     let server = Server::always(Reply::sse([word("{"), error]));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["--schema", PERSON, "who?"]).run().exit(1).stdout_is_empty();
