@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 /// The types of the short form, and what JSON Schema calls them.
 const TYPES: &[(&str, &str)] =
     &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
 
-/// The words of JSON Schema that no API takes in a strict schema (OpenAI's guide to structured outputs, November 2026).
+/// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
 const NOT_STRICT: &[&str] = &[
     "oneOf",
     "allOf",
@@ -23,6 +24,12 @@ const NOT_STRICT: &[&str] = &[
     "prefixItems",
     "contains",
 ];
+
+/// How deep schemas may be within each other, or refer to each other. What is deeper is not compared with an answer.
+const DEEPEST: usize = 200;
+
+/// How many schemas are compared with an answer, since references may double them again and again.
+const MOST: usize = 200_000;
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,9 +84,13 @@ impl Shape {
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim());
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
-        match lacking(&self.schema, &value, "") {
-            None => Ok(text),
+        let mut comparison = Comparison { root: &self.schema, depth: 0, left: MOST };
+        match comparison.lacking(&self.schema, &value, "") {
             Some(lacks) => Err(lacks),
+            None if !comparison.fits_type(&self.schema, &value) => {
+                Err("it has another type than the schema".to_owned())
+            }
+            None => Ok(text),
         }
     }
 }
@@ -141,9 +152,8 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     if words.keys().any(|word| NOT_STRICT.contains(&word.as_str())) {
         return false;
     }
-    let is_object = words.get("type").is_some_and(|kind| names(kind, "object")) || words.contains_key("properties");
     let properties = words.get("properties").and_then(Value::as_object);
-    if is_object {
+    if is_of_object(words) {
         let required: HashSet<&str> = required(words).collect();
         let all_are_required = properties.is_some_and(|all| all.keys().all(|name| required.contains(name.as_str())));
         if words.get("additionalProperties") != Some(&Value::Bool(false)) || !all_are_required {
@@ -165,25 +175,126 @@ fn required(words: &Map<String, Value>) -> impl Iterator<Item = &str> {
     words.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place` is where it
-/// stands in the answer. The types of fields are the model's business.
-fn lacking(schema: &Value, value: &Value, place: &str) -> Option<String> {
-    let words = schema.as_object()?;
-    match value {
-        Value::Object(fields) => {
-            if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
-                return Some(format!("the field “{place}{name}” is missing"));
+/// Whether a schema is that of an object.
+pub(crate) fn is_of_object(words: &Map<String, Value>) -> bool {
+    words.get("type").map_or_else(|| words.contains_key("properties"), |kind| names(kind, "object"))
+}
+
+/// What a reference within the same document, such as `#/$defs/Pet`, refers to.
+pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+    root.pointer(&pointer)
+}
+
+/// The schema that a reference leads to; else the schema itself.
+fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+    for _ in 0..DEEPEST {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        let Some(next) = reference.and_then(|reference| referred(root, reference)) else { break };
+        schema = next;
+    }
+    schema
+}
+
+/// The comparison of an answer with its schema, in which references may lead back to themselves.
+struct Comparison<'a> {
+    root: &'a Value,
+    /// How many schemas are around the one that is compared.
+    depth: usize,
+    /// How many more may be compared.
+    left: usize,
+}
+
+impl Comparison<'_> {
+    /// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place` is
+    /// where it stands in the answer. The types of other values are the model's business.
+    fn lacking(&mut self, schema: &Value, value: &Value, place: &str) -> Option<String> {
+        if self.depth == DEEPEST || self.left == 0 {
+            return None;
+        }
+        let words = schema.as_object()?;
+        self.depth += 1;
+        self.left -= 1;
+        let lacks = self
+            .lacking_itself(words, value, place)
+            .or_else(|| self.lacking_of_all(words, value, place))
+            .or_else(|| self.lacking_of_any(words.get("anyOf"), value, place))
+            .or_else(|| self.lacking_of_any(words.get("oneOf"), value, place));
+        self.depth -= 1;
+        lacks
+    }
+
+    fn lacking_itself(&mut self, words: &Map<String, Value>, value: &Value, place: &str) -> Option<String> {
+        match value {
+            Value::Object(fields) => {
+                if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
+                    return Some(missing(place, name));
+                }
+                let properties = words.get("properties").and_then(Value::as_object)?;
+                properties
+                    .iter()
+                    .find_map(|(name, schema)| self.lacking(schema, fields.get(name)?, &format!("{place}{name}.")))
             }
-            let properties = words.get("properties").and_then(Value::as_object)?;
-            let named = properties.iter().filter_map(|(name, schema)| Some((name, schema, fields.get(name)?)));
-            named.into_iter().find_map(|(name, schema, field)| lacking(schema, field, &format!("{place}{name}.")))
+            _ if wants_object(words) && !has_type(words, value) => {
+                required(words).next().map(|name| missing(place, name))
+            }
+            Value::Array(items) => {
+                let schema = words.get("items")?;
+                items.iter().enumerate().find_map(|(at, item)| self.lacking(schema, item, &format!("{place}{at}.")))
+            }
+            _ => None,
         }
-        Value::Array(items) if required(words).next().is_none() => {
-            let schema = words.get("items")?;
-            items.iter().enumerate().find_map(|(at, item)| lacking(schema, item, &format!("{place}{at}.")))
+    }
+
+    /// Every schema of `allOf`, and the one that is referred to, holds for the value.
+    fn lacking_of_all(&mut self, words: &Map<String, Value>, value: &Value, place: &str) -> Option<String> {
+        let reference = words.get("$ref").and_then(Value::as_str);
+        let referred = reference.and_then(|reference| referred(self.root, reference));
+        let all = words.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        all.chain(referred).find_map(|schema| self.lacking(schema, value, place))
+    }
+
+    /// One of several schemas is enough, if the value has its type: `null` is no excuse for an object.
+    fn lacking_of_any(&mut self, schemas: Option<&Value>, value: &Value, place: &str) -> Option<String> {
+        let mut lacks = None;
+        for schema in schemas.and_then(Value::as_array).into_iter().flatten() {
+            match self.lacking(schema, value, place) {
+                None if self.fits_type(schema, value) => return None,
+                found => lacks = lacks.or(found),
+            }
         }
-        Value::Null if words.get("type").is_some_and(|kind| names(kind, "null")) => None,
-        _ => required(words).next().map(|name| format!("the field “{place}{name}” is missing")),
+        lacks
+    }
+
+    /// Whether a value has the type, or one of the types, that a schema names, if it names any.
+    fn fits_type(&self, schema: &Value, value: &Value) -> bool {
+        resolved(self.root, schema).as_object().is_none_or(|words| has_type(words, value))
+    }
+}
+
+fn missing(place: &str, name: &str) -> String {
+    format!("the field “{place}{name}” is missing")
+}
+
+/// Whether a schema is that of an object, be it only because it requires fields.
+fn wants_object(words: &Map<String, Value>) -> bool {
+    is_of_object(words) || (!words.contains_key("type") && words.contains_key("required"))
+}
+
+fn has_type(words: &Map<String, Value>, value: &Value) -> bool {
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" | "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => true,
+    };
+    match words.get("type") {
+        Some(Value::String(kind)) => is(kind),
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).any(is),
+        _ => value.is_object() || !wants_object(words),
     }
 }
 
@@ -348,6 +459,65 @@ mod tests {
         let shape = Shape { schema };
         assert!(shape.find_in("{\"a\":null}").is_ok() && shape.find_in("{}").is_ok());
         assert_eq!(shape.find_in("{\"a\":{}}"), Err("the field “a.b” is missing".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_is_compared_with_all_of_its_schema() {
+        let pet = json!({"type": "object", "properties": {"n": {}}, "required": ["n"]});
+        let of =
+            |field: Value| json!({"type": "object", "properties": {"pet": field}, "$defs": {"Pet": pet, "a/b": pet}});
+        let reference = json!({"$ref": "#/$defs/Pet"});
+        let any = json!({"anyOf": [reference, {"type": "null"}]});
+        let one = json!({"oneOf": [{"type": "object", "required": ["m"]}, {"type": "object", "required": ["n"]}]});
+        let all = json!({"allOf": [{"type": "object", "properties": {"m": {}}}, reference]});
+        let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
+        let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
+        let twice = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        let (missing_n, wrong_type) = ("the field “pet.n” is missing", "it has another type than the schema");
+        for (case, schema, answer, lacks) in [
+            ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
+            ("a field of a reference", of(reference.clone()), r#"{"pet":{}}"#, Some(missing_n)),
+            ("no object for a reference", of(reference.clone()), r#"{"pet":"x"}"#, Some(missing_n)),
+            ("a name in percents", of(json!({"$ref": "#/$defs/a%7E1b"})), r#"{"pet":{}}"#, Some(missing_n)),
+            (
+                "a reference to a reference",
+                json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": pet}}),
+                "{}",
+                Some("the field “n” is missing"),
+            ),
+            ("one that leads nowhere", of(json!({"$ref": "#/$defs/Cat"})), r#"{"pet":{}}"#, None),
+            ("one elsewhere", of(json!({"$ref": "https://example.com/pet"})), r#"{"pet":{}}"#, None),
+            ("one to the whole", itself.clone(), r#"{"n":1,"next":{"n":1}}"#, None),
+            ("a field of the whole", itself, r#"{"n":1,"next":{}}"#, Some("the field “next.n” is missing")),
+            ("the first of any", of(any.clone()), r#"{"pet":{"n":1}}"#, None),
+            ("the second of any", of(any.clone()), r#"{"pet":null}"#, None),
+            ("a field of any", of(any.clone()), r#"{"pet":{}}"#, Some(missing_n)),
+            ("none of any", of(any), r#"{"pet":7}"#, Some(missing_n)),
+            (
+                "any without fields",
+                of(json!({"anyOf": [{"type": "integer"}, {"type": "null"}]})),
+                r#"{"pet":"x"}"#,
+                None,
+            ),
+            ("the second of one", of(one.clone()), r#"{"pet":{"n":1}}"#, None),
+            ("a field of one", of(one), r#"{"pet":{}}"#, Some("the field “pet.m” is missing")),
+            ("all", of(all.clone()), r#"{"pet":{"n":1}}"#, None),
+            ("a field of all", of(all), r#"{"pet":{}}"#, Some(missing_n)),
+            ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(missing_n)),
+            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":7}"#, Some(missing_n)),
+            ("no object where none is wanted", of(json!({"type": "array", "required": ["n"]})), r#"{"pet":[]}"#, None),
+            ("the items of a list that may be an object", of(list.clone()), r#"{"pet":[{"n":1}]}"#, None),
+            ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("the field “pet.0.n” is missing")),
+            ("an object that may be a list", of(list.clone()), r#"{"pet":{}}"#, Some(missing_n)),
+            ("neither", of(list), r#"{"pet":null}"#, Some(missing_n)),
+            ("a list at the top", json!({"type": "array"}), "[]", None),
+            ("no list at the top", json!({"type": "array"}), "{}", Some(wrong_type)),
+            ("no object at the top", json!({"type": "object"}), "7", Some(wrong_type)),
+            ("null at the top", json!({"type": ["array", "null"]}), "null", None),
+            ("schemas that double themselves", twice, "{}", None),
+        ] {
+            assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), lacks, "{case}");
+        }
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! The JSON Schemas of tools and of answers in the forms that the APIs take.
 
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use crate::message::Tool;
+use crate::shape;
 
 /// The words that join several schemas. Anthropic refuses them at the top.
 const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
@@ -81,7 +81,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
         };
         kept.insert(name.to_owned(), value);
     }
-    if is_of_object(&kept) {
+    if shape::is_of_object(&kept) {
         kept.insert("additionalProperties".to_owned(), false.into());
     }
     if !rules.is_empty() {
@@ -108,13 +108,6 @@ fn is_taken(name: &str, value: &Value) -> bool {
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
         name => TAKEN.contains(&name),
     }
-}
-
-/// Whether a schema is that of an object.
-fn is_of_object(fields: &Map<String, Value>) -> bool {
-    let is_named =
-        |kind: &Value| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into()));
-    fields.get("type").is_some_and(is_named) || fields.contains_key("properties")
 }
 
 /// `maxLength` as `max length`.
@@ -175,10 +168,7 @@ impl<'a> Inlining<'a> {
     }
 
     fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
-        let found = reference.strip_prefix('#').and_then(|pointer| {
-            let pointer = percent_decode_str(pointer).decode_utf8().ok()?;
-            self.root.pointer(&pointer)?.as_object()
-        });
+        let found = shape::referred(self.root, reference).and_then(Value::as_object);
         let Some(fields) = found.filter(|_| self.open.len() < DEEPEST && !self.open.contains(&reference)) else {
             return Map::new();
         };
