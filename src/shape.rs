@@ -77,6 +77,12 @@ impl Shape {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
 
+    /// Whether it is the shape of an object, and of nothing else.
+    pub(crate) fn is_object(&self) -> bool {
+        let words = resolved(&self.schema, &self.schema).as_object();
+        words.is_some_and(|words| is_of_object(words) && !words.get("type").is_some_and(Value::is_array))
+    }
+
     /// The JSON of this shape in an answer, without a code fence around it.
     ///
     /// # Errors
@@ -517,6 +523,23 @@ mod tests {
             ("schemas that double themselves", twice, "{}", None),
         ] {
             assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), lacks, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_shape_of_an_object_is_told_from_others() {
+        for (schema, is_object) in [
+            (json!({"type": "object"}), true),
+            (json!({"properties": {}}), true),
+            (json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}), true),
+            (json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "array"}}}), false),
+            (json!({"$ref": "#"}), false),
+            (json!({"type": "array", "properties": {}}), false),
+            (json!({"type": ["object", "null"]}), false),
+            (json!({"anyOf": [{"type": "object"}, {"type": "array"}]}), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(Shape { schema: schema.clone() }.is_object(), is_object, "{schema}");
         }
     }
 

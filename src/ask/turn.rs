@@ -232,9 +232,9 @@ impl Turn<'_> {
     /// Asks for the answer's shape in a way that more servers know. Returns whether there is one.
     fn ask_less_of_api(&mut self) -> bool {
         let knows_object_form = self.target.provider().api.knows_object_form();
-        let Some((_, asking)) = &mut self.shape else { return false };
+        let Some((shape, asking)) = &mut self.shape else { return false };
         *asking = match asking {
-            Asking::ByApi if knows_object_form => Asking::AsObject,
+            Asking::ByApi if knows_object_form && shape.is_object() => Asking::AsObject,
             Asking::ByApi | Asking::AsObject => Asking::InPrompt,
             Asking::InPrompt => return false,
         };

@@ -256,6 +256,24 @@ fn a_server_that_refuses_the_form_is_asked_for_less() {
 }
 
 #[test]
+fn a_list_is_never_asked_for_as_an_object() {
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
+        let (error, reply) = (dialect.error(400, REFUSAL), dialect.reply);
+        let server = Server::start(move |request, index| match index {
+            0 => Reply::json(400, error.clone()),
+            _ => reply(request, "[\"Ann\"]"),
+        });
+        let sandbox = Sandbox::new();
+        let list = r#"{"type":"array","items":{"type":"string"}}"#;
+        let outcome = dialect.q(&sandbox, &server, &["--schema", list, "who?"]).run();
+        outcome.success().stdout("[\"Ann\"]\n").stderr("");
+        server.expect_requests(2);
+        assert_eq!(form(dialect, &server.last_request()), Value::Null);
+    }
+}
+
+#[test]
 fn another_refusal_is_final() {
     for (status, message) in [(400, "bad temperature"), (401, "json_schema"), (429, "response_format"), (500, "schema")]
     {
