@@ -147,13 +147,25 @@ impl ServerError {
         let is_something_else = self.unknown_model(status) || self.wrong_key(status);
         match status {
             _ if self.too_long() || is_something_else => false,
-            Some(400 | 413 | 415 | 422) => true,
-            // Too many requests, or too much to do; a model's name may well have “vision” in it.
-            Some(429 | 503 | 529) => false,
+            Some(400 | 422) => self.names_attachments() || self.may_be_about_messages(),
+            Some(415) => true,
+            // Too large a request, too many, or too much to do; a model's name may well have “vision” in it.
+            Some(413 | 429 | 503 | 529) => false,
             // A 404 may just as well come from a wrong address.
             Some(400..) | None => self.names_attachments(),
             Some(_) => false,
         }
+    }
+
+    /// Whether the request has more bytes than the server takes.
+    pub(crate) fn too_large(&self, status: Option<u16>) -> bool {
+        status.or(self.status) == Some(413)
+    }
+
+    /// Whether the field that the error is about is that of the messages, if it names one below the body at all.
+    fn may_be_about_messages(&self) -> bool {
+        matches!(self.field.as_str(), "" | "body")
+            || ["messages", "input", "contents"].iter().any(|field| self.is_about(field))
     }
 
     fn names_attachments(&self) -> bool {
@@ -179,8 +191,12 @@ impl ServerError {
 
     /// Whether the error names this field of the request: in its message, or in a place of its own.
     fn names(&self, field: &str) -> bool {
-        let ends_a_name = |char: char| !char.is_alphanumeric() && char != '_';
-        self.message.split(ends_a_name).chain(self.field.split(ends_a_name)).any(|word| word == field)
+        has_name(&self.message, field) || self.is_about(field)
+    }
+
+    /// Whether the place of its own names this field.
+    fn is_about(&self, field: &str) -> bool {
+        has_name(&self.field, field)
     }
 
     /// Whether the next try may succeed, for an error that came without a status of its own.
@@ -195,6 +211,11 @@ impl ServerError {
         self.code = format!("{} {code}", self.code).trim().to_owned();
         self
     }
+}
+
+/// Whether a text has the name of a field that is not a part of a longer one.
+fn has_name(text: &str, field: &str) -> bool {
+    text.split(|char: char| !char.is_alphanumeric() && char != '_').any(|word| word == field)
 }
 
 /// Reads the body of an error in any of the forms that servers are known to use; else the title of a page for browsers, or
@@ -504,7 +525,8 @@ mod tests {
     fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
         for (status, message, refuses) in [
             (Some(400), "no", true),
-            (Some(413), "no", true),
+            (Some(413), "no", false),
+            (Some(413), "no room for these images", false),
             (Some(415), "no", true),
             (Some(422), "no", true),
             (Some(404), "No endpoints found that support image input", true),
@@ -532,6 +554,14 @@ mod tests {
             (r#"{"error":{"code":400,"message":"no"}}"#, true),
             (r#"{"error":{"code":500,"message":"no vision"}}"#, true),
             (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
+            (r#"{"error":{"code":413,"message":"no vision"}}"#, false),
+            (r#"{"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}"#, true),
+            (r#"{"error":{"code":400,"message":"no","param":"input"}}"#, true),
+            (r#"{"error":{"code":400,"message":"no","param":"temperature"}}"#, false),
+            (r#"{"error":{"code":400,"message":"no images with it","param":"temperature"}}"#, true),
+            (r#"{"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}"#, true),
+            (r#"{"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}"#, false),
+            (r#"{"code":422,"detail":[{"loc":["body"],"msg":"no"}]}"#, true),
         ] {
             assert_eq!(read(body).expect(body).may_refuse_attachments(None), refuses, "{body}");
         }

@@ -143,10 +143,8 @@ impl Call<'_> {
                 return CallError { may_pass: false, ..self.explain(self.client.read_failure(error), request) };
             }
             ReadError::Server(error) => {
-                let refuses_attachments = request.has_attachments && error.may_refuse_attachments(None);
-                let may_pass = error.may_pass() && !refuses_attachments;
-                let advice = self.advice(&error, None, refuses_attachments);
-                return CallError { may_pass, ..self.reported(error, None) }.advise(advice);
+                let may_pass = error.may_pass();
+                return self.refused(error, None, may_pass, request);
             }
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
@@ -208,8 +206,15 @@ impl Call<'_> {
         }
     }
 
-    /// What to do about an error that the server reported: as a status, or inside a reply.
-    fn advice(&self, error: &ServerError, status: Option<u16>, refuses_attachments: bool) -> Option<String> {
+    /// An error that the server reported, as a status or inside a reply, and what to do about it.
+    fn refused(&self, error: ServerError, status: Option<u16>, may_pass: bool, request: &Request) -> CallError {
+        // A model that cannot read images cannot read them at the next try either.
+        let may_pass = may_pass && !(request.has_attachments && error.may_refuse_attachments(status));
+        let advice = self.advice(&error, status, request.has_attachments);
+        CallError { may_pass, ..self.reported(error, status) }.advise(advice)
+    }
+
+    fn advice(&self, error: &ServerError, status: Option<u16>, has_attachments: bool) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
         match status {
             _ if error.unknown_model(status) => Some(format!("{list} lists the models that it has")),
@@ -217,7 +222,10 @@ impl Call<'_> {
             Some(400) | None if error.message.contains("does not support tools") => {
                 Some("ask another model with -m, or without -t".to_owned())
             }
-            _ if refuses_attachments => {
+            _ if has_attachments && error.too_large(status) => {
+                Some("attach less; in a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
+            }
+            _ if has_attachments && error.may_refuse_attachments(status) => {
                 Some(format!("the model may not read images or PDFs; -m names another one, and {list} lists them"))
             }
             Some(404) => Some(format!("check the base URL; and the model, with {list}")),
@@ -242,10 +250,7 @@ impl Call<'_> {
                 let error = failure::read(&secret::redact(&body, &self.secrets));
                 let mut error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
                 error.retry_after = retry_after.or(error.retry_after);
-                let refuses_attachments = request.has_attachments && error.may_refuse_attachments(Some(status));
-                let may_pass = may_pass && !refuses_attachments;
-                let advice = self.advice(&error, Some(status), refuses_attachments);
-                CallError { may_pass, ..self.reported(error, Some(status)) }.advise(advice)
+                self.refused(error, Some(status), may_pass, request)
             }
         }
     }
@@ -280,10 +285,13 @@ mod tests {
         let no_model = "q --models -p p lists the models that it has";
         let wrong_address = "check the base URL; and the model, with q --models -p p";
         let no_tools = "ask another model with -m, or without -t";
+        let attach_less = "attach less; in a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [
             (Some(400), "no", (Some(hint), false), (None, false)),
-            (Some(413), "prompt is too long", (None, false), (None, false)),
+            (Some(400), "prompt is too long", (None, false), (None, false)),
+            (Some(413), "no", (Some(attach_less), false), (None, false)),
+            (Some(413), "prompt is too long", (Some(attach_less), false), (None, false)),
             (Some(400), "invalid model", (Some(no_model), false), (Some(no_model), false)),
             (Some(401), "no images", (Some("check the key"), false), (Some("check the key"), false)),
             (Some(400), "m does not support tools", (Some(no_tools), false), (Some(no_tools), false)),
