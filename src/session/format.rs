@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -113,9 +115,9 @@ impl Write for Counter {
 /// What a conversation has lost so that its file is not too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// The oldest attachments that are still there have no data any more; so many had some.
+    /// How many of the remaining attachments lost their data.
     pub(crate) attachments: usize,
-    /// The oldest messages, which are no longer there.
+    /// How many of the oldest messages were removed.
     pub(crate) messages: usize,
 }
 
@@ -143,7 +145,7 @@ pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) -> Loss {
     Loss { attachments, messages }
 }
 
-/// Removes the data of the first attachments, of as many as have so many bytes. Returns how many these are.
+/// Removes the data of the first attachments until at least this many bytes are gone. Returns how many lost theirs.
 fn drop_data(exchange: &mut Exchange, bytes: usize) -> usize {
     let (mut removed, mut attachments) = (0, 0);
     for entry in &mut exchange.entries {
@@ -157,7 +159,8 @@ fn drop_data(exchange: &mut Exchange, bytes: usize) -> usize {
             }
         }
         if attachments > before {
-            entry.json = entry.json.take().map(|json| without_data(&json, &entry.message).map_or(json, Arc::from));
+            // It was read as objects like these, so this never fails; q would write the message itself then.
+            entry.json = entry.json.take().and_then(|json| without_data(&json, &entry.message).ok()).map(Arc::from);
         }
     }
     attachments
@@ -335,7 +338,6 @@ fn write_entry(entry: &Entry, file: &mut impl Write) -> io::Result<()> {
 
 /// A message as files have it; other fields stay in the JSON that is kept.
 #[derive(Deserialize)]
-#[serde(expecting = "a message")]
 struct Read<'a> {
     role: Role,
     #[serde(borrow, deserialize_with = "lossy_text")]
@@ -378,6 +380,29 @@ impl From<ReadAttachment<'_>> for Attachment {
     }
 }
 
+/// A struct that is an object in the file. What serde derives for it would also take a list of the values.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
 #[derive(Deserialize)]
 struct ReadStep {
     #[serde(default)]
@@ -416,12 +441,13 @@ impl From<ReadStep> for Step {
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?;
-        let read: Read = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
-        let attachments: Option<Vec<ReadAttachment>> = match read.attachments.filter(|_| read.role == Role::User) {
-            Some(attachments) => serde_json::from_str(attachments.get()).map_err(serde::de::Error::custom)?,
-            None => None,
-        };
-        let attachments = attachments.unwrap_or_default().into_iter().map(Attachment::from).collect();
+        let Object(read): Object<Read> = serde_json::from_str(json.get()).map_err(serde::de::Error::custom)?;
+        let attachments: Option<Vec<Object<ReadAttachment>>> =
+            match read.attachments.filter(|_| read.role == Role::User) {
+                Some(attachments) => serde_json::from_str(attachments.get()).map_err(serde::de::Error::custom)?,
+                None => None,
+            };
+        let attachments = attachments.unwrap_or_default().into_iter().map(|Object(read)| read.into()).collect();
         Ok(Entry {
             message: Message::with_attachments(read.role, attachments, read.content),
             timestamp: read.timestamp,
@@ -651,6 +677,7 @@ mod tests {
             (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
             (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
             (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
+            (sound.replace("[\n]", "[[\"user\",\"a\"]]"), "invalid type: sequence"),
             (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "expected text"),
             (sound.replace("[\n]", r#"[{"role":"user","content":"a","content":"b"}]"#), "duplicate field `content`"),
             (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":"user"}]"#), "duplicate field `role`"),
@@ -752,6 +779,7 @@ mod tests {
             (r#""attachments":"a.png""#, "invalid type"),
             (r#""attachments":{}"#, "invalid type"),
             (r#""attachments":[null]"#, "invalid type"),
+            (r#""attachments":[["a","image/png","AAAA"]]"#, "invalid type: sequence"),
             (r#""attachments":[{"type":"image/png","data":"AAAA"}]"#, "missing field `name`"),
             (r#""attachments":[{"name":"a","data":"AAAA"}]"#, "missing field `type`"),
             (r#""attachments":[{"name":7,"type":"image/png"}]"#, "invalid type"),
