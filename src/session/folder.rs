@@ -78,13 +78,17 @@ impl Folder {
             Which::Current { slot: Some(slot) } => self.sessions.join(format!("current-{slot}.json")),
             Which::Named(name) => self.sessions.join(format!("{name}.json")),
             Which::Id(created) => {
+                let mut unread = None;
                 // The last one finds a file that was renamed by hand.
                 for beginning in ["current", ARCHIVED, ""] {
-                    if let Some((path, _)) = self.find_created(*created, beginning)? {
+                    if let Some((path, _)) = self.find_created(*created, beginning, &mut unread)? {
                         return Ok(path);
                     }
                 }
-                self.expect_readable()?;
+                // An unreadable file may be the one that is looked for.
+                if let Some(error) = unread {
+                    return Err(error);
+                }
                 self.sessions.join(format!("{}.json", created.id()))
             }
             Which::File(path) => path.clone(),
@@ -291,7 +295,7 @@ impl Folder {
         }
         let Found::Conversation(mut conversation) = read(path)? else { return Ok(None) };
         let created = conversation.created;
-        if self.find_created(created, "")?.is_none() {
+        if self.find_created(created, "", &mut None)?.is_none() {
             lock.taken(created);
             return Ok(None);
         }
@@ -339,11 +343,17 @@ impl Folder {
 
     /// The archived conversation that was created then, and its file.
     pub(crate) fn find_archived(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
-        self.find_created(created, ARCHIVED)
+        self.find_created(created, ARCHIVED, &mut None)
     }
 
-    /// The conversation that was created then, in one of the files whose names begin so.
-    fn find_created(&self, created: Timestamp, beginning: &str) -> io::Result<Option<(PathBuf, Conversation)>> {
+    /// The conversation that was created then, in one of the files whose names begin so. A file that cannot be read is
+    /// skipped; `unread` gets the first error.
+    fn find_created(
+        &self,
+        created: Timestamp,
+        beginning: &str,
+        unread: &mut Option<io::Error>,
+    ) -> io::Result<Option<(PathBuf, Conversation)>> {
         // The name of an archived one tells the second.
         let stamp = if beginning == ARCHIVED { created.stamp() } else { String::new() };
         let prefix = format!("{beginning}{stamp}");
@@ -358,25 +368,17 @@ impl Folder {
                 continue;
             }
             let path = entry.path();
-            if let Ok(Found::Conversation(conversation)) = read(&path)
-                && conversation.created == created
-            {
-                return Ok(Some((path, conversation)));
+            match read(&path) {
+                Ok(Found::Conversation(conversation)) if conversation.created == created => {
+                    return Ok(Some((path, conversation)));
+                }
+                Err(error) if error.kind() != NOT_REGULAR => {
+                    unread.get_or_insert(error);
+                }
+                _ => {}
             }
         }
         Ok(None)
-    }
-
-    /// Makes sure that every conversation can be read: one that cannot may be any.
-    ///
-    /// # Errors
-    /// Which one cannot be read.
-    fn expect_readable(&self) -> io::Result<()> {
-        let paths = self.all()?;
-        let conversations =
-            paths.iter().filter(|path| path.as_os_str().as_encoded_bytes().ends_with(ENDING.as_bytes()));
-        let unread = conversations.filter_map(|path| read(path).err()).find(|error| error.kind() != NOT_REGULAR);
-        unread.map_or(Ok(()), Err)
     }
 
     /// Removes a conversation's file, but keeps the conversation, archived.
