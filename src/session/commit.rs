@@ -104,20 +104,20 @@ impl Committer {
     }
 
     fn commit_as_chosen(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
-        if format::size(&self.alone(exchange, self.asked)) <= LARGEST {
+        let mut alone = self.alone(exchange, self.asked);
+        if format::size(&alone) <= LARGEST {
             return self.commit_fitting(exchange, give_up);
         }
-        let mut alone = self.alone(exchange, self.asked);
         let lost = format::shrink(&mut alone, LARGEST);
         match &alone.exchanges[..] {
-            [exchange] if format::size(&alone) <= LARGEST => {
+            [shrunk] if format::size(&alone) <= LARGEST => {
                 let first = match lost.attachments {
                     1 => "its first attachment".to_owned(),
                     count => format!("its first {count} attachments"),
                 };
                 let note =
                     format!("this exchange has more than {LARGEST} bytes: it is saved without the contents of {first}");
-                self.commit_fitting(exchange, give_up).after(note)
+                self.commit_fitting(shrunk, give_up).after(note)
             }
             _ => Committed::not_saved(format!("it has more than {LARGEST} bytes")),
         }
