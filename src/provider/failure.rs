@@ -238,6 +238,12 @@ pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     is_error.then(|| from_value(&value))?
 }
 
+/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so it is looked for wherever
+/// the event has an error's field, or lacks what every event of the dialect has.
+pub(super) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerError> {
+    may_be_error.then(|| error_in(json))?
+}
+
 /// Some servers send an empty error where there is none.
 pub(crate) fn is_something(value: &Value) -> bool {
     match value {

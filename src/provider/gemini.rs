@@ -255,10 +255,7 @@ struct Feedback {
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    // What stands between q and the server fails in other forms than the API.
-    if (event.error.is_some() || event.candidates.is_none())
-        && let Some(error) = failure::error_in(data)
-    {
+    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.candidates.is_none()) {
         reply.fail(error);
         return Ok(());
     }

@@ -318,10 +318,8 @@ fn read(
     said: impl for<'a> FnOnce(Choice<'a>) -> Option<Delta<'a>>,
 ) -> Result<(), Malformed> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
-    // The errors of vLLM, Mistral and what stands between q and the server have other fields.
-    if (chunk.error.is_some() || chunk.choices.is_none())
-        && let Some(error) = failure::error_in(data)
-    {
+    // The errors of vLLM and Mistral have other fields too.
+    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || chunk.choices.is_none()) {
         reply.fail(error);
         return Ok(());
     }
