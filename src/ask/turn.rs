@@ -12,7 +12,7 @@ use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Reply, Usage};
-use crate::provider::request::{Form, Prompt, Request};
+use crate::provider::request::{AnswerForm, Prompt, Request};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
@@ -65,10 +65,10 @@ impl Turn<'_> {
     pub(super) fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
         let (form, question) = match &self.shape {
-            None => (Form::Any, Cow::Borrowed(&self.question)),
-            Some((shape, Asking::ByApi)) => (Form::Shaped(shape), Cow::Borrowed(&self.question)),
+            None => (AnswerForm::Any, Cow::Borrowed(&self.question)),
+            Some((shape, Asking::ByApi)) => (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question)),
             Some((shape, asking)) => {
-                let form = if *asking == Asking::AsObject { Form::Object } else { Form::Any };
+                let form = if *asking == Asking::AsObject { AnswerForm::Object } else { AnswerForm::Any };
                 (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
             }
         };

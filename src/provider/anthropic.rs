@@ -8,7 +8,7 @@ use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Form, Prompt};
+use super::request::{self, AnswerForm, Element, Prompt};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -132,8 +132,8 @@ fn part_of(attached: Attached) -> Part {
 fn output_config<'a>(prompt: &Prompt<'a>) -> Option<OutputConfig<'a>> {
     let format = match prompt.form {
         // The API knows no object without a schema.
-        Form::Any | Form::Object => None,
-        Form::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
+        AnswerForm::Any | AnswerForm::Object => None,
+        AnswerForm::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
     };
     (prompt.effort.is_some() || format.is_some()).then_some(OutputConfig { effort: prompt.effort, format })
 }
@@ -495,11 +495,11 @@ mod tests {
         let of_loose = shaped(&json!({"type": "object", "additionalProperties": false, "properties":
                                       {"a": {"type": "integer", "description": "Rules: minimum 0"}}}));
         for (form, effort, config) in [
-            (Form::Any, None, None),
-            (Form::Object, None, None),
-            (Form::Any, Some("low"), Some(json!({"effort": "low"}))),
-            (Form::Shaped(&strict), Some("low"), Some(json!({"effort": "low", "format": of_strict}))),
-            (Form::Shaped(&loose), None, Some(json!({"format": of_loose}))),
+            (AnswerForm::Any, None, None),
+            (AnswerForm::Object, None, None),
+            (AnswerForm::Any, Some("low"), Some(json!({"effort": "low"}))),
+            (AnswerForm::Shaped(&strict), Some("low"), Some(json!({"effort": "low", "format": of_strict}))),
+            (AnswerForm::Shaped(&loose), None, Some(json!({"format": of_loose}))),
         ] {
             let json = sent(&Prompt { form, effort, ..prompt() });
             assert_eq!(json.get("output_config"), config.as_ref());

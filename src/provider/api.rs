@@ -151,7 +151,7 @@ impl fmt::Display for Api {
 pub(super) mod tests {
     use serde_json::{Value, json};
 
-    use super::super::request::Form;
+    use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
@@ -173,7 +173,7 @@ pub(super) mod tests {
             tools: &[],
             steps: &[],
             forbids_calls: false,
-            form: Form::Any,
+            form: AnswerForm::Any,
         }
     }
 

@@ -9,7 +9,7 @@ use super::attachment::{self, Attached};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Form, Listed, Prompt};
+use super::request::{self, AnswerForm, Element, Listed, Prompt};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -124,14 +124,14 @@ fn inline(attached: Attached) -> SentPart {
 }
 
 fn generation_config<'a>(prompt: &Prompt<'a>) -> Option<GenerationConfig<'a>> {
-    let is_needed = prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != Form::Any;
+    let is_needed = prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != AnswerForm::Any;
     is_needed.then(|| GenerationConfig {
         max_output_tokens: prompt.max_tokens,
         thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
-        response_mime_type: (prompt.form != Form::Any).then_some("application/json"),
+        response_mime_type: (prompt.form != AnswerForm::Any).then_some("application/json"),
         response_json_schema: match prompt.form {
-            Form::Any | Form::Object => None,
-            Form::Shaped(shape) => Some(schema::without_references(shape.schema())),
+            AnswerForm::Any | AnswerForm::Object => None,
+            AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
         },
     })
 }
@@ -419,11 +419,11 @@ mod tests {
                                "required": ["z", "a"], "additionalProperties": false});
         let of_loose = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
         for (form, level, config) in [
-            (Form::Any, None, None),
-            (Form::Any, Some("low"), Some(effort.clone())),
-            (Form::Object, None, Some(with(json!({}), None))),
-            (Form::Shaped(&strict), Some("low"), Some(with(effort, Some(of_strict)))),
-            (Form::Shaped(&loose), None, Some(with(json!({}), Some(of_loose)))),
+            (AnswerForm::Any, None, None),
+            (AnswerForm::Any, Some("low"), Some(effort.clone())),
+            (AnswerForm::Object, None, Some(with(json!({}), None))),
+            (AnswerForm::Shaped(&strict), Some("low"), Some(with(effort, Some(of_strict)))),
+            (AnswerForm::Shaped(&loose), None, Some(with(json!({}), Some(of_loose)))),
         ] {
             let json = sent(&Prompt { form, effort: level, ..prompt() });
             assert_eq!(json.get("generationConfig"), config.as_ref());

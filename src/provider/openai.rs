@@ -10,7 +10,7 @@ use super::attachment::{self, Attached, DataUrl};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Form, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
+use super::request::{self, AnswerForm, Element, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Message, Ran, Role, Step, Tool};
@@ -158,11 +158,11 @@ fn part_of(attached: Attached, habits: Habits) -> Part {
     }
 }
 
-fn format_of(form: Form) -> Option<ResponseFormat> {
+fn format_of(form: AnswerForm) -> Option<ResponseFormat> {
     match form {
-        Form::Any => None,
-        Form::Object => Some(ResponseFormat::JsonObject),
-        Form::Shaped(shape) => {
+        AnswerForm::Any => None,
+        AnswerForm::Object => Some(ResponseFormat::JsonObject),
+        AnswerForm::Shaped(shape) => {
             let json_schema = JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() };
             Some(ResponseFormat::JsonSchema { json_schema })
         }
@@ -522,10 +522,10 @@ mod tests {
             json!({"type": "json_schema", "json_schema": schema})
         };
         for (form, format) in [
-            (Form::Any, None),
-            (Form::Object, Some(json!({"type": "json_object"}))),
-            (Form::Shaped(&strict), Some(shaped(&strict, true))),
-            (Form::Shaped(&loose), Some(shaped(&loose, false))),
+            (AnswerForm::Any, None),
+            (AnswerForm::Object, Some(json!({"type": "json_object"}))),
+            (AnswerForm::Shaped(&strict), Some(shaped(&strict, true))),
+            (AnswerForm::Shaped(&loose), Some(shaped(&loose, false))),
         ] {
             let body = json(&Prompt { form, effort: Some("low"), ..prompt() }, table::USUAL);
             assert_eq!((body.get("response_format"), &body["reasoning_effort"]), (format.as_ref(), &json!("low")));
@@ -535,7 +535,7 @@ mod tests {
     #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
-        let sent = String::from_utf8(body(&Prompt { form: Form::Shaped(&strict), ..prompt() }, table::USUAL));
+        let sent = String::from_utf8(body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::USUAL));
         assert!(sent.expect("text").contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 

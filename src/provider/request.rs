@@ -27,12 +27,12 @@ pub(crate) struct Prompt<'a> {
     pub(crate) steps: &'a [Step],
     /// The tools are there, but must not be called any more.
     pub(crate) forbids_calls: bool,
-    pub(crate) form: Form<'a>,
+    pub(crate) form: AnswerForm<'a>,
 }
 
-/// What the API is asked to see to about the form of the answer.
+/// The form of answer that the API must enforce.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Form<'a> {
+pub(crate) enum AnswerForm<'a> {
     Any,
     /// A JSON object, of whatever shape.
     Object,

@@ -10,7 +10,7 @@ use super::attachment::{self, Attached, DataUrl};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::{Reply, Usage};
-use super::request::{self, Element, Form, Prompt, SHAPE_NAME};
+use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
@@ -116,11 +116,11 @@ fn attached_as_content(attached: Attached) -> Content {
     }
 }
 
-fn format_of(form: Form) -> Option<Format> {
+fn format_of(form: AnswerForm) -> Option<Format> {
     match form {
-        Form::Any => None,
-        Form::Object => Some(Format::JsonObject),
-        Form::Shaped(shape) => {
+        AnswerForm::Any => None,
+        AnswerForm::Object => Some(Format::JsonObject),
+        AnswerForm::Shaped(shape) => {
             Some(Format::JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() })
         }
     }
@@ -420,10 +420,10 @@ mod tests {
             Some(json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}}))
         };
         for (form, text) in [
-            (Form::Any, None),
-            (Form::Object, Some(json!({"format": {"type": "json_object"}}))),
-            (Form::Shaped(&strict), shaped(&strict, true)),
-            (Form::Shaped(&loose), shaped(&loose, false)),
+            (AnswerForm::Any, None),
+            (AnswerForm::Object, Some(json!({"format": {"type": "json_object"}}))),
+            (AnswerForm::Shaped(&strict), shaped(&strict, true)),
+            (AnswerForm::Shaped(&loose), shaped(&loose, false)),
         ] {
             let body = body(&Prompt { form, effort: Some("low"), ..prompt() });
             let body: Value = serde_json::from_slice(&body).expect("a body is JSON");
