@@ -16,7 +16,7 @@ pub(crate) enum Finish {
     Blocked(String),
 }
 
-/// What programs are told of a normal end.
+/// What programs see of a normal end.
 const STOP: &str = "stop";
 
 /// A normal end. An empty word is one too.

@@ -25,7 +25,7 @@ const ERROR_BODY: u64 = 64 << 10;
 /// How data begins that is compressed by gzip (RFC 1952).
 pub(super) const GZIP: &[u8] = b"\x1F\x8B";
 
-/// What is said of such data.
+/// The words for a body that begins like this.
 pub(super) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
 
 /// An answer with a status of success; its body comes as it arrives.

@@ -297,7 +297,7 @@ impl Committer {
     }
 }
 
-/// Says what a conversation that would have grown too large goes on with.
+/// Says what a conversation that would have grown too large continues with.
 fn too_large(lost: &Loss, conversation: &Conversation) -> String {
     let newest = format!("with its newest {} messages", conversation.message_count());
     let without = match lost.attachments {
@@ -309,7 +309,7 @@ fn too_large(lost: &Loss, conversation: &Conversation) -> String {
         (_, 0) => newest,
         (1.., 1..) => format!("{newest} and {without}"),
     };
-    format!("the conversation would have more than {LARGEST} bytes: it goes on {rest}")
+    format!("the conversation would have more than {LARGEST} bytes: it continues {rest}")
 }
 
 /// Puts a conversation whose end has changed in place of what it was, which is archived unless nothing is kept; it gets a
@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn a_note_says_what_a_large_conversation_goes_on_with() {
+    fn a_note_says_what_a_large_conversation_continues_with() {
         let mut conversation = Conversation::new("openai", "m", moment(0));
         conversation.add(exchange("one", "1", 0), "openai", "m", false);
         for (attachments, messages, words) in [
-            (1, 0, "goes on without the contents of its oldest attachment"),
-            (2, 0, "goes on without the contents of its 2 oldest attachments"),
-            (0, 4, "goes on with its newest 2 messages"),
-            (1, 4, "goes on with its newest 2 messages and without the contents of its oldest attachment"),
+            (1, 0, "continues without the contents of its oldest attachment"),
+            (2, 0, "continues without the contents of its 2 oldest attachments"),
+            (0, 4, "continues with its newest 2 messages"),
+            (1, 4, "continues with its newest 2 messages and without the contents of its oldest attachment"),
         ] {
             let note = too_large(&Loss { attachments, messages }, &conversation);
             assert!(note.ends_with(words), "{note}");

@@ -72,7 +72,7 @@ fn a_conversation_that_would_grow_too_large_loses_the_oldest_data_first() {
             ),
             &[("a", false), ("b", true), ("c", true)][..],
             6,
-            "goes on without the contents of its oldest attachment; all of it is in",
+            "continues without the contents of its oldest attachment; all of it is in",
         ),
         (
             "more data",
@@ -83,21 +83,21 @@ fn a_conversation_that_would_grow_too_large_loses_the_oldest_data_first() {
             ),
             &[("a", false), ("b", false), ("c", true)],
             8,
-            "goes on without the contents of its 2 oldest attachments; all of it is in",
+            "continues without the contents of its 2 oldest attachments; all of it is in",
         ),
         (
             "data and messages",
             with_attachments(idle_for(HOUR, &[&text, &text, &text, &text, "three", "3"]), 4, &[image("a", 900_000)]),
             &[("a", false)],
             6,
-            "goes on with its newest 6 messages and without the contents of its oldest attachment; all of it is in",
+            "continues with its newest 6 messages and without the contents of its oldest attachment; all of it is in",
         ),
         (
             "messages",
             with_attachments(idle_for(HOUR, &[&text, &text, &text, &text, "three", "3"]), 0, &[image("a", 900_000)]),
             &[],
             6,
-            "goes on with its newest 6 messages; all of it is in",
+            "continues with its newest 6 messages; all of it is in",
         ),
     ] {
         let _case = case(what);
@@ -129,7 +129,7 @@ fn another_question_in_its_place_loses_the_oldest_data_too() {
     let outcome = ask.stdin("y".repeat(LARGEST / 2 + 100_000)).run();
     outcome
         .exit(0)
-        .stderr_contains("more than 10000000 bytes: it goes on without the contents of its oldest attachment");
+        .stderr_contains("more than 10000000 bytes: it continues without the contents of its oldest attachment");
     let continued = sandbox.session("work.json");
     assert_eq!((kept(&continued), texts(&continued).len()), (vec![("a", false)], 4));
     sandbox.expect_bytes(&sandbox.only_archived(), before);
