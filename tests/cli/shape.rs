@@ -219,39 +219,54 @@ fn order() -> String {
     format!("who?\n\nAnswer with nothing but JSON that fits this JSON Schema:\n{}", person())
 }
 
+/// A server that refuses the form so many times and then gives this answer.
+fn refusing(dialect: &Dialect, refusals: usize, answer: &'static str) -> Server {
+    let (error, reply) = (dialect.error(400, REFUSAL), dialect.reply);
+    Server::start(
+        move |request, index| {
+            if index < refusals { Reply::json(400, error.clone()) } else { reply(request, answer) }
+        },
+    )
+}
+
 #[test]
 fn a_server_that_refuses_the_form_is_asked_for_less() {
-    for dialect in &DIALECTS {
-        for refusals in 1..=2 {
-            let _case = case((dialect.provider, refusals));
-            let (error, reply) = (dialect.error(400, REFUSAL), dialect.reply);
-            let server =
-                Server::start(
-                    move |request, index| {
-                        if index < refusals { Reply::json(400, error.clone()) } else { reply(request, ANN) }
-                    },
-                );
-            let sandbox = Sandbox::new();
-            let outcome = dialect.q(&sandbox, &server, &["--schema", PERSON, "who?"]).run();
-            let knows_objects = dialect.provider != "anthropic";
-            if refusals == 2 && !knows_objects {
-                outcome.exit(1).stderr_contains(REFUSAL);
-                server.expect_requests(2);
-                continue;
-            }
-            outcome.success().stdout(format!("{ANN}\n")).stderr("");
-            server.expect_requests(refusals + 1);
-            let sent = server.last_request();
-            assert_eq!(dialect.sent(&sent).1, [("user".to_owned(), order())]);
-            let object = match dialect.provider {
-                "openai" | "responses" => json!({"type": "json_object"}),
-                _ => json!({"responseMimeType": "application/json"}),
-            };
-            let expected = if refusals == 1 && knows_objects { object } else { Value::Null };
-            assert_eq!(form(dialect, &sent), expected);
-            // The file has the question as it was asked.
-            sandbox.expect_texts("current.json", &["who?", ANN]);
-        }
+    let object = json!({"type": "json_object"});
+    let json_alone = json!({"responseMimeType": "application/json"});
+    let [openai, anthropic, gemini, responses] = &DIALECTS;
+    for (dialect, refusals, expected) in [
+        (openai, 1, &object),
+        (openai, 2, &Value::Null),
+        (responses, 1, &object),
+        (responses, 2, &Value::Null),
+        (anthropic, 1, &Value::Null),
+        (gemini, 1, &json_alone),
+        (gemini, 2, &Value::Null),
+    ] {
+        let _case = case((dialect.provider, refusals));
+        let server = refusing(dialect, refusals, ANN);
+        let sandbox = Sandbox::new();
+        let outcome = dialect.q(&sandbox, &server, &["--schema", PERSON, "who?"]).run();
+        outcome.success().stdout(format!("{ANN}\n")).stderr("");
+        server.expect_requests(refusals + 1);
+        let sent = server.last_request();
+        assert_eq!(dialect.sent(&sent).1, [("user".to_owned(), order())]);
+        assert_eq!(form(dialect, &sent), *expected);
+        // The file has the question as it was asked.
+        sandbox.expect_texts("current.json", &["who?", ANN]);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_any_form_has_the_last_word() {
+    let [openai, anthropic, gemini, responses] = &DIALECTS;
+    for (dialect, requests) in [(openai, 3), (responses, 3), (anthropic, 2), (gemini, 3)] {
+        let _case = case(dialect.provider);
+        let server = refusing(dialect, usize::MAX, ANN);
+        let sandbox = Sandbox::new();
+        let outcome = dialect.q(&sandbox, &server, &["--schema", PERSON, "who?"]).run();
+        outcome.exit(1).stdout_is_empty().stderr_contains(REFUSAL);
+        server.expect_requests(requests);
     }
 }
 
@@ -259,11 +274,7 @@ fn a_server_that_refuses_the_form_is_asked_for_less() {
 fn a_list_is_never_asked_for_as_an_object() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
-        let (error, reply) = (dialect.error(400, REFUSAL), dialect.reply);
-        let server = Server::start(move |request, index| match index {
-            0 => Reply::json(400, error.clone()),
-            _ => reply(request, "[\"Ann\"]"),
-        });
+        let server = refusing(dialect, 1, "[\"Ann\"]");
         let sandbox = Sandbox::new();
         let list = r#"{"type":"array","items":{"type":"string"}}"#;
         let outcome = dialect.q(&sandbox, &server, &["--schema", list, "who?"]).run();
@@ -370,15 +381,18 @@ fn the_readmes_commands_with_shapes_work() {
             "\"10:00\",\"db\",\"it said \"\"no\"\"\"\n",
         ),
         (review, r#"{"items":[{"file":"src/main.rs","line":1,"problem":"empty"}]}"#, "src/main.rs:1: empty\n"),
-        (shown("q --schema 'name, age int, tags list: what they like' \"make up a person\""), "7", ""),
+        (
+            shown("q --schema 'name, age int, tags list: what they like' \"make up a person\""),
+            r#"{"name":"Ann","age":7,"tags":["tea"]}"#,
+            "{\"name\":\"Ann\",\"age\":7,\"tags\":[\"tea\"]}\n",
+        ),
     ] {
         let _case = case(command);
         let (server, sandbox) = answered_with(answer);
         std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
         sandbox.write_home("src/main.rs", "fn main() {}\n");
         sandbox.write_home("app.log", "10:00 db: it said \"no\"\n");
-        let outcome = sandbox.shell(command).run();
-        outcome.exit(i32::from(printed.is_empty())).stdout(printed);
+        sandbox.shell(command).run().success().stdout(printed);
         assert_eq!(server.request().json()["response_format"]["json_schema"]["strict"], true);
     }
 }

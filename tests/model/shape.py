@@ -18,7 +18,7 @@ QUESTION = "Ann is 7 and Bob is 9 years old. Who are they?"
 def parsed(text):
     try:
         return json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
 
 
@@ -28,16 +28,18 @@ def shapes(q, provider, results):
         asked = shell.ask("--schema", "name, age int", QUESTION)
         person = parsed(asked.stdout)
         check("it is a person", asked.returncode == 0 and isinstance(person, dict), results)
-        right = person and list(person) == ["name", "age"] and isinstance(person["name"], str) and isinstance(person["age"], int)
+        right = isinstance(person, dict) and list(person) == ["name", "age"] and isinstance(person["name"], str) and isinstance(person["age"], int)
         check("with a name and an age, in this order", right, results)
         listed = shell.ask("-f", "-j", "--schema", "[name, age int]", QUESTION)
-        answer = parsed(parsed(listed.stdout)["answer"])
+        told = parsed(listed.stdout)
+        answer = parsed(told.get("answer")) if isinstance(told, dict) else None
         people = isinstance(answer, dict) and list(answer) == ["items"] and isinstance(answer["items"], list)
         check("a follow-up lists people", listed.returncode == 0 and people, results)
         schema = pathlib.Path(home, "color.json")
         schema.write_text('{"type":"object","properties":{"color":{"enum":["red","blue"]}},"required":["color"]}', encoding="utf-8")
         color = parsed(shell.ask("--schema", str(schema), "What color is the sky?").stdout)
-        check("a schema of one's own is kept to", color and color.get("color") in ("red", "blue"), results)
+        kept = isinstance(color, dict) and color.get("color") in ("red", "blue")
+        check("a schema of one's own is kept to", kept, results)
 
 
 def ignores(q, provider, results, config=""):
