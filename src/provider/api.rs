@@ -151,6 +151,7 @@ impl fmt::Display for Api {
 pub(super) mod tests {
     use serde_json::{Value, json};
 
+    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::request::AnswerForm;
     use super::super::table;
     use super::*;
@@ -251,6 +252,132 @@ pub(super) mod tests {
             asked.forbids_calls = true;
             assert!(!api.request(&asked, table::USUAL, None).offers_tools, "{api}");
             assert!(!api.request(&prompt(), table::USUAL, None).offers_tools, "{api}");
+        }
+    }
+
+    /// The body that the dialect makes of a prompt.
+    fn body(api: Api, prompt: &Prompt) -> Value {
+        let body = api.request(prompt, table::USUAL, None).body.expect("a body");
+        serde_json::from_slice(&body).expect("a body is JSON")
+    }
+
+    #[test]
+    fn attachments_are_parts_before_the_text() {
+        let (png, pdf_url) = ("data:image/png;base64,aW1n", "data:application/pdf;base64,cGRm");
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let input_text = |text: &str| json!({"type": "input_text", "text": text});
+        let bare_text = |text: &str| json!({"text": text});
+        let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
+        let inline = |media: &str, data: &str| json!({"inlineData": {"mimeType": media, "data": data}});
+        // Where the first message is, an image, a PDF, a text beside them, and one alone.
+        for (api, (list, first, field), picture, document, text, alone) in [
+            (
+                Api::OpenAi,
+                ("messages", 1, "content"),
+                json!({"type": "image_url", "image_url": {"url": png}}),
+                json!({"type": "file", "file": {"filename": "plan 2.pdf", "file_data": pdf_url}}),
+                &text as &dyn Fn(&str) -> Value,
+                json!("why"),
+            ),
+            (
+                Api::Responses,
+                ("input", 0, "content"),
+                json!({"type": "input_image", "detail": "auto", "image_url": png}),
+                json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": pdf_url}),
+                &input_text,
+                json!([input_text("why")]),
+            ),
+            (
+                Api::Anthropic,
+                ("messages", 0, "content"),
+                json!({"type": "image", "source": source("image/png", "aW1n")}),
+                json!({"type": "document", "source": source("application/pdf", "cGRm"), "title": "plan 2 pdf"}),
+                &text,
+                json!("why"),
+            ),
+            (
+                Api::Gemini,
+                ("contents", 0, "parts"),
+                inline("image/png", "aW1n"),
+                inline("application/pdf", "cGRm"),
+                &bare_text,
+                json!([bare_text("why")]),
+            ),
+        ] {
+            for (case, message, content) in [
+                ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
+                ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
+                ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
+                ("an image alone", question(vec![image()], ""), json!([picture])),
+                ("one that is lost", question(vec![lost()], "why"), alone),
+                ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
+            ] {
+                let body = body(api, &Prompt { messages: vec![message], ..prompt() });
+                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{api}: {case}");
+            }
+            // Those of earlier questions too, and the calls come after them all.
+            let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+            let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
+            prompt.messages[0] = question(vec![image()], "one");
+            prompt.messages[2] = question(vec![pdf()], "three");
+            let messages = body(api, &prompt)[list].clone();
+            assert_eq!(messages[first][field], json!([picture, text("one")]), "{api}");
+            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{api}");
+            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{api}");
+        }
+    }
+
+    #[test]
+    fn the_form_of_the_answer_is_asked_for() {
+        let [strict, loose] = shapes();
+        let json_type = "application/json";
+        let inlined = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
+                             "required": ["z", "a"], "additionalProperties": false});
+        let bare = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
+        let in_words = json!({"type": "object", "additionalProperties": false, "properties":
+                              {"a": {"type": "integer", "description": "Rules: minimum 0"}}});
+        let named = |shape: &Shape, strict| json!({"name": "answer", "schema": shape.schema(), "strict": strict});
+        let openai = |shape, strict| json!({"type": "json_schema", "json_schema": named(shape, strict)});
+        let responses = |shape, strict| {
+            let mut format = named(shape, strict);
+            format["type"] = "json_schema".into();
+            json!({"format": format})
+        };
+        let anthropic = |schema: &Value| json!({"format": {"type": "json_schema", "schema": schema}});
+        let gemini = |schema: &Value| json!({"responseMimeType": json_type, "responseJsonSchema": schema});
+        // An object, a strict shape, and one that is not strict.
+        for (api, field, forms) in [
+            (
+                Api::OpenAi,
+                "response_format",
+                [Some(json!({"type": "json_object"})), Some(openai(&strict, true)), Some(openai(&loose, false))],
+            ),
+            (
+                Api::Responses,
+                "text",
+                [
+                    Some(json!({"format": {"type": "json_object"}})),
+                    Some(responses(&strict, true)),
+                    Some(responses(&loose, false)),
+                ],
+            ),
+            (
+                Api::Anthropic,
+                "output_config",
+                // The API knows no object without a schema.
+                [None, Some(anthropic(strict.schema())), Some(anthropic(&in_words))],
+            ),
+            (
+                Api::Gemini,
+                "generationConfig",
+                [Some(json!({"responseMimeType": json_type})), Some(gemini(&inlined)), Some(gemini(&bare))],
+            ),
+        ] {
+            let asked = [AnswerForm::Object, AnswerForm::Shaped(&strict), AnswerForm::Shaped(&loose)];
+            for (form, expected) in asked.into_iter().zip(forms).chain([(AnswerForm::Any, None)]) {
+                let body = body(api, &Prompt { form, ..prompt() });
+                assert_eq!(body.get(field), expected.as_ref(), "{api}: {form:?}");
+            }
         }
     }
 

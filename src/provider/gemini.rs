@@ -339,7 +339,6 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
-    use super::super::attachment::tests::{image, lost, pdf, question};
     use super::super::finish::Finish;
 
     use super::*;
@@ -372,62 +371,13 @@ mod tests {
     }
 
     #[test]
-    fn attachments_are_parts_before_the_text() {
-        let text = |text: &str| json!({"text": text});
-        let picture = json!({"inlineData": {"mimeType": "image/png", "data": "aW1n"}});
-        let document = json!({"inlineData": {"mimeType": "application/pdf", "data": "cGRm"}});
-        for (case, message, parts) in [
-            ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
-            ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
-            ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
-            ("an image alone", question(vec![image()], ""), json!([picture])),
-            ("one that is lost", question(vec![lost()], "why"), json!([text("why")])),
-            ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
-        ] {
-            let json = sent(&Prompt { messages: vec![message], ..prompt() });
-            assert_eq!(json["contents"], json!([{"role": "user", "parts": parts}]), "{case}");
-            assert_eq!(json["systemInstruction"], json!({"parts": [text("s")]}), "{case}");
-        }
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
-        prompt.messages[0] = question(vec![image()], "one");
-        prompt.messages[2] = question(vec![pdf()], "three");
-        let contents = sent(&prompt)["contents"].clone();
-        assert_eq!(
-            contents.as_array().expect("a list")[..3],
-            [
-                json!({"role": "user", "parts": [picture, text("one")]}),
-                json!({"role": "model", "parts": [text("two")]}),
-                json!({"role": "user", "parts": [document, text("three")]}),
-            ]
-        );
-        assert_eq!(contents[3]["parts"][0]["functionCall"]["name"], "db__get");
-    }
-
-    #[test]
-    fn the_form_of_the_answer_is_asked_for() {
-        let [strict, loose] = shapes();
-        let effort = json!({"thinkingConfig": {"thinkingLevel": "low"}});
-        let with = |mut config: Value, schema: Option<Value>| {
-            config["responseMimeType"] = "application/json".into();
-            if let Some(schema) = schema {
-                config["responseJsonSchema"] = schema;
-            }
-            config
-        };
-        let of_strict = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
-                               "required": ["z", "a"], "additionalProperties": false});
-        let of_loose = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0}}});
-        for (form, level, config) in [
-            (AnswerForm::Any, None, None),
-            (AnswerForm::Any, Some("low"), Some(effort.clone())),
-            (AnswerForm::Object, None, Some(with(json!({}), None))),
-            (AnswerForm::Shaped(&strict), Some("low"), Some(with(effort, Some(of_strict)))),
-            (AnswerForm::Shaped(&loose), None, Some(with(json!({}), Some(of_loose)))),
-        ] {
-            let json = sent(&Prompt { form, effort: level, ..prompt() });
-            assert_eq!(json.get("generationConfig"), config.as_ref());
-        }
+    fn the_effort_stands_beside_the_form_of_the_answer() {
+        let [strict, _] = shapes();
+        let effort = json!({"thinkingLevel": "low"});
+        let of = |form| sent(&Prompt { form, effort: Some("low"), ..prompt() })["generationConfig"].clone();
+        assert_eq!(of(AnswerForm::Any), json!({"thinkingConfig": effort}));
+        assert_eq!(of(AnswerForm::Object), json!({"thinkingConfig": effort, "responseMimeType": "application/json"}));
+        assert_eq!(of(AnswerForm::Shaped(&strict))["thinkingConfig"], effort);
     }
 
     #[test]

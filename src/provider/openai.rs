@@ -416,11 +416,10 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 mod tests {
     use super::super::api::Api;
     use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
-    use super::super::attachment::tests::{image, lost, pdf, question};
+    use super::super::attachment::tests::{image, pdf, question};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
-    use crate::shape::Shape;
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {
@@ -460,34 +459,6 @@ mod tests {
     }
 
     #[test]
-    fn attachments_are_parts_before_the_text() {
-        let file = json!({"filename": "plan 2.pdf", "file_data": "data:application/pdf;base64,cGRm"});
-        let file = json!({"type": "file", "file": file});
-        for (case, message, content) in [
-            ("an image", question(vec![image()], "why"), json!([image_part(), text("why")])),
-            ("a PDF", question(vec![pdf()], "why"), json!([file, text("why")])),
-            ("both", question(vec![pdf(), image()], "why"), json!([file, image_part(), text("why")])),
-            ("an image alone", question(vec![image()], ""), json!([image_part()])),
-            ("one that is lost", question(vec![lost()], "why"), json!("why")),
-            ("one of two", question(vec![lost(), image()], "why"), json!([image_part(), text("why")])),
-        ] {
-            let prompt = Prompt { messages: vec![message], system: "", ..prompt() };
-            assert_eq!(
-                json(&prompt, table::USUAL)["messages"],
-                json!([{"role": "user", "content": content}]),
-                "{case}"
-            );
-        }
-        let mut prompt = prompt();
-        prompt.messages[0] = question(vec![image()], "one");
-        prompt.messages[2] = question(vec![pdf()], "three");
-        let messages = json!([
-            {"role": "system", "content": "s"}, {"role": "user", "content": [image_part(), text("one")]},
-            {"role": "assistant", "content": "two"}, {"role": "user", "content": [file, text("three")]}]);
-        assert_eq!(json(&prompt, table::USUAL)["messages"], messages);
-    }
-
-    #[test]
     fn mistral_takes_a_pdf_as_the_url_of_a_document() {
         let prompt = Prompt { messages: vec![question(vec![pdf(), image()], "why")], system: "", ..prompt() };
         let document = json!({"type": "document_url", "document_url": "data:application/pdf;base64,cGRm"});
@@ -511,24 +482,6 @@ mod tests {
             prompt.forbids_calls = true;
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
             assert_eq!(json(&prompt, table::USUAL)["messages"], messages, "{asked}");
-        }
-    }
-
-    #[test]
-    fn the_form_of_the_answer_is_asked_for() {
-        let [strict, loose] = shapes();
-        let shaped = |shape: &Shape, strict| {
-            let schema = json!({"name": "answer", "schema": shape.schema(), "strict": strict});
-            json!({"type": "json_schema", "json_schema": schema})
-        };
-        for (form, format) in [
-            (AnswerForm::Any, None),
-            (AnswerForm::Object, Some(json!({"type": "json_object"}))),
-            (AnswerForm::Shaped(&strict), Some(shaped(&strict, true))),
-            (AnswerForm::Shaped(&loose), Some(shaped(&loose, false))),
-        ] {
-            let body = json(&Prompt { form, effort: Some("low"), ..prompt() }, table::USUAL);
-            assert_eq!((body.get("response_format"), &body["reasoning_effort"]), (format.as_ref(), &json!("low")));
         }
     }
 

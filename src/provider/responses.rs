@@ -355,11 +355,9 @@ fn keep(json: &RawValue, reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
-    use super::super::attachment::tests::{image, lost, pdf, question};
+    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::*;
-    use crate::shape::Shape;
 
     #[test]
     fn the_body_has_typed_content_and_asks_not_to_be_stored() {
@@ -379,56 +377,6 @@ mod tests {
         let body = sent(&prompt);
         assert_eq!((&body["max_output_tokens"], &body["reasoning"]["effort"]), (&json!(9), &json!("low")));
         assert_eq!((&body["store"], body.get("instructions")), (&json!(false), None));
-    }
-
-    #[test]
-    fn attachments_are_parts_before_the_text() {
-        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
-        let text = |text: &str| json!({"type": "input_text", "text": text});
-        let picture = json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aW1n"});
-        let data = "data:application/pdf;base64,cGRm";
-        let file = json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": data});
-        for (case, message, content) in [
-            ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
-            ("a PDF", question(vec![pdf()], "why"), json!([file, text("why")])),
-            ("both", question(vec![pdf(), image()], "why"), json!([file, picture, text("why")])),
-            ("an image alone", question(vec![image()], ""), json!([picture])),
-            ("one that is lost", question(vec![lost()], "why"), json!([text("why")])),
-            ("one of two", question(vec![lost(), image()], "why"), json!([picture, text("why")])),
-        ] {
-            let prompt = Prompt { messages: vec![message], ..prompt() };
-            let input = json!([{"role": "user", "content": content}]);
-            assert_eq!((&sent(&prompt)["input"], &sent(&prompt)["instructions"]), (&input, &json!("s")), "{case}");
-        }
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let mut prompt = with_steps(&tools, &steps[1..]);
-        prompt.messages = super::super::api::tests::prompt().messages;
-        prompt.messages[0] = question(vec![image()], "one");
-        prompt.messages[2] = question(vec![pdf()], "three");
-        let two = json!({"type": "output_text", "text": "two"});
-        let input = json!([
-            {"role": "user", "content": [picture, text("one")]}, {"role": "assistant", "content": [two]},
-            {"role": "user", "content": [file, text("three")]}, call("x3", "{\"n\":3}"), result("x3", "three")]);
-        assert_eq!(sent(&prompt)["input"], input);
-    }
-
-    #[test]
-    fn the_form_of_the_answer_is_asked_for() {
-        let [strict, loose] = shapes();
-        let shaped = |shape: &Shape, strict| {
-            let schema = shape.schema();
-            Some(json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}}))
-        };
-        for (form, text) in [
-            (AnswerForm::Any, None),
-            (AnswerForm::Object, Some(json!({"format": {"type": "json_object"}}))),
-            (AnswerForm::Shaped(&strict), shaped(&strict, true)),
-            (AnswerForm::Shaped(&loose), shaped(&loose, false)),
-        ] {
-            let body = body(&Prompt { form, effort: Some("low"), ..prompt() });
-            let body: Value = serde_json::from_slice(&body).expect("a body is JSON");
-            assert_eq!((body.get("text"), &body["reasoning"]), (text.as_ref(), &json!({"effort": "low"})));
-        }
     }
 
     #[test]
