@@ -212,8 +212,8 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place` is
-    /// where it stands in the answer. The types of other values are the model's business.
+    /// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place`
+    /// is where it stands in the answer. The types of other values are the model's business.
     fn lacking(&mut self, schema: &Value, value: &Value, place: &str) -> Option<String> {
         if self.depth == DEEPEST || self.left == 0 {
             return None;

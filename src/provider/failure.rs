@@ -133,8 +133,8 @@ impl ServerError {
             && !self.too_long()
     }
 
-    /// Whether the server refuses the field that asks it not to store the request. An error inside a reply has no status,
-    /// or one of its own.
+    /// Whether the server refuses the field that asks it not to store the request. An error inside a reply has no
+    /// status, or one of its own.
     pub(crate) fn refuses_store(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
         matches!(status, Some(400 | 422)) && self.names("store")
@@ -238,8 +238,8 @@ pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     is_error.then(|| from_value(&value))?
 }
 
-/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so it is looked for wherever
-/// the event has an error's field, or lacks what every event of the dialect has.
+/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so one is looked for
+/// wherever the event has the field of an error, or lacks what every event of the dialect has.
 pub(super) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerError> {
     may_be_error.then(|| error_in(json))?
 }

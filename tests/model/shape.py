@@ -28,7 +28,8 @@ def shapes(q, provider, results):
         asked = shell.ask("--schema", "name, age int", QUESTION)
         person = parsed(asked.stdout)
         check("it is a person", asked.returncode == 0 and isinstance(person, dict), results)
-        right = isinstance(person, dict) and list(person) == ["name", "age"] and isinstance(person["name"], str) and isinstance(person["age"], int)
+        right = isinstance(person, dict) and list(person) == ["name", "age"]
+        right = right and isinstance(person["name"], str) and isinstance(person["age"], int)
         check("with a name and an age, in this order", right, results)
         listed = shell.ask("-f", "-j", "--schema", "[name, age int]", QUESTION)
         told = parsed(listed.stdout)
