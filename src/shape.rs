@@ -23,7 +23,16 @@ const NOT_STRICT: &[&str] = &[
     "propertyNames",
     "prefixItems",
     "contains",
+    "default",
+    "minLength",
+    "maxLength",
 ];
+
+/// The types of JSON Schema.
+const JSON_TYPES: &[&str] = &["object", "array", "string", "integer", "number", "boolean", "null"];
+
+/// A mark that some editors put at the beginning of a file.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How deep schemas may be within each other, or refer to each other. What is deeper is not compared with an answer.
 const DEEPEST: usize = 200;
@@ -43,8 +52,11 @@ impl Shape {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn from_json(text: &str) -> Result<Shape, String> {
-        match serde_json::from_str(text) {
-            Ok(schema @ Value::Object(_)) => Ok(Shape { schema }),
+        match serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)) {
+            Ok(schema @ Value::Object(_)) => match fault_in(&schema) {
+                Some(fault) => Err(format!("it is no JSON Schema: {fault}")),
+                None => Ok(Shape { schema }),
+            },
             Ok(_) => Err("it is JSON, but no object".to_owned()),
             Err(error) => Err(format!("it is not JSON ({error})")),
         }
@@ -77,6 +89,11 @@ impl Shape {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
 
+    /// Whether there are objects in it whose fields have no names of their own, such as a number for each word.
+    pub(crate) fn has_maps(&self) -> bool {
+        has_maps(&self.schema)
+    }
+
     /// Whether it is the shape of an object, and of nothing else.
     pub(crate) fn is_object(&self) -> bool {
         let words = resolved(&self.schema, &self.schema).as_object();
@@ -88,7 +105,7 @@ impl Shape {
     /// # Errors
     /// Why there is none.
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
-        let text = unfenced(answer.trim());
+        let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
         let mut comparison = Comparison { root: &self.schema, depth: 0, left: MOST };
         match comparison.lacking(&self.schema, &value, "") {
@@ -106,6 +123,8 @@ fn object(fields: &str) -> Result<Value, String> {
     let separator = if fields.trim().contains('\n') { '\n' } else { ',' };
     let mut properties = Map::new();
     for field in fields.trim().split(separator).map(str::trim) {
+        // At the end of a line, a comma separates nothing.
+        let field = if separator == '\n' { field.strip_suffix(',').unwrap_or(field) } else { field };
         if field.is_empty() {
             // Blank lines make a list easier to read; two commas in a row are a slip.
             if separator == '\n' {
@@ -132,7 +151,7 @@ fn property(field: &str) -> Result<(&str, Value), String> {
     let mut words = named.split_whitespace();
     let name = words.next().unwrap_or_default();
     let is_name = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
-    if name.is_empty() || !name.chars().all(is_name) {
+    if !name.chars().all(is_name) || !name.contains(char::is_alphanumeric) {
         return Err(format!("“{name}” is not the name of a field, which has letters, digits, _ and -"));
     }
     let kind = words.next().unwrap_or("str");
@@ -154,15 +173,20 @@ fn property(field: &str) -> Result<(&str, Value), String> {
 }
 
 fn obeys_strict_rules(schema: &Value) -> bool {
-    let Value::Object(words) = schema else { return true };
+    let Value::Object(words) = schema else { return false };
+    let says_what = ["type", "$ref", "anyOf", "enum", "const"].iter().any(|word| words.contains_key(*word));
+    let is_list = words.get("type").is_some_and(|kind| names(kind, "array"));
+    if !says_what || (is_list && !words.contains_key("items")) {
+        return false;
+    }
     if words.keys().any(|word| NOT_STRICT.contains(&word.as_str())) {
         return false;
     }
     let properties = words.get("properties").and_then(Value::as_object);
     if is_of_object(words) {
         let required: HashSet<&str> = required(words).collect();
-        let all_are_required = properties.is_some_and(|all| all.keys().all(|name| required.contains(name.as_str())));
-        if words.get("additionalProperties") != Some(&Value::Bool(false)) || !all_are_required {
+        let named: HashSet<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        if words.get("additionalProperties") != Some(&Value::Bool(false)) || required != named {
             return false;
         }
     }
@@ -170,6 +194,53 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     let named = properties.into_iter().chain(definitions).flat_map(Map::values);
     let alternatives = words.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     named.chain(alternatives).chain(words.get("items")).all(obeys_strict_rules)
+}
+
+fn has_maps(schema: &Value) -> bool {
+    match schema {
+        Value::Object(words) => {
+            let takes_others = words.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+            let is_map = is_of_object(words) && (takes_others || !words.contains_key("properties"));
+            is_map || words.values().any(has_maps)
+        }
+        Value::Array(schemas) => schemas.iter().any(has_maps),
+        _ => false,
+    }
+}
+
+/// What keeps JSON from being a schema, if anything does: one word of it that cannot mean what it must.
+fn fault_in(schema: &Value) -> Option<String> {
+    let Value::Object(words) = schema else {
+        return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema should be"));
+    };
+    let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
+    let are_texts = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().all(Value::is_string));
+    for (word, value) in words {
+        let is_right = match word.as_str() {
+            "type" => is_type(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(is_type)),
+            "required" => are_texts(value),
+            "properties" | "$defs" | "definitions" => value.is_object(),
+            "anyOf" | "oneOf" | "allOf" => value.is_array(),
+            // OpenAI's API has the schema within such an object.
+            "schema" if words.contains_key("strict") => {
+                return Some("the schema alone is wanted, without name".to_owned());
+            }
+            _ => true,
+        };
+        if !is_right {
+            return Some(format!("“{word}” is {value}"));
+        }
+        let within = match word.as_str() {
+            "properties" | "$defs" | "definitions" => value.as_object().and_then(|all| all.values().find_map(fault_in)),
+            "anyOf" | "oneOf" | "allOf" => value.as_array().and_then(|all| all.iter().find_map(fault_in)),
+            "items" if !value.is_array() => fault_in(value),
+            _ => None,
+        };
+        if within.is_some() {
+            return within;
+        }
+    }
+    None
 }
 
 /// Whether the value of `type`, a word or a list of them, has this word.
@@ -231,6 +302,9 @@ impl Comparison<'_> {
     }
 
     fn lacking_itself(&mut self, words: &Map<String, Value>, value: &Value, place: &str) -> Option<String> {
+        if words.get("type").is_some_and(|kind| kind == "array") && !value.is_array() && !place.is_empty() {
+            return Some(format!("the field “{}” is no list", place.trim_end_matches('.')));
+        }
         match value {
             Value::Object(fields) => {
                 if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
@@ -307,8 +381,10 @@ fn has_type(words: &Map<String, Value>, value: &Value) -> bool {
 /// The text between a code fence around all of it.
 fn unfenced(text: &str) -> &str {
     let inner = || {
-        let (_, inner) = text.strip_prefix("```")?.split_once('\n')?;
-        inner.trim_end().strip_suffix("```")
+        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+        let fence = &text[..text.len() - text.trim_start_matches(mark).len()];
+        let (_, inner) = text.split_once('\n').filter(|_| fence.len() >= 3)?;
+        inner.trim_end().strip_suffix(fence)
     };
     inner().unwrap_or(text).trim()
 }
@@ -338,6 +414,7 @@ mod tests {
             (" name ,age  int ", person.clone()),
             ("name str\nage int\n", person.clone()),
             ("\nname\n\n  age int\n", person.clone()),
+            ("name,\nage int,\n", person.clone()),
             ("name, tags list: what they like", of(json!({"name": {"type": "string"}, "tags": tags}))),
             ("a float, b bool, c list", of(json!({"a": {"type": "number"}, "b": {"type": "boolean"}, "c": list}))),
             (
@@ -373,6 +450,7 @@ mod tests {
             ("age integer", "the types are str, int, float, bool, list"),
             ("name str not null", "“not” comes after the type"),
             ("a/b", "“a/b” is not the name"),
+            ("-", "“-” is not the name"),
             (": what", "“” is not the name"),
             ("[name, age int", "not closed"),
             ("[]", "a field is empty"),
@@ -386,7 +464,21 @@ mod tests {
     #[test]
     fn a_schema_is_a_json_object() {
         assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
-        for (text, reason) in [("{", "not JSON"), ("[1]", "no object"), ("7", "no object"), ("", "not JSON")] {
+        let with_mark = "\u{feff}{\"type\":\"object\"}";
+        assert_eq!(Shape::from_json(with_mark).expect("a schema").schema, json!({"type": "object"}));
+        for (text, reason) in [
+            ("{", "not JSON"),
+            ("[1]", "no object"),
+            ("7", "no object"),
+            ("", "not JSON"),
+            ("{\"type\":\"objekt\"}", "“type” is \"objekt\""),
+            ("{\"required\":\"a\"}", "“required” is \"a\""),
+            ("{\"properties\":[]}", "“properties” is []"),
+            ("{\"properties\":{\"a\":5}}", "5 stands where a schema should be"),
+            ("{\"items\":{\"type\":1}}", "“type” is 1"),
+            ("{\"anyOf\":[{\"type\":1}]}", "“type” is 1"),
+            ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "the schema alone"),
+        ] {
             let error = Shape::from_json(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
         }
@@ -420,9 +512,33 @@ mod tests {
             (with("$defs", json!({"A": strict})), true),
             (with("$defs", json!({"A": loose})), false),
             (with("allOf", json!([])), false),
+            (with("required", json!(["a", "ghost"])), false),
+            (with("properties", json!({"a": {}})), false),
+            (with("properties", json!({"a": true})), false),
+            (with("properties", json!({"a": {"type": "array"}})), false),
+            (with("properties", json!({"a": {"type": "array", "items": [{"type": "string"}]}})), false),
+            (with("properties", json!({"a": {"type": "string", "default": "x"}})), false),
+            (with("properties", json!({"a": {"type": "string", "minLength": 1}})), false),
+            (with("properties", json!({"a": {"enum": ["x", "y"]}})), true),
             (json!({}), false),
         ] {
             assert_eq!(Shape { schema: schema.clone() }.is_strict(), is_strict, "{schema}");
+        }
+    }
+
+    #[test]
+    fn objects_whose_fields_have_no_names_are_maps() {
+        let number = json!({"type": "number"});
+        for (schema, has_maps) in [
+            (json!({"type": "object", "properties": {"a": number}}), false),
+            (json!({"type": "object", "properties": {"a": number}, "additionalProperties": false}), false),
+            (json!({"type": "object"}), true),
+            (json!({"type": "object", "properties": {"a": number}, "additionalProperties": true}), true),
+            (json!({"type": "object", "additionalProperties": number}), true),
+            (json!({"properties": {"a": {"type": "object", "additionalProperties": number}}}), true),
+            (json!({"properties": {"a": {"items": {"anyOf": [{"type": "object"}]}}}}), true),
+        ] {
+            assert_eq!(Shape { schema: schema.clone() }.has_maps(), has_maps, "{schema}");
         }
     }
 
@@ -439,6 +555,13 @@ mod tests {
             (person, "{\"name\":\"a\",\"age\":1", Err("not JSON")),
             (person, "{\"name\":\"a\",\"age\":1} and more", Err("not JSON")),
             (person, "```json\n{\"name\":\"a\",\"age\":1}", Err("not JSON")),
+            (person, "~~~~\n{\"name\":\"a\",\"age\":1}\n~~~~", Ok("{\"name\":\"a\",\"age\":1}")),
+            (person, "````json\n{\"name\":\"a\",\"age\":1}\n````", Ok("{\"name\":\"a\",\"age\":1}")),
+            (person, "``\n{\"name\":\"a\",\"age\":1}\n``", Err("not JSON")),
+            (person, "\u{feff}{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
+            (list, "{\"items\":\"none\"}", Err("“items” is no list")),
+            (list, "{\"items\":null}", Err("“items” is no list")),
+            (list, "{\"items\":{\"a\":1}}", Err("“items” is no list")),
             (person, "", Err("not JSON")),
             (person, "[]", Err("“name” is missing")),
             (person, "[{\"name\":\"a\",\"age\":1}]", Err("“name” is missing")),

@@ -11,7 +11,7 @@ mod session;
 mod turn;
 mod window;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 
 use time::OffsetDateTime;
@@ -100,7 +100,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let with_tools = toolbox.is_some();
     let output = Output::of(arguments, shape.clone());
     // Not every API takes tools and a shape together.
-    let asking = if with_tools { Asking::InPrompt } else { Asking::ByApi };
+    let can_enforce = |shape: &Shape| !with_tools && target.provider().api.can_enforce(shape);
+    let asked_for = |shape: Shape| if can_enforce(&shape) { (shape, Asking::ByApi) } else { (shape, Asking::InPrompt) };
     let mut turn = Turn {
         target: &target,
         model,
@@ -112,7 +113,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         stream,
         toolbox,
         steps: Vec::new(),
-        shape: shape.map(|shape| (shape, asking)),
+        shape: shape.map(asked_for),
     };
     if arguments.dry_run {
         turn.report(notes);
@@ -131,6 +132,9 @@ fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
     Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
 }
 
+/// How many bytes of a file are read for a schema.
+const LONGEST_SCHEMA: u64 = 1_000_000;
+
 /// What `--schema` takes.
 const SHAPES: &str =
     "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
@@ -144,8 +148,10 @@ fn shape(spec: &str) -> Result<Shape, Error> {
     if !spec.ends_with(".json") {
         return Shape::from_short(spec).map_err(wrong);
     }
-    match fs_err::read_to_string(spec) {
-        Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
+    let mut text = String::new();
+    let read = fs_err::File::open(spec).and_then(|file| file.take(LONGEST_SCHEMA).read_to_string(&mut text));
+    match read {
+        Ok(_) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
         // The last description may end so, too.
         Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),
     }

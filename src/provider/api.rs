@@ -7,6 +7,7 @@ use super::reply::Reply;
 use super::request::{Habits, Listed, Prompt, Request};
 use super::{anthropic, failure, gemini, openai, responses};
 use crate::secret::Secret;
+use crate::shape::Shape;
 
 /// The dialects, by the names that the configuration file has for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,11 @@ impl Api {
         let has_attachments =
             prompt.messages.iter().any(|message| message.attachments.iter().any(|one| one.data.is_some()));
         Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
+    }
+
+    /// Whether the API can see to this shape. Anthropic's takes only objects whose fields have names.
+    pub(crate) fn can_enforce(self, shape: &Shape) -> bool {
+        self != Api::Anthropic || !shape.has_maps()
     }
 
     /// Whether the API can be asked for JSON of whatever shape.

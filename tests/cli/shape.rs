@@ -396,3 +396,26 @@ fn the_readmes_commands_with_shapes_work() {
         assert_eq!(server.request().json()["response_format"]["json_schema"]["strict"], true);
     }
 }
+
+#[test]
+fn a_shape_that_an_api_cannot_enforce_stands_in_the_prompt() {
+    let map = r#"{"type":"object","properties":{"ages":{"type":"object","additionalProperties":{"type":"integer"}}}}"#;
+    for (provider, is_enforced) in [("openai", true), ("anthropic", false), ("gemini", true), ("responses", true)] {
+        let _case = case(provider);
+        let dialect = DIALECTS.iter().find(|dialect| dialect.provider == provider).expect("a dialect");
+        let server = answering(dialect, "{\"ages\":{\"Ann\":7}}");
+        let sandbox = Sandbox::new();
+        dialect.q(&sandbox, &server, &["--schema", map, "who?"]).run().success();
+        assert_eq!(form(dialect, &server.request()) != Value::Null, is_enforced);
+        assert_eq!(server.request().text().contains("fits this JSON Schema"), !is_enforced);
+    }
+}
+
+#[test]
+fn a_file_without_end_is_no_schema() {
+    let outcome = refused(|sandbox| {
+        std::os::unix::fs::symlink("/dev/zero", sandbox.home().join("zero.json")).expect("a link");
+        sandbox.q(&["--schema", "zero.json", "who?"])
+    });
+    outcome.stderr_contains("zero.json: it is not JSON");
+}
