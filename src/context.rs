@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::output::Notes;
 use crate::session::folder::Folder;
 use crate::session::name::Which;
-use crate::settings::Environment;
+use crate::settings::{Environment, Values};
 
 /// Below this likeness (Jaro-Winkler, 0 to 1) the nearest name is no help.
 const LIKENESS: f64 = 0.8;
@@ -30,6 +30,11 @@ pub(crate) struct Place<'a> {
 }
 
 impl Context {
+    /// Whether prose is broken into lines, where it is for a terminal.
+    pub(crate) fn wraps(&self, values: &Values) -> bool {
+        values.wrap && self.environment.get("TERM") != Some("dumb")
+    }
+
     /// Where the conversation is that is meant.
     ///
     /// # Errors

@@ -146,7 +146,7 @@ impl Interrupter {
 
     /// Interrupts the call that the thread is in, if it is in one. The thread must still run.
     pub(crate) fn interrupt(self) {
-        // SAFETY: the thread is the one that answers are written by, which ends with the process.
+        // SAFETY: the thread is one that answers are written by, which ends with the process.
         unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
     }
 }

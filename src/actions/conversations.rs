@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde_json::json;
@@ -13,7 +12,7 @@ use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::{Attachment, Message};
 use crate::one_line::on_one_line;
-use crate::output::{OutputError, Stdout, code, print};
+use crate::output::{OutputError, Stdout, code, print, print_prose};
 use crate::session::commit;
 use crate::session::folder;
 use crate::session::format::{self, LARGEST};
@@ -79,7 +78,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     if json {
         return print(&String::from_utf8_lossy(&source));
     }
-    let mut text = String::new();
+    let mut texts = Vec::new();
     for (index, entry) in conversation.entries().enumerate() {
         let time = entry.timestamp.map_or_else(String::new, |time| format!(" {time}"));
         let mark = if entry.interrupted { " interrupted" } else { "" };
@@ -90,9 +89,16 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let calls = if calls.is_empty() { calls } else { calls + "\n\n" };
         let said = &entry.message.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        let _ = write!(text, "{begin}[{}{time}{mark}{finish}]\n{attached}{calls}{said}{end}", entry.role());
+        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{calls}", entry.role()));
+        texts.push(format!("{said}{end}"));
     }
-    print(&text)
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    print_prose(&texts, wraps(context))
+}
+
+/// Whether what was said is broken into lines.
+fn wraps(context: &Context) -> bool {
+    io::stdout().is_terminal() && context.wraps(&Settings::of_actions(&context.environment, &context.configuration))
 }
 
 /// The line that names an attachment, with the size of its file.
@@ -130,7 +136,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
     }
     if !json {
-        return print(&text);
+        return print_prose(&[&text], !extract && wraps(context));
     }
     let told = json!({
         "id": place.which.id(conversation.created),
@@ -172,7 +178,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
             .advise("q --last shows what it says now")
     })?;
     conversation.undo();
-    let keep = Settings::keep(&context.environment, &context.configuration);
+    let keep = Settings::of_actions(&context.environment, &context.configuration).keep;
     let now = Timestamp::new(OffsetDateTime::now_utc());
     commit::revise(place.folder, &mut lock, &path, conversation, now, keep).map_err(failed)?;
     if let Some(note) = note {
@@ -195,7 +201,7 @@ fn attached_note(question: &Message) -> Option<String> {
 fn print_to_reader(text: &str) -> Result<(), Error> {
     let printed = Stdout::open().and_then(|mut stdout| {
         stdout.write(text, |_| {})?;
-        stdout.end_line()
+        stdout.end_line(|_| {})
     });
     printed.map_err(|error| {
         let reason = match error {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::record::Record;
+use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
@@ -45,10 +46,13 @@ enum Excerpt {
 pub(super) struct Output {
     form: Form,
     excerpt: Excerpt,
+    /// On a terminal it is broken into lines.
+    wraps: bool,
 }
 
 impl Output {
-    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>) -> Output {
+    /// `wraps`: prose is broken into lines on a terminal.
+    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -59,7 +63,8 @@ impl Output {
             Excerpt::All if !arguments.no_stream => Form::Text,
             _ => Form::Whole,
         };
-        Output { form, excerpt }
+        let wraps = wraps && excerpt == Excerpt::All && form != Form::Json;
+        Output { form, excerpt, wraps }
     }
 }
 
@@ -77,7 +82,7 @@ pub(super) struct Facts<'a> {
 
 /// Takes the pieces of one answer.
 pub(super) struct Delivery<'a> {
-    stdout: Stdout,
+    screen: Arc<Screen>,
     output: Output,
     record: Arc<Record>,
     /// Which conversation the exchange belongs to.
@@ -131,7 +136,10 @@ impl<'a> Delivery<'a> {
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
-        let stdout = Stdout::open().map_err(unwritable)?;
+        let mut stdout = Stdout::open().map_err(unwritable)?;
+        if output.wraps {
+            stdout.wrap();
+        }
         if with_tools && output.form == Form::Text && !stdout.is_terminal() {
             output.form = Form::Whole;
         }
@@ -140,7 +148,8 @@ impl<'a> Delivery<'a> {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
         });
-        Ok(Delivery { stdout, output, record, which, interrupts, notes })
+        let screen = Screen::new(stdout, &record);
+        Ok(Delivery { screen, output, record, which, interrupts, notes })
     }
 
     /// Another model is asked than the one that was chosen.
@@ -150,7 +159,7 @@ impl<'a> Delivery<'a> {
 
     /// A piece of the answer has come; `complete` says whether it was the last.
     pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
-        let begin = self.record.push(piece, complete);
+        self.record.push(piece, complete);
         if piece.is_empty() {
             return Ok(());
         }
@@ -162,11 +171,7 @@ impl<'a> Delivery<'a> {
             return Ok(());
         }
         self.notes.sign().stop();
-        let record = &self.record;
-        record.showing(true);
-        let written = self.stdout.write(piece, |bytes| record.shown(begin + bytes));
-        record.showing(false);
-        written
+        self.screen.show(piece)
     }
 
     /// What has come was said before calls of tools, which are about to run.
@@ -176,16 +181,15 @@ impl<'a> Delivery<'a> {
         if self.record.saves() {
             self.interrupts.install();
         }
-        let text = self.record.begin_step();
         if self.output.form == Form::Text {
-            self.stdout.end_line()?;
+            self.screen.end()?;
         }
-        Ok(text)
+        Ok(self.record.begin_step())
     }
 
     /// Whether a person follows what happens.
     pub(super) fn is_watched(&self) -> bool {
-        self.output.form == Form::Text && self.stdout.is_terminal()
+        self.output.form == Form::Text && self.screen.is_terminal()
     }
 
     /// A call is about to run.
@@ -202,7 +206,7 @@ impl<'a> Delivery<'a> {
     ///
     /// # Errors
     /// Why the answer is incomplete, or was not printed.
-    pub(super) fn finish(mut self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    pub(super) fn finish(self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         self.notes.sign().stop();
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
@@ -215,7 +219,7 @@ impl<'a> Delivery<'a> {
             }
             Err(CallEnd::Failed(failed)) => {
                 // What went wrong is not hidden by a line that cannot be ended.
-                let _ = self.stdout.end_line();
+                let _ = self.screen.end();
                 // What was blocked once is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
                 self.record.save(true, blocked);
@@ -224,12 +228,12 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    fn finish_complete(&mut self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
+    fn finish_complete(&self, reply: &Reply, facts: &Facts) -> Result<(), Error> {
         let is_all = self.output.excerpt == Excerpt::All;
         // The last newline does not wait for the disk.
         let line = match self.output.form {
             Form::Whole if is_all => self.write_whole(),
-            _ => self.stdout.end_line(),
+            _ => self.screen.end(),
         };
         let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
@@ -241,7 +245,7 @@ impl<'a> Delivery<'a> {
         let printed = match self.output.form {
             Form::Text => line,
             Form::Whole if is_all => line,
-            Form::Whole => self.stdout.write(&excerpt, |_| {}).and_then(|()| self.stdout.end_line()),
+            Form::Whole => self.screen.print(&excerpt),
             Form::Json => {
                 let json = serde_json::to_string(&Answer {
                     answer: &excerpt,
@@ -258,7 +262,7 @@ impl<'a> Delivery<'a> {
                         .map(|steps| steps.iter().flat_map(|step| &step.calls).map(ToolCall::of).collect()),
                 });
                 let json = json.map_err(|error| Error::new(Kind::Output, error.to_string()))?;
-                self.stdout.write(&json, |_| {}).and_then(|()| self.stdout.end_line())
+                self.screen.print(&json)
             }
         };
         match printed {
@@ -269,22 +273,17 @@ impl<'a> Delivery<'a> {
     }
 
     /// Writes the answer in one piece. What a slow reader has taken of it counts as shown.
-    fn write_whole(&mut self) -> Result<(), OutputError> {
-        let answer = self.record.text();
-        let record = &self.record;
-        record.showing(true);
-        let written = self.stdout.write(&answer, |bytes| record.shown(bytes));
-        record.showing(false);
-        written.and_then(|()| self.stdout.end_line())
+    fn write_whole(&self) -> Result<(), OutputError> {
+        self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
 
     /// Half a script must not be run, and half an object not be read.
     fn prints_complete_answers_only(&self) -> bool {
-        let Output { form, excerpt } = &self.output;
+        let Output { form, excerpt, .. } = &self.output;
         *form == Form::Whole
             && match excerpt {
                 Excerpt::All => false,
-                Excerpt::Code => !self.stdout.is_terminal(),
+                Excerpt::Code => !self.screen.is_terminal(),
                 Excerpt::Json(_) => true,
             }
     }

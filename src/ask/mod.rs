@@ -7,6 +7,7 @@ mod input;
 mod prompt;
 mod question;
 mod record;
+mod screen;
 mod session;
 mod turn;
 mod window;
@@ -98,7 +99,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let refuses_storage = target.stores_by_default();
     let settings = &settings;
     let with_tools = toolbox.is_some();
-    let output = Output::of(arguments, shape.clone());
+    let output = Output::of(arguments, shape.clone(), context.wraps(&settings.values));
     // Not every API takes tools and a shape together.
     let can_enforce = |shape: &Shape| !with_tools && target.provider().api.can_enforce(shape);
     let asked_for = |shape: Shape| if can_enforce(&shape) { (shape, Asking::ByApi) } else { (shape, Asking::InPrompt) };

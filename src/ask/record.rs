@@ -41,8 +41,6 @@ pub(super) struct Record {
     state: Mutex<State>,
     changed: Condvar,
     signalled: AtomicBool,
-    /// The thread that shows the answer.
-    shower: Interrupter,
 }
 
 #[derive(Debug, Default)]
@@ -54,8 +52,8 @@ struct State {
     runs: bool,
     /// The model that answers, where it is not the one that was chosen.
     model: Option<String>,
-    /// A part of the answer is on its way to standard output; how much of it has left is not known yet.
-    showing: bool,
+    /// The thread that writes a part of the answer to standard output; how much of it has left is not known yet.
+    showing: Option<Interrupter>,
     stage: Stage,
 }
 
@@ -83,7 +81,6 @@ impl State {
 }
 
 impl Record {
-    /// For the thread that will show the answer.
     pub(super) fn new(question: Message, committer: Option<Committer>, notes: Notes) -> Record {
         Record {
             question,
@@ -92,7 +89,6 @@ impl Record {
             state: Mutex::default(),
             changed: Condvar::new(),
             signalled: AtomicBool::new(false),
-            shower: Interrupter::for_this_thread(),
         }
     }
 
@@ -106,9 +102,9 @@ impl Record {
         self.state().model = Some(model.to_owned());
     }
 
-    /// A piece of the answer has come, perhaps the last. Returns where it begins.
-    pub(super) fn push(&self, piece: &str, last: bool) -> usize {
-        self.growing().answer.push(piece, last)
+    /// A piece of the answer has come, perhaps the last.
+    pub(super) fn push(&self, piece: &str, last: bool) {
+        self.growing().answer.push(piece, last);
     }
 
     /// The model has called tools: what it said so far, which is returned, is a step on the way to its answer.
@@ -145,10 +141,10 @@ impl Record {
         self.state().answer.text().to_owned()
     }
 
-    /// A part of the answer is about to be shown, or has been shown. The user may have seen more of it in between than
-    /// [`Record::shown`] has said.
+    /// A part of the answer is about to be shown by this thread, or has been shown. The user may have seen more of it in
+    /// between than [`Record::shown`] has said.
     pub(super) fn showing(&self, on_its_way: bool) {
-        self.growing().showing = on_its_way;
+        self.growing().showing = on_its_way.then(Interrupter::for_this_thread);
         self.changed.notify_all();
     }
 
@@ -157,7 +153,7 @@ impl Record {
         let mut state = self.growing();
         state.answer.show(bytes);
         if self.signalled.load(Ordering::Relaxed) {
-            state.showing = false;
+            state.showing = None;
             drop(state);
             self.changed.notify_all();
             wait_for_the_end();
@@ -191,8 +187,8 @@ impl Record {
         // A write may wait for ever for somebody who reads; what it has written until then is shown.
         let began = Instant::now();
         let mut state = self.state();
-        while state.showing && began.elapsed() < WRITE_PATIENCE_ON_SIGNAL {
-            self.shower.interrupt();
+        while let Some(shower) = state.showing.filter(|_| began.elapsed() < WRITE_PATIENCE_ON_SIGNAL) {
+            shower.interrupt();
             state = self.changed.wait_timeout(state, INTERRUPT_POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.stage != Stage::Growing {

@@ -5,8 +5,9 @@ mod disarm;
 mod notes;
 mod sign;
 mod stdout;
+mod wrap;
 
 pub(crate) use disarm::visible;
 pub(crate) use notes::Notes;
 pub(crate) use sign::Sign;
-pub(crate) use stdout::{OutputError, Stdout, print};
+pub(crate) use stdout::{OutputError, Stdout, print, print_prose};

@@ -1,4 +1,5 @@
-//! Standard output: each piece leaves as it comes, disarmed where it is a terminal, and what has left is known.
+//! Standard output: each piece leaves as it comes, and what has left is known. On a terminal it is disarmed, and broken into
+//! lines where that is asked for.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -6,17 +7,26 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::disarm::Disarmer;
+use super::wrap::{Wrapped, Wrapper};
 use crate::error::{Error, Kind};
+use crate::unix;
 
 /// How long to wait for a reader whose end of the pipe does not block, and is full.
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// Standard output without a buffer of its own.
+/// The columns of a terminal that does not say how many it has.
+const USUAL_COLUMNS: usize = 80;
+
+/// Standard output without a buffer of its own, but for a word that has not ended, where text is broken into lines.
 #[derive(Debug)]
 pub(crate) struct Stdout {
     file: File,
     /// Where it is a terminal.
     disarmer: Option<Disarmer>,
+    /// Where text is broken into lines.
+    wrapper: Option<Wrapper>,
+    /// How many bytes have left of what was written since a line was last ended.
+    left: usize,
     ends_with_newline: bool,
 }
 
@@ -37,8 +47,15 @@ impl Stdout {
         Ok(Stdout {
             file: File::from(descriptor),
             disarmer: stdout.is_terminal().then(Disarmer::default),
+            wrapper: None,
+            left: 0,
             ends_with_newline: true,
         })
+    }
+
+    /// From now on what is written is prose, which is broken into lines where this is a terminal.
+    pub(crate) fn wrap(&mut self) {
+        self.wrapper = self.is_terminal().then(Wrapper::default);
     }
 
     /// Whether a person reads it.
@@ -46,8 +63,8 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece whole; `left` is told how many bytes of the piece have left, whenever some have, or when a signal has
-    /// interrupted the write.
+    /// Writes a piece, whole but for a word at its end that may go on. `left` is told how many bytes have left of all that
+    /// was written since a line was last ended, whenever some have, or when a signal has interrupted the write.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
@@ -55,23 +72,70 @@ impl Stdout {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
-        let Some(disarmer) = &mut self.disarmer else { return self.write_bytes(piece.as_bytes(), left) };
-        let before = disarmer.clone();
-        let visible = disarmer.feed(piece);
-        self.write_bytes(visible.as_bytes(), |bytes| {
-            left(if bytes == visible.len() { piece.len() } else { before.clone().consumed(piece, bytes) });
-        })
+        if self.wrapper.is_none() {
+            return self.put(piece, |bytes| bytes, &mut left);
+        }
+        // The terminal may have changed its width since the last line.
+        for line in piece.split_inclusive('\n') {
+            self.put_wrapped(|wrapper, columns| wrapper.feed(line, columns), &mut left)?;
+        }
+        Ok(())
     }
 
-    /// Ends the last line, if it lacks its end.
+    /// Whether a part of a word waits for the rest.
+    pub(crate) fn holds_word(&self) -> bool {
+        self.wrapper.as_ref().is_some_and(Wrapper::holds_word)
+    }
+
+    /// Writes what has come of a word.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
+    pub(crate) fn write_held(&mut self, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
+        self.put_wrapped(Wrapper::pause, &mut left)
+    }
+
+    /// Ends the last line, if it lacks its end. What is written after that is another text.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(crate) fn end_line(&mut self, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
+        self.put_wrapped(Wrapper::finish, &mut left)?;
+        self.left = 0;
         let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
         let end = if self.ends_with_newline { "" } else { "\n" };
         self.ends_with_newline = true;
         self.write_bytes(format!("{held}{end}").as_bytes(), |_| {})
+    }
+
+    fn put_wrapped(
+        &mut self,
+        wrap: impl FnOnce(&mut Wrapper, usize) -> Wrapped,
+        left: &mut dyn FnMut(usize),
+    ) -> Result<(), OutputError> {
+        let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
+        let wrapped = wrap(wrapper, unix::terminal_size().map_or(USUAL_COLUMNS, |size| size.columns));
+        self.put(&wrapped.text, |bytes| wrapped.unbroken(bytes), left)
+    }
+
+    /// Writes a text whole. `unbroken` tells how many of its first bytes are no breaks.
+    fn put(
+        &mut self,
+        text: &str,
+        unbroken: impl Fn(usize) -> usize,
+        left: &mut dyn FnMut(usize),
+    ) -> Result<(), OutputError> {
+        let begin = self.left;
+        self.left += unbroken(text.len());
+        let Some(disarmer) = &mut self.disarmer else {
+            return self.write_bytes(text.as_bytes(), |bytes| left(begin + bytes));
+        };
+        let before = disarmer.clone();
+        let visible = disarmer.feed(text);
+        self.write_bytes(visible.as_bytes(), |bytes| {
+            let seen = if bytes == visible.len() { text.len() } else { before.clone().consumed(text, bytes) };
+            left(begin + unbroken(seen));
+        })
     }
 
     fn write_bytes(&mut self, bytes: &[u8], mut left: impl FnMut(usize)) -> Result<(), OutputError> {
@@ -99,11 +163,26 @@ impl Stdout {
 /// # Errors
 /// `Output`: it could not be written. A reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
-    let printed = Stdout::open().and_then(|mut stdout| {
-        stdout.write(text, |_| {})?;
-        stdout.end_line()
-    });
-    match printed {
+    print_prose(&[text], false)
+}
+
+/// Prints whole texts, each of which begins a line. With `wraps` they are broken into lines on a terminal.
+///
+/// # Errors
+/// As for [`print`].
+pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
+    let print = || {
+        let mut stdout = Stdout::open()?;
+        if wraps {
+            stdout.wrap();
+        }
+        for text in texts {
+            stdout.write(text, |_| {})?;
+            stdout.end_line(|_| {})?;
+        }
+        Ok(())
+    };
+    match print() {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
         Err(OutputError::Failed(error)) => {
             Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))

@@ -88,11 +88,11 @@ impl Settings {
         Ok(Settings { values, providers, tools, provider, model, environment, options, file: file.to_owned(), given })
     }
 
-    /// The setting `keep`, for actions, which work with a broken file too: then it is as if there were none.
-    pub(crate) fn keep(environment: &Environment, file: &Path) -> Option<std::time::Duration> {
+    /// What the settings say to actions, which work with a broken file too: then it is as if there were none.
+    pub(crate) fn of_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
         let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
-        settings.ok().and_then(|settings| settings.values.keep)
+        settings.map(|settings| settings.values).unwrap_or_default()
     }
 
     /// The settings where nobody sets anything, with the environment's providers.
@@ -274,16 +274,17 @@ mod tests {
     fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
-        for (file, variables, days) in [
-            ("keep = \"2d\"", &[][..], 2),
-            ("keep = \"2d\"", &[("Q_KEEP", "3d")], 3),
-            ("keep = ", &[("Q_KEEP", "3d")], 3),
-            ("keep = ", &[], 30),
-            ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30),
+        for (file, variables, days, wraps) in [
+            ("keep = \"2d\"", &[][..], 2, true),
+            ("keep = \"2d\"\nwrap = false", &[("Q_KEEP", "3d")], 3, false),
+            ("keep = ", &[("Q_KEEP", "3d"), ("Q_WRAP", "false")], 3, false),
+            ("keep = ", &[], 30, true),
+            ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30, true),
         ] {
             fs_err::write(&path, file).expect("a file");
-            let keep = Settings::keep(&Environment::of(variables), &path).expect("a time");
-            assert_eq!(keep.as_secs(), days * 24 * 60 * 60, "{file} {variables:?}");
+            let values = Settings::of_actions(&Environment::of(variables), &path);
+            let keep = values.keep.expect("a time");
+            assert_eq!((keep.as_secs(), values.wrap), (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Values {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) save: bool,
+    /// Prose is broken into lines on a terminal.
+    pub(crate) wrap: bool,
     /// `-f` goes on with a conversation of another provider or model, in place of starting anew.
     pub(crate) hands_over: bool,
     /// How much the model thinks; `None` leaves it to the provider.
@@ -199,6 +201,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         doc: "\"false\" for --no-save always",
     },
     Row {
+        key: "wrap",
+        variable: "Q_WRAP",
+        default: Some("true"),
+        kind: Kind::Switch(|values, on| values.wrap = on),
+        doc: "\"false\" leaves the lines of an answer as they are, also on a terminal",
+    },
+    Row {
         key: "mismatch",
         variable: "Q_MISMATCH",
         default: Some("new"),
@@ -298,7 +307,7 @@ mod tests {
         }
         assert_eq!((values.messages, values.pairs, values.max_history), (10, 20, 400_000));
         assert_eq!(values.keep, Some(Duration::from_secs(30 * 24 * 60 * 60)));
-        assert!(values.save);
+        assert!(values.save && values.wrap);
     }
 
     #[test]

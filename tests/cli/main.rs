@@ -38,3 +38,4 @@ mod tools;
 mod toolserver;
 mod trouble;
 mod unreadable;
+mod wrap;

@@ -57,6 +57,12 @@ impl Terminal {
         (&self.keyboard).write_all(text.as_bytes()).expect("a terminal");
     }
 
+    /// From now on it has so many columns.
+    pub fn resize(&mut self, columns: u16) {
+        self.columns = columns;
+        set_columns(&self.keyboard, columns);
+    }
+
     /// Waits until `text` has arrived behind the first `from` bytes, and returns all that has arrived up to now.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
@@ -118,11 +124,17 @@ pub fn open(columns: u16) -> (File, OwnedFd) {
         assert_eq!(libc::unlockpt(number), 0, "{}", io::Error::last_os_error());
         let mut name: [libc::c_char; 128] = [0; 128];
         assert_eq!(libc::ptsname_r(number, name.as_mut_ptr(), name.len()), 0, "{}", io::Error::last_os_error());
-        let size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
-        assert_eq!(libc::ioctl(number, libc::TIOCSWINSZ, &raw const size), 0, "{}", io::Error::last_os_error());
+        set_columns(&own, columns);
         (own.into(), program)
     }
+}
+
+fn set_columns(terminal: &impl AsRawFd, columns: u16) {
+    let size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: a plain system call; the size outlives it.
+    let set = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
+    assert_eq!(set, 0, "{}", io::Error::last_os_error());
 }
 
 /// # Safety

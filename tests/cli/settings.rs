@@ -257,6 +257,7 @@ fn a_wrong_variable_is_named() {
         ("Q_TIMEOUT", &["0s", "0", "5", "1ms", "99999999999999999999d"]),
         ("Q_RETRIES", &["-1", "two"]),
         ("Q_SAVE", &["no", "0", "False"]),
+        ("Q_WRAP", &["no", "0", "False"]),
     ] {
         for value in values {
             sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name, value]);
@@ -288,6 +289,7 @@ fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
         ("timeout = \"0s\"", 1, "timeout"),
         ("retries = true", 1, "retries"),
         ("save = \"false\"", 1, "save"),
+        ("wrap = 0", 1, "wrap"),
         ("save = true\nsave = false", 2, "duplicate"),
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
         ("providers = 1", 1, "providers"),

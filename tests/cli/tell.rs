@@ -313,6 +313,7 @@ fn the_status_tells_every_setting_and_where_it_comes_from() {
         ("timeout", "5m", "\"10s\"", "20s"),
         ("retries", "3", "2", "4"),
         ("save", "true", "false", "true"),
+        ("wrap", "true", "false", "true"),
         ("mismatch", "new", "\"continue\"", "new"),
         ("rounds", "10", "5", "6"),
         ("mcp", "", "\"/a\"", "/b"),
@@ -418,7 +419,7 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         let told = status(&["--status", "-j"]).success().stdout_json();
         let error = told["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
-        assert_eq!(told["settings"].as_array().map(Vec::len), Some(17));
+        assert_eq!(told["settings"].as_array().map(Vec::len), Some(18));
         // And it is what a question says.
         status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
     }

@@ -35,7 +35,7 @@ fn controls_in_an_answer_are_shown_on_a_terminal_wherever_the_stream_is_split() 
         let (server, gates) = halting(halves.clone());
         let terminal = Terminal::new(WIDE);
         // No standard error on the terminal: no waiting sign in between.
-        let running = sandbox.q(&["hi"]).server_env(&server).stdout_to(terminal.end()).spawn();
+        let running = sandbox.q(&["hi"]).server_env(&server).stdout_to(terminal.end()).env("Q_WRAP", "false").spawn();
         let mut seen = 0;
         for (part, gate) in gates.iter().enumerate() {
             seen = terminal.wait_for(&format!("ready {part}\r\n"), seen).len();

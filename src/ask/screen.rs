@@ -1,0 +1,106 @@
+//! The answer on its way through standard output, where a word that has not ended is held until it has, or until a pause.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::record::Record;
+use crate::output::{OutputError, Stdout};
+
+/// How long a word is held while nothing comes.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Standard output, and the record of what it has shown.
+#[derive(Debug)]
+pub(super) struct Screen {
+    is_terminal: bool,
+    record: Arc<Record>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    stdout: Stdout,
+    /// When the last piece came.
+    since: Instant,
+    /// There is a thread that sees to pauses.
+    watched: bool,
+}
+
+impl Screen {
+    pub(super) fn new(stdout: Stdout, record: &Arc<Record>) -> Arc<Screen> {
+        let is_terminal = stdout.is_terminal();
+        let state = Mutex::new(State { stdout, since: Instant::now(), watched: false });
+        Arc::new(Screen { is_terminal, record: Arc::clone(record), state })
+    }
+
+    /// Whether a person reads it.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Shows a piece of the answer.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(super) fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
+        let mut state = self.state();
+        let shown = self.recorded(|left| state.stdout.write(piece, left));
+        state.since = Instant::now();
+        if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
+            let screen = Arc::clone(self);
+            // Without a thread, the word waits for its end.
+            let _ = std::thread::Builder::new().spawn(move || screen.watch());
+        }
+        shown
+    }
+
+    /// Ends what was shown, and its last line. What is shown after that is another answer.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(super) fn end(&self) -> Result<(), OutputError> {
+        let mut state = self.state();
+        self.recorded(|left| state.stdout.end_line(left))
+    }
+
+    /// Prints what is no answer as it came: its code, or JSON.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
+        let mut state = self.state();
+        state.stdout.write(text, |_| {})?;
+        state.stdout.end_line(|_| {})
+    }
+
+    fn recorded(
+        &self,
+        write: impl FnOnce(&mut dyn FnMut(usize)) -> Result<(), OutputError>,
+    ) -> Result<(), OutputError> {
+        self.record.showing(true);
+        let written = write(&mut |bytes| self.record.shown(bytes));
+        self.record.showing(false);
+        written
+    }
+
+    /// Shows a word once nothing has followed it for a while. The thread ends with the process.
+    fn watch(&self) {
+        let mut wait = PAUSE;
+        loop {
+            std::thread::sleep(wait);
+            let mut state = self.state();
+            wait = PAUSE;
+            if state.stdout.holds_word() {
+                match PAUSE.checked_sub(state.since.elapsed()) {
+                    Some(rest) if !rest.is_zero() => wait = rest,
+                    // Where it fails, the next write fails as well.
+                    _ => drop(self.recorded(|left| state.stdout.write_held(left))),
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

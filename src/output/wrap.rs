@@ -1,0 +1,773 @@
+//! Text broken into lines for a terminal, between words. Code and tables are left alone.
+//!
+//! A break is a line end and the indentation after it. It stands between the blanks before a word and the word; so those
+//! blanks end their line, where nobody sees them. Blanks for which the terminal's line has no more room follow the break, as
+//! they would fill a line of their own. Nothing is dropped: without the breaks, the text is what came, to the byte. The
+//! pieces that it comes in make no difference, unless a pause shows the beginning of a word that then turns out to be too
+//! long for its line.
+
+use std::ops::Range;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::disarm;
+
+/// Longer lines are hard to read, however wide the terminal is.
+const WIDEST: usize = 100;
+
+/// The columns from one tab stop of a terminal to the next.
+const TAB: usize = 8;
+
+/// Text that is indented so far after a blank line is code.
+const CODE_INDENT: usize = 4;
+
+/// A closing fence may be indented so much further than its opening one.
+const FURTHER_INDENT: usize = 3;
+
+/// The fewest characters of a fence.
+const SHORTEST_FENCE: usize = 3;
+
+/// The most digits of an item's number.
+const LONGEST_NUMBER: usize = 9;
+
+const JOINER: char = '\u{200d}';
+
+/// Shows the character before it as an emoji, which is wide.
+const EMOJI_SELECTOR: char = '\u{fe0f}';
+
+/// These do not begin a line.
+const CLOSING: &str = "、。，．！？：；）」』】〉》";
+
+/// These do not end a line.
+const OPENING: &str = "（「『【〈《";
+
+/// A text with breaks in it.
+#[derive(Debug, Default)]
+pub(crate) struct Wrapped {
+    pub(crate) text: String,
+    breaks: Vec<Range<usize>>,
+}
+
+impl Wrapped {
+    /// How many of its first bytes are no breaks.
+    pub(crate) fn unbroken(&self, bytes: usize) -> usize {
+        let broken = self.breaks.iter().map(|range| range.end.min(bytes).saturating_sub(range.start));
+        bytes - broken.sum::<usize>()
+    }
+}
+
+/// Breaks text that may come in pieces into lines. What it holds of a piece is a word that has not ended, with blanks
+/// before it for which there was no room.
+#[derive(Debug, Default)]
+pub(crate) struct Wrapper {
+    /// Of the terminal.
+    columns: usize,
+    line: Line,
+    /// Where the next character goes.
+    column: usize,
+    /// The column at which the line's text begins, after blanks and markers.
+    begin: usize,
+    /// The line begins with a marker.
+    marked: bool,
+    /// The line begins with the marker of a block quote.
+    quoted: bool,
+    /// The line has a word since its beginning, or since its last break.
+    has_word: bool,
+    /// Blanks for which there is no more room.
+    blanks: String,
+    word: Word,
+    /// The line before is neither blank nor indented code.
+    after_text: bool,
+    in_list: bool,
+    fence: Option<Fence>,
+}
+
+/// What a line is, as far as it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Line {
+    /// There are only blanks and markers before the word.
+    #[default]
+    Begin,
+    Prose,
+    Table,
+    Indented,
+    /// It opens fenced code.
+    Info,
+    /// It is within fenced code.
+    Code,
+}
+
+/// What opened fenced code.
+#[derive(Debug, Clone, Copy)]
+struct Fence {
+    character: char,
+    length: usize,
+    begin: usize,
+    quoted: bool,
+}
+
+impl Wrapper {
+    /// As much of the text as can be put on a terminal of so many columns once this piece has come.
+    pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> Wrapped {
+        self.columns = columns;
+        let mut wrapped = Wrapped { text: String::with_capacity(piece.len()), breaks: Vec::new() };
+        for character in piece.chars() {
+            match (self.line, character) {
+                (_, '\n') => self.end_line(&mut wrapped),
+                (Line::Begin | Line::Prose, ' ' | '\t') => self.push_blank(character, &mut wrapped),
+                (Line::Begin | Line::Prose, _) => self.push_letter(character, &mut wrapped),
+                (Line::Table | Line::Indented, _) => wrapped.text.push(character),
+                (Line::Info, _) => self.push_info(character, &mut wrapped),
+                (Line::Code, _) => {
+                    self.word.push_shown(character);
+                    wrapped.text.push(character);
+                }
+            }
+        }
+        // A word that is too long for any line cannot become shorter.
+        if self.word.shown > 0 || self.word.width > self.width().saturating_sub(self.indent()) {
+            self.put_word(&mut wrapped);
+        }
+        wrapped
+    }
+
+    /// Whether a part of a word waits for the rest.
+    pub(crate) fn holds_word(&self) -> bool {
+        self.word.shown < self.word.text.len()
+    }
+
+    /// What has come of a word, after a pause.
+    pub(crate) fn pause(&mut self, columns: usize) -> Wrapped {
+        self.columns = columns;
+        let mut wrapped = Wrapped::default();
+        if self.holds_word() {
+            self.put_word(&mut wrapped);
+        }
+        wrapped
+    }
+
+    /// What was held, now that nothing follows. After this, another text may come.
+    pub(crate) fn finish(&mut self, columns: usize) -> Wrapped {
+        self.columns = columns;
+        let mut wrapped = Wrapped::default();
+        self.end_word(true, &mut wrapped);
+        self.put_blanks(&mut wrapped);
+        *self = Wrapper::default();
+        wrapped
+    }
+
+    /// The columns that a line may have. In the last one of the terminal there may be a blank.
+    fn width(&self) -> usize {
+        self.columns.saturating_sub(1).clamp(1, WIDEST)
+    }
+
+    /// How far lines are indented after a break: as the text before it, unless that leaves no room.
+    fn indent(&self) -> usize {
+        self.begin.min(self.width() / 2)
+    }
+
+    fn push_blank(&mut self, blank: char, wrapped: &mut Wrapped) {
+        self.end_word(true, wrapped);
+        let is_full = self.column > 0 && self.column.is_multiple_of(self.columns.max(1));
+        let may_break = self.line == Line::Prose && self.has_word;
+        if may_break && (is_full || !self.blanks.is_empty()) {
+            self.blanks.push(blank);
+        } else {
+            self.put_blank(blank, wrapped);
+        }
+    }
+
+    fn push_letter(&mut self, letter: char, wrapped: &mut Wrapped) {
+        if self.line == Line::Begin && self.word.text.is_empty() {
+            self.begin = self.column;
+            let follows_blank = !self.marked && !self.after_text;
+            if follows_blank && self.begin == 0 {
+                self.in_list = false;
+            }
+            if follows_blank && self.begin >= CODE_INDENT && !self.in_list {
+                self.line = Line::Indented;
+                wrapped.text.push(letter);
+                return;
+            }
+        }
+        if self.word.may_end_before(letter) {
+            self.end_word(false, wrapped);
+        }
+        if self.line == Line::Info {
+            return self.push_info(letter, wrapped);
+        }
+        if self.line == Line::Table {
+            return wrapped.text.push(letter);
+        }
+        self.word.push(letter);
+    }
+
+    /// What follows an opening fence is no prose. With another backtick, the fence was code within a line.
+    fn push_info(&mut self, character: char, wrapped: &mut Wrapped) {
+        wrapped.text.push(character);
+        self.column += disarm::width(character);
+        if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
+            self.fence = None;
+            self.line = Line::Prose;
+            self.word.push_shown(character);
+        }
+    }
+
+    fn end_line(&mut self, wrapped: &mut Wrapped) {
+        let is_blank = self.line == Line::Begin && !self.marked && matches!(self.word.text.as_str(), "" | "\r");
+        match self.line {
+            Line::Code if self.fence.is_some_and(|fence| fence.is_closed_by(&self.word.text)) => self.fence = None,
+            Line::Code | Line::Table | Line::Indented | Line::Info => {}
+            Line::Begin | Line::Prose => self.end_word(false, wrapped),
+        }
+        self.put_blanks(wrapped);
+        wrapped.text.push('\n');
+        self.after_text = !is_blank && self.line != Line::Indented;
+        self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
+        self.word.clear();
+        (self.column, self.begin) = (0, 0);
+        (self.marked, self.quoted, self.has_word) = (false, false, false);
+    }
+
+    /// The word has ended, before a blank or not.
+    fn end_word(&mut self, before_blank: bool, wrapped: &mut Wrapped) {
+        if self.word.text.is_empty() {
+            return;
+        }
+        if before_blank {
+            self.word.settle_return();
+        }
+        if self.line == Line::Begin {
+            self.line = self.line_of_first_word(before_blank);
+        }
+        self.put_word(wrapped);
+        self.word.clear();
+        self.has_word = self.line != Line::Begin;
+    }
+
+    /// What the line is by its first word after blanks and markers.
+    fn line_of_first_word(&mut self, before_blank: bool) -> Line {
+        let word = self.word.text.as_str();
+        if before_blank && is_marker(word) {
+            let quotes = word.starts_with('>');
+            self.marked = true;
+            self.quoted |= quotes;
+            self.in_list |= !quotes;
+            return Line::Begin;
+        }
+        self.fence = Fence::opened_by(word, self.begin, self.quoted);
+        match &self.fence {
+            Some(_) => Line::Info,
+            None if word.starts_with('|') => Line::Table,
+            None => Line::Prose,
+        }
+    }
+
+    /// Puts what is left of the word on this line or, if none of it is shown yet and there is no room, on the next.
+    fn put_word(&mut self, wrapped: &mut Wrapped) {
+        if self.word.shown == 0 && self.has_word && self.column + self.word.width > self.width() {
+            let begin = wrapped.text.len();
+            let indent = self.indent();
+            wrapped.text.push('\n');
+            wrapped.text.extend(std::iter::repeat_n(' ', indent));
+            wrapped.breaks.push(begin..wrapped.text.len());
+            self.column = indent;
+            self.has_word = false;
+        }
+        self.put_blanks(wrapped);
+        wrapped.text.push_str(&self.word.text[self.word.shown..]);
+        self.word.shown = self.word.text.len();
+        self.column += std::mem::take(&mut self.word.width);
+    }
+
+    fn put_blanks(&mut self, wrapped: &mut Wrapped) {
+        for blank in std::mem::take(&mut self.blanks).chars() {
+            self.put_blank(blank, wrapped);
+        }
+    }
+
+    fn put_blank(&mut self, blank: char, wrapped: &mut Wrapped) {
+        wrapped.text.push(blank);
+        self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
+    }
+}
+
+impl Fence {
+    /// `word` is the first one of the line.
+    fn opened_by(word: &str, begin: usize, quoted: bool) -> Option<Fence> {
+        let character = word.chars().next().filter(|character| matches!(character, '`' | '~'))?;
+        let length = run_of(word, character);
+        // After backticks, more of them make it code within a line.
+        let opens = length >= SHORTEST_FENCE && (character == '~' || !word[length..].contains('`'));
+        opens.then_some(Fence { character, length, begin, quoted })
+    }
+
+    fn is_closed_by(self, line: &str) -> bool {
+        let precedes = |character: char| matches!(character, ' ' | '\t') || (self.quoted && character == '>');
+        let text = line.trim_start_matches(precedes);
+        let length = run_of(text, self.character);
+        line.len() - text.len() <= self.begin + FURTHER_INDENT
+            && length >= self.length
+            && text[length..].trim().is_empty()
+    }
+}
+
+/// A word as it comes: text without blanks, or of wide characters a single one.
+#[derive(Debug, Default)]
+struct Word {
+    text: String,
+    /// How many bytes of it have been put on the line.
+    shown: usize,
+    /// The columns of the rest.
+    width: usize,
+    /// The last character that others are combined with.
+    base: char,
+    is_emoji: bool,
+    /// What comes next is joined with the base.
+    joins: bool,
+}
+
+impl Word {
+    fn push(&mut self, character: char) {
+        self.settle_return();
+        self.text.push(character);
+        let width = match character {
+            // At a line's end it is not seen.
+            '\r' => 0,
+            '!'..='~' => 1,
+            JOINER => {
+                self.joins = is_pictograph(self.base) && (self.is_emoji || is_wide(self.base));
+                return;
+            }
+            EMOJI_SELECTOR => {
+                self.width += usize::from(!self.is_emoji && self.base.width() == Some(1));
+                self.is_emoji = true;
+                return;
+            }
+            _ if self.continues_emoji(character) => {
+                (self.base, self.is_emoji, self.joins) = (character, true, false);
+                return;
+            }
+            _ => disarm::width(character),
+        };
+        self.width += width;
+        // What has no width is combined with what stands before it.
+        if width > 0 {
+            (self.base, self.is_emoji, self.joins) = (character, false, false);
+        }
+    }
+
+    /// Adds what has been put on the line already.
+    fn push_shown(&mut self, character: char) {
+        self.text.push(character);
+        self.shown = self.text.len();
+    }
+
+    /// A carriage return that no line end follows is shown.
+    fn settle_return(&mut self) {
+        if self.text.ends_with('\r') {
+            self.width += disarm::width('\r');
+            self.base = '\r';
+        }
+    }
+
+    /// Whether the character is shown as a part of the emoji before it.
+    fn continues_emoji(&self, character: char) -> bool {
+        let is_modified = is_modifier(character) && is_wide(self.base) && !is_modifier(self.base);
+        is_pictograph(self.base) && is_pictograph(character) && (is_modified || self.joins)
+    }
+
+    /// Whether there may be a break before the character though there is no blank.
+    fn may_end_before(&self, character: char) -> bool {
+        is_wide(character)
+            && is_wide(self.base)
+            && !self.text.ends_with('\r')
+            && !self.continues_emoji(character)
+            && !CLOSING.contains(character)
+            && !OPENING.contains(self.base)
+    }
+
+    /// Another word may come.
+    fn clear(&mut self) {
+        self.text.clear();
+        *self = Word { text: std::mem::take(&mut self.text), ..Word::default() };
+    }
+}
+
+/// Whether the word begins a list's item or a line of a block quote.
+fn is_marker(word: &str) -> bool {
+    let number = word.trim_start_matches(|character: char| character.is_ascii_digit());
+    let digits = word.len() - number.len();
+    match number {
+        "-" | "*" | "+" => digits == 0,
+        "." | ")" => (1..=LONGEST_NUMBER).contains(&digits),
+        _ => word.bytes().all(|byte| byte == b'>'),
+    }
+}
+
+fn is_wide(character: char) -> bool {
+    !character.is_ascii() && character.width() == Some(2)
+}
+
+fn is_pictograph(character: char) -> bool {
+    matches!(character, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
+/// Whether the character gives the emoji before it another skin.
+fn is_modifier(character: char) -> bool {
+    matches!(character, '\u{1f3fb}'..='\u{1f3ff}')
+}
+
+/// How often the character, of one byte, stands at the beginning.
+fn run_of(text: &str, character: char) -> usize {
+    text.len() - text.trim_start_matches(character).len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use unicode_width::UnicodeWidthStr;
+
+    use super::super::disarm::visible;
+    use super::*;
+
+    /// The text in these pieces, wrapped; and the same without the breaks.
+    fn wrapped<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> (String, String) {
+        let mut wrapper = Wrapper::default();
+        let mut parts: Vec<Wrapped> = pieces.into_iter().map(|piece| wrapper.feed(piece, columns)).collect();
+        parts.push(wrapper.finish(columns));
+        (parts.iter().map(|part| part.text.as_str()).collect(), parts.iter().map(unbroken).collect())
+    }
+
+    fn unbroken(wrapped: &Wrapped) -> String {
+        let is_break = |at: usize| wrapped.breaks.iter().any(|range| range.contains(&at));
+        wrapped.text.char_indices().filter(|(at, _)| !is_break(*at)).map(|(_, character)| character).collect()
+    }
+
+    fn wrap(text: &str, columns: usize) -> String {
+        let (wrapped, unbroken) = wrapped([text], columns);
+        assert_eq!(unbroken, text);
+        wrapped
+    }
+
+    #[test]
+    fn prose_is_broken_between_words() {
+        // One column less than the terminal has is used.
+        for (text, columns, expected) in [
+            ("", 10, ""),
+            ("one two", 10, "one two"),
+            ("one two three", 10, "one two \nthree"),
+            ("one two34", 10, "one two34"),
+            ("one two345", 10, "one \ntwo345"),
+            ("one two\nthree four\n", 10, "one two\nthree \nfour\n"),
+            ("one two\r\nthree four\r\n", 10, "one two\r\nthree \nfour\r\n"),
+            ("12345 789\r\n", 10, "12345 789\r\n"),
+            ("12345 78\rx", 10, "12345 \n78\rx"),
+            // Words that are longer than the line.
+            ("a 1234567890123 b", 10, "a \n1234567890123 \nb"),
+            ("1234567890123 b", 10, "1234567890123 \nb"),
+            ("a\n1234567890123\nb", 10, "a\n1234567890123\nb"),
+            // Blanks stay before the break, as long as the line of the terminal has room.
+            ("123456789 b", 10, "123456789 \nb"),
+            ("123456789  b", 10, "123456789 \n b"),
+            ("123456  b c", 10, "123456  b \nc"),
+            ("123456  \nb", 10, "123456  \nb"),
+            ("123456789   ", 10, "123456789   "),
+            ("123456789   \nb", 10, "123456789   \nb"),
+            // Tabs.
+            ("a\tb c", 11, "a\tb \nc"),
+            ("a\tb", 9, "a\t\nb"),
+            // What a terminal shows of controls.
+            ("12345 \u{1b}m", 10, "12345 \u{1b}m"),
+            ("123456 \u{1b}m", 10, "123456 \n\u{1b}m"),
+            ("1 \u{9b}\u{202e}", 15, "1 \u{9b}\u{202e}"),
+            ("1 \u{9b}\u{202e}", 14, "1 \n\u{9b}\u{202e}"),
+            // A blank that does not break is none.
+            ("one two\u{a0}three", 10, "one \ntwo\u{a0}three"),
+            ("# a long heading", 10, "# a long \nheading"),
+        ] {
+            assert_eq!(wrap(text, columns), expected, "{text:?}");
+        }
+        let long = "word ".repeat(50);
+        let longest = wrap(&long, 2_000).lines().map(|line| line.trim_end().len()).max();
+        assert_eq!(longest, Some(99));
+    }
+
+    #[test]
+    fn characters_are_as_wide_as_a_terminal_shows_them() {
+        for (text, columns, expected) in [
+            ("日本語日本語", 8, "日本語\n日本語"),
+            ("日本語日本語", 7, "日本語\n日本語"),
+            ("日本語日本語", 6, "日本\n語日\n本語"),
+            ("日本 語日", 8, "日本 語\n日"),
+            ("abc日本", 6, "abc日\n本"),
+            ("日本語。日本", 7, "日本\n語。日\n本"),
+            ("日本「語」", 8, "日本\n「語」"),
+            ("한국어 단어", 8, "한국어 \n단어"),
+            ("e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}", 7, "e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}"),
+            ("e\u{301}e\u{301}e\u{301} e\u{301}e\u{301}", 6, "e\u{301}e\u{301}e\u{301} \ne\u{301}e\u{301}"),
+            ("👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}", 7, "👩\u{200d}👩\u{200d}👧👍🏽❤\u{fe0f}"),
+            ("👩\u{200d}👩\u{200d}👧👍🏽👍🏽", 5, "👩\u{200d}👩\u{200d}👧👍🏽\n👍🏽"),
+            ("👩\u{200d}❤\u{fe0f}\u{200d}👨 ab", 6, "👩\u{200d}❤\u{fe0f}\u{200d}👨 ab"),
+            ("👩\u{200d}❤\u{fe0f}\u{200d}👨 ab", 5, "👩\u{200d}❤\u{fe0f}\u{200d}👨 \nab"),
+            ("🇩🇪 🇫🇷", 6, "🇩🇪 🇫🇷"),
+            ("🇩🇪 🇫🇷", 5, "🇩🇪 \n🇫🇷"),
+            ("क्षत्रिय a", 80, "क्षत्रिय a"),
+        ] {
+            assert_eq!(wrap(text, columns), expected, "{text:?} {columns}");
+        }
+    }
+
+    #[test]
+    fn lists_and_quotes_go_on_under_their_text() {
+        for (text, columns, expected) in [
+            ("- one two three", 12, "- one two \n  three"),
+            ("* one two three", 12, "* one two \n  three"),
+            ("+ one two three", 12, "+ one two \n  three"),
+            ("1. one two three", 13, "1. one two \n   three"),
+            ("10) one two three", 14, "10) one two \n    three"),
+            ("  - one two three", 14, "  - one two \n    three"),
+            ("- - one two three", 14, "- - one two \n    three"),
+            ("-   one two three", 14, "-   one two \n    three"),
+            ("- one\n\n  two three four\n", 12, "- one\n\n  two three \n  four\n"),
+            ("- one\n\n    two three four\n", 14, "- one\n\n    two three \n    four\n"),
+            ("   one two three", 14, "   one two \n   three"),
+            ("> one two three", 12, "> one two \n  three"),
+            ("> - one two three", 14, "> - one two \n    three"),
+            (">> one two three", 12, ">> one two \n   three"),
+            ("- [ ] one two", 10, "- [ ] one \n  two"),
+            ("-\tone two", 13, "-\tone \n      two"),
+            // These are no markers.
+            ("-one two three", 12, "-one two \nthree"),
+            ("**one** two three", 12, "**one** two \nthree"),
+            ("1234567890. one two", 14, "1234567890. \none two"),
+            ("1.5 one two three", 12, "1.5 one two \nthree"),
+            ("-\none two three", 12, "-\none two \nthree"),
+            // A marker does not stay alone, and the indentation leaves room.
+            ("- 123456789012 a", 10, "- 123456789012 \n  a"),
+            ("a\n      - one two", 10, "a\n      - one \n    two"),
+        ] {
+            assert_eq!(wrap(text, columns), expected, "{text:?}");
+        }
+    }
+
+    const LONG: &str = "one two three four";
+
+    #[test]
+    fn code_and_tables_are_left_alone() {
+        for text in [
+            format!("```\n{LONG}\n```\n"),
+            format!("```rust and so on\n{LONG}\n{LONG}"),
+            format!("~~~ a `b` and c\n{LONG}\n```\n{LONG}\n~~~\n"),
+            format!("````\n{LONG}\n```\n{LONG}\n````\n"),
+            format!("```\n{LONG}\n``` no\n{LONG}\n    ```\n{LONG}\n````\n"),
+            format!("- a\n\n  ```sh\n  {LONG}\n  ```\n"),
+            format!("- ```sh\n  {LONG}\n  ```\n"),
+            format!("> ```\n> {LONG}\n> ```\n"),
+            format!("```\r\n{LONG}\r\n```\r\n"),
+            format!("```日本\n{LONG}\n```\n"),
+            format!("| {LONG} |\n|---|---|---|---|\n  | {LONG} |\n"),
+            format!("|日本|{LONG}|"),
+            format!("- | {LONG} |"),
+            format!("    {LONG}\n     {LONG}\n\n    {LONG}\n"),
+            format!("a\n\n\t{LONG}\n"),
+        ] {
+            assert_eq!(wrap(&text, 10), text);
+            // What follows is prose.
+            let closed = text.ends_with('\n');
+            let expected = format!("{text}\n\none two \nthree \nfour");
+            assert!(!closed || wrap(&format!("{text}\n\n{LONG}"), 10) == expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_code_is_prose() {
+        for (text, expected) in [
+            (format!("a\n    {LONG}"), "a\n    one two \n    three \n    four"),
+            (format!("``` a` {LONG}"), "``` a` one \ntwo three \nfour"),
+            (format!("```a`b {LONG}"), "```a`b one \ntwo three \nfour"),
+            (format!("`` {LONG}"), "`` one two \nthree four"),
+            (format!("a ``` {LONG}"), "a ``` one \ntwo three \nfour"),
+            (format!("a | {LONG}"), "a | one two \nthree four"),
+            (format!("- a\n\n    {LONG}"), "- a\n\n    one two \n    three \n    four"),
+        ] {
+            assert_eq!(wrap(&text, 12), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_leaves_once_it_has_ended_or_is_too_long() {
+        let mut wrapper = Wrapper::default();
+        for (piece, expected) in [
+            ("on", ""),
+            ("e", ""),
+            (" ", "one "),
+            ("two three fo", "two \nthree "),
+            ("ur", ""),
+            ("\n", "\nfour\n"),
+            ("日", ""),
+            ("本", "日"),
+            ("\n1234567890", "本\n1234567890"),
+            ("1", "1"),
+            (" ", " "),
+            ("`", ""),
+            ("``", ""),
+            ("\n", "\n```\n"),
+            ("|", ""),
+            (" a", "| a"),
+        ] {
+            assert_eq!(wrapper.feed(piece, 10).text, expected, "{piece:?}");
+        }
+        assert_eq!(wrapper.finish(10).text, "");
+    }
+
+    #[test]
+    fn a_pause_shows_what_has_come() {
+        let mut wrapper = Wrapper::default();
+        assert!(!wrapper.holds_word());
+        assert_eq!(wrapper.feed("one tw", 10).text, "one ");
+        assert!(wrapper.holds_word());
+        assert_eq!(wrapper.pause(10).text, "tw");
+        assert!(!wrapper.holds_word());
+        // There is no break within the word, but one behind it.
+        assert_eq!(wrapper.feed("o345678 t", 10).text, "o345678 ");
+        assert_eq!(wrapper.pause(10).text, "\nt");
+        assert_eq!(wrapper.feed("wo\n`", 10).text, "wo\n");
+        // A fence is one all the same.
+        assert_eq!(wrapper.pause(10).text, "`");
+        assert_eq!(wrapper.feed("``\n", 10).text, "``\n");
+        assert_eq!(wrapper.feed("one two three", 10).text, "one two three");
+        assert_eq!(wrapper.pause(10).text, "");
+    }
+
+    #[test]
+    fn the_width_may_change_at_any_time() {
+        let mut wrapper = Wrapper::default();
+        assert_eq!(wrapper.feed("- one two three ", 12).text, "- one two \n  three ");
+        assert_eq!(wrapper.feed("four five ", 20).text, "four five ");
+        assert_eq!(wrapper.feed("six ", 3).text, "\n six ");
+        assert_eq!(wrapper.feed("seven\n", 0).text, "\nseven\n");
+    }
+
+    #[test]
+    fn bytes_of_the_text_are_told_from_breaks() {
+        let wrapped = Wrapper::default().feed("- one two three four ", 10);
+        assert_eq!(wrapped.text, "- one two \n  three \n  four ");
+        let unbroken: Vec<usize> = (0..=wrapped.text.len()).map(|bytes| wrapped.unbroken(bytes)).collect();
+        let expected: Vec<usize> = (0..=10).chain([10, 10, 10]).chain(11..=16).chain([16; 3]).chain(17..=21).collect();
+        assert_eq!(unbroken, expected);
+    }
+
+    /// Texts of parts that matter here.
+    fn texts() -> impl Strategy<Value = String> {
+        let part = prop::sample::select(vec![
+            " ",
+            " ",
+            " ",
+            "  ",
+            "\t",
+            "\n",
+            "\n",
+            "\n\n",
+            "\r\n",
+            "\r",
+            "    ",
+            "a",
+            "word",
+            "words",
+            "longer",
+            "- ",
+            "* ",
+            "1. ",
+            "23) ",
+            "> ",
+            "# ",
+            "|",
+            "`",
+            "``",
+            "```",
+            "```sh\n",
+            "````",
+            "~~~",
+            "日",
+            "本語",
+            "。",
+            "「",
+            "e\u{301}",
+            "👩",
+            "\u{200d}",
+            "👧",
+            "❤\u{fe0f}",
+            "\u{fe0f}",
+            "🏽",
+            "🇩🇪",
+            "\u{1b}",
+            "\u{202e}",
+            "\u{9b}",
+            "\u{a0}",
+            "ä",
+            "supercalifragilistic",
+        ]);
+        prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn splits_make_no_difference(text in texts(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..9), columns in 1..40_usize) {
+            let boundaries: Vec<usize> = text.char_indices().map(|(index, _)| index).chain([text.len()]).collect();
+            let mut at: Vec<usize> = at.iter().map(|at| *at.get(&boundaries)).chain([0, text.len()]).collect();
+            at.sort_unstable();
+            let pieces = at.windows(2).map(|ends| &text[ends[0]..ends[1]]);
+            prop_assert_eq!(wrapped(pieces, columns).0, wrapped([text.as_str()], columns).0);
+        }
+
+        #[test]
+        fn without_the_breaks_it_is_the_text(
+            text in prop_oneof![texts(), any::<String>()],
+            columns in prop::collection::vec(0..30_usize, 1..4),
+        ) {
+            let mut wrapper = Wrapper::default();
+            let mut whole = String::new();
+            for (number, character) in text.chars().enumerate() {
+                let columns = columns[number % columns.len()];
+                whole += &unbroken(&wrapper.feed(character.encode_utf8(&mut [0; 4]), columns));
+                if number % 7 == 0 {
+                    whole += &unbroken(&wrapper.pause(columns));
+                }
+            }
+            whole += &unbroken(&wrapper.finish(columns[0]));
+            prop_assert_eq!(whole, text);
+        }
+
+        #[test]
+        fn no_line_of_prose_is_too_long_unless_it_is_one_word(text in texts(), columns in 2..40_usize) {
+            let text: String = text.replace(['|', '`', '~', '\t', '\r'], "").split('\n').map(|line| line.trim_start().to_owned() + "\n").collect();
+            for line in wrap(&text, columns).lines() {
+                let words = line.trim_end_matches(' ').trim_start_matches(|character: char| " -*>.)".contains(character) || character.is_ascii_digit());
+                let shown = visible(line.trim_end_matches(' '));
+                prop_assert!(shown.width() < columns || !words.contains(' '), "{:?} {}", line, columns);
+            }
+        }
+
+        #[test]
+        fn blanks_do_not_fill_a_line(words in prop::collection::vec((0..12_usize, 1..4_usize), 1..20), columns in 2..20_usize) {
+            let text: String = words.iter().map(|(letters, blanks)| "a".repeat(letters + 1) + &" ".repeat(*blanks)).collect();
+            let text = text.trim_end();
+            for line in wrap(text, columns).lines() {
+                prop_assert!(!line.trim().is_empty(), "{:?}", line);
+                let fits = line.len() <= columns || line.trim_end().len() > columns;
+                prop_assert!(fits, "{:?} has blanks beyond the edge of {}", line, columns);
+            }
+        }
+
+        #[test]
+        fn what_is_in_a_fence_is_never_broken(text in texts(), columns in 1..20_usize) {
+            let code = text.replace(['`', '~'], "'");
+            for fenced in [format!("```\n{code}\n```\n"), format!("~~~~ x\n{code}\n~~~~\n")] {
+                prop_assert_eq!(wrap(&fenced, columns), fenced);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Answers on a terminal are broken into lines between words; what is kept, and what others read, is the model's text.
+
+use std::time::{Duration, Instant};
+
+use libc::SIGINT;
+use serde_json::Value;
+
+use crate::fixtures::{HOUR, case, idle_for, in_two_parts, openai_stream, texts, word};
+use crate::pty::Terminal;
+use crate::sandbox::{Q, Sandbox};
+use crate::server::{Gate, Reply, Server};
+
+/// Prose, a list, code and a table.
+const ANSWER: &str = "\
+A **B-tree** keeps its keys in sorted order, in nodes that have many children each, so that it is never deep.
+
+- A node that is full is split in two, and its middle key moves up to the parent.
+  1. 根から葉までの距離はどこでも同じです。木はいつも釣り合っています。
+
+```sh
+sort --unique --key=1,1 --field-separator=: /etc/passwd | head -n 100 | tail -n 10 >sorted.txt
+```
+
+| operation | how many nodes are read and written in the worst case of all, with a cold cache |
+";
+
+const AT_80: &str = "\
+A **B-tree** keeps its keys in sorted order, in nodes that have many children \n\
+each, so that it is never deep.
+
+- A node that is full is split in two, and its middle key moves up to the \n  \
+parent.
+  1. 根から葉までの距離はどこでも同じです。木はいつも釣り合っています。
+
+```sh
+sort --unique --key=1,1 --field-separator=: /etc/passwd | head -n 100 | tail -n 10 >sorted.txt
+```
+
+| operation | how many nodes are read and written in the worst case of all, with a cold cache |
+";
+
+const AT_40: &str = "\
+A **B-tree** keeps its keys in sorted \n\
+order, in nodes that have many children \n\
+each, so that it is never deep.
+
+- A node that is full is split in two, \n  \
+and its middle key moves up to the \n  \
+parent.
+  1. 根から葉までの距離はどこでも同じで\n     \
+す。木はいつも釣り合っています。
+
+```sh
+sort --unique --key=1,1 --field-separator=: /etc/passwd | head -n 100 | tail -n 10 >sorted.txt
+```
+
+| operation | how many nodes are read and written in the worst case of all, with a cold cache |
+";
+
+#[test]
+fn an_answer_is_broken_between_words_on_a_terminal_and_nowhere_else() {
+    let letters: Vec<String> = ANSWER.chars().map(String::from).collect();
+    let words: Vec<&str> = ANSWER.split_inclusive(' ').collect();
+    for (columns, expected) in [(80, AT_80), (40, AT_40)] {
+        for (what, stream) in [
+            ("letters", openai_stream(&letters)),
+            ("words", openai_stream(&words)),
+            ("all at once", openai_stream(&[ANSWER])),
+        ] {
+            let _case = case((columns, what));
+            let server = Server::always(Reply::sse(stream));
+            let sandbox = Sandbox::new().server_env(&server);
+            for args in [&["hi"][..], &["--no-stream", "hi"]] {
+                assert_eq!(on_terminal(sandbox.q(args), columns), expected);
+                sandbox.expect_answer(ANSWER, false);
+                sandbox.q(args).run().success().stdout(ANSWER);
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_are_left_alone_where_that_is_asked_for() {
+    let server = Server::openai(ANSWER);
+    let sandbox = Sandbox::new().server_env(&server);
+    let ask = |name: &str, value: &str| on_terminal(sandbox.q(&["hi"]).env(name, value), 40);
+    assert_eq!(ask("Q_WRAP", "false"), ANSWER);
+    assert_eq!(ask("TERM", "dumb"), ANSWER);
+    assert_eq!(ask("TERM", "xterm"), AT_40);
+    sandbox.config("wrap = false");
+    assert_eq!(ask("TERM", "xterm"), ANSWER);
+    assert_eq!(ask("Q_WRAP", "true"), AT_40);
+}
+
+#[test]
+fn code_and_json_are_no_prose() {
+    let code = "a line of code that is longer than the terminal, and must be pasted as it is\n";
+    let answer = format!("```\n{code}```\n");
+    let server = Server::openai(&answer);
+    let sandbox = Sandbox::new().server_env(&server);
+    assert_eq!(on_terminal(sandbox.q(&["-x", "hi"]), 40), code);
+    assert_eq!(on_terminal(sandbox.q(&["--last", "-x"]), 40), code);
+    for args in [&["-j", "hi"][..], &["--last", "-j"], &["--history", "-j"]] {
+        let _case = case(args);
+        let json = on_terminal(sandbox.q(args), 40);
+        assert!(json.contains("longer than the terminal, and must be pasted"), "{json}");
+    }
+    let object = r#"{"text": "words that go on and on beyond the end of a line"}"#;
+    let server = Server::openai(object);
+    let shown = on_terminal(sandbox.q(&["--schema", "text", "hi"]).server_env(&server), 40);
+    assert_eq!(shown, format!("{object}\n"));
+}
+
+#[test]
+fn what_is_shown_again_is_broken_too_even_if_the_configuration_is_wrong() {
+    let sandbox = Sandbox::new();
+    let mut conversation = idle_for(HOUR, &["question one two three four five six seven", ANSWER, "again", ANSWER]);
+    for message in conversation["messages"].as_array_mut().expect("messages") {
+        message.as_object_mut().expect("a message").remove("timestamp");
+    }
+    // A fence that is never closed is no concern of the next message.
+    conversation["messages"][1]["content"] = Value::from("```\ncode");
+    sandbox.write_current(&conversation);
+    let history = |question: &str, answer: &str| {
+        format!("[user]\n{question}\n\n[assistant]\n```\ncode\n\n[user]\nagain\n\n[assistant]\n{answer}")
+    };
+    let broken = history("question one two three four five six \nseven", AT_40);
+    for config in ["", "wrap = tru"] {
+        let _case = case(config);
+        sandbox.config(config);
+        assert_eq!(on_terminal(sandbox.q(&["--last"]), 40), AT_40);
+        assert_eq!(on_terminal(sandbox.q(&["--history"]), 40), broken);
+    }
+    let unbroken = history("question one two three four five six seven", ANSWER);
+    sandbox.config("wrap = false");
+    assert_eq!(on_terminal(sandbox.q(&["--last"]), 40), ANSWER);
+    assert_eq!(on_terminal(sandbox.q(&["--history"]), 40), unbroken);
+    sandbox.config("");
+    assert_eq!(on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40), ANSWER);
+    sandbox.q(&["--last"]).run().success().stdout(ANSWER);
+    sandbox.q(&["--history"]).run().success().stdout(unbroken);
+}
+
+#[test]
+fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
+    let gates = [Gate::new(), Gate::new()];
+    let reply = Reply::sse([word("first ")]).wait_for(&gates[0]).piece(word("sec")).wait_for(&gates[1]);
+    let server = Server::always(reply.pieces(openai_stream(&["ond third"])));
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(20);
+    let running = sandbox.q(&["hi"]).stdout_to(terminal.end()).spawn();
+    assert_eq!(terminal.wait_for("first", 0), b"first ");
+    let began = Instant::now();
+    gates[0].open();
+    assert_eq!(terminal.wait_for("sec", 0), b"first sec");
+    assert!(began.elapsed() >= Duration::from_millis(100), "after {:?}", began.elapsed());
+    gates[1].open();
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["first second third", ""]);
+    sandbox.expect_answer("first second third", false);
+}
+
+#[test]
+fn what_is_held_when_a_signal_comes_is_not_kept() {
+    let server = Server::always(Reply::sse([word("one two three\nfour fi")]).hang());
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(12);
+    let mut running = sandbox.q(&["hi"]).stdout_to(terminal.end()).spawn();
+    terminal.wait_for("four ", 0);
+    running.signal(SIGINT);
+    running.wait().killed_by(SIGINT);
+    let shown = text_of(terminal);
+    let kept = texts(&sandbox.current()).pop().expect("an answer");
+    // On a slow machine the pause has come before the signal.
+    assert!(["one two three\nfour ", "one two three\nfour fi"].contains(&kept.as_str()), "{kept:?}");
+    assert_eq!(shown, kept.replace("two ", "two \n"));
+}
+
+#[test]
+fn what_is_held_when_the_connection_breaks_is_shown_and_kept() {
+    let server = Server::always(Reply::sse([word("one two thr")]).cut());
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(80);
+    sandbox.q(&["hi"]).stdout_to(terminal.end()).run().exit(1);
+    assert_eq!(text_of(terminal), "one two thr\n");
+    sandbox.expect_answer("one two thr", true);
+}
+
+#[test]
+fn lines_are_as_long_as_the_terminal_is_wide_when_they_come() {
+    let gate = Gate::new();
+    let line = "one two three four five six\n";
+    let server = Server::always(in_two_parts(line, &gate, line));
+    let sandbox = Sandbox::new().server_env(&server);
+    let mut terminal = Terminal::new(20);
+    let running = sandbox.q(&["hi"]).stdout_to(terminal.end()).spawn();
+    terminal.wait_for("six\r\n", 0);
+    terminal.resize(10);
+    gate.open();
+    running.wait().exit(0);
+    let expected = "one two three four \nfive six\none two \nthree \nfour five \nsix\n";
+    assert_eq!(text_of(terminal), expected);
+    sandbox.expect_answer(&line.repeat(2), false);
+}
+
+/// What a run prints on a terminal of so many columns, on which nothing else is.
+#[track_caller]
+fn on_terminal(q: Q, columns: u16) -> String {
+    let terminal = Terminal::new(columns);
+    q.stdout_to(terminal.end()).run().success();
+    text_of(terminal)
+}
+
+#[track_caller]
+fn text_of(terminal: Terminal) -> String {
+    String::from_utf8(terminal.bytes()).expect("UTF-8").replace("\r\n", "\n")
+}
