@@ -6,8 +6,11 @@
 #[path = "../authority.rs"]
 mod authority;
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -59,6 +62,9 @@ fn main() {
     if wanted("long") {
         bench.long_answer();
     }
+    if wanted("terminal") {
+        bench.long_answer_on_terminal();
+    }
     if wanted("tls") {
         bench.short_answer_over_tls();
     }
@@ -101,7 +107,7 @@ impl Bench<'_> {
             contestants.push((
                 "bare static client",
                 Box::new(move || {
-                    let mut command = Command::new(client);
+                    let mut command = quiet(client);
                     command.arg(self.short.trim_start_matches("http://"));
                     command
                 }),
@@ -112,7 +118,7 @@ impl Bench<'_> {
                 contestants.push((
                     name,
                     Box::new(move || {
-                        let mut command = Command::new(program);
+                        let mut command = quiet(program);
                         command.args(arguments).arg("question");
                         command
                     }),
@@ -136,11 +142,27 @@ impl Bench<'_> {
             (
                 "curl | sed | jq",
                 Box::new(|| {
-                    let mut command = Command::new("sh");
+                    let mut command = quiet("sh");
                     command.args(["-c", &pipeline]);
                     command
                 }),
             ),
+        ];
+        compare(&contestants, 5);
+    }
+
+    fn long_answer_on_terminal(&self) {
+        println!("\nan answer of {LONG} deltas, on a terminal");
+        let terminal = terminal();
+        let on_terminal = |wrap: &str| {
+            let mut command = self.q(&self.long, self.state, &["question"]);
+            command.env("Q_WRAP", wrap).stdout(terminal.try_clone().expect("a descriptor"));
+            command
+        };
+        let contestants: Vec<Contestant> = vec![
+            ("q, into /dev/null", Box::new(|| self.q(&self.long, self.state, &["question"]))),
+            ("q, wrap = false", Box::new(|| on_terminal("false"))),
+            ("q, wrap = true", Box::new(|| on_terminal("true"))),
         ];
         compare(&contestants, 5);
     }
@@ -219,14 +241,14 @@ impl Bench<'_> {
     fn start(&self) {
         println!("\nwhat asks nothing");
         let contestants: Vec<Contestant> = vec![
-            ("true", Box::new(|| Command::new("true"))),
+            ("true", Box::new(|| quiet("true"))),
             ("q --version", Box::new(|| self.q(&self.short, self.state, &["--version"]))),
             ("q --help", Box::new(|| self.q(&self.short, self.state, &["--help"]))),
             ("q --last", Box::new(|| self.q(&self.short, self.state, &["--last"]))),
             (
                 "curl --version",
                 Box::new(|| {
-                    let mut command = Command::new("curl");
+                    let mut command = quiet("curl");
                     command.arg("--version");
                     command
                 }),
@@ -236,7 +258,7 @@ impl Bench<'_> {
     }
 
     fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(Q);
+        let mut command = quiet(Q);
         command
             .env_clear()
             .env("HOME", self.state)
@@ -277,10 +299,42 @@ fn write_repeatedly(path: &Path, piece: &[u8], bytes: usize) {
     }
 }
 
+/// A program whose output nobody reads.
+fn quiet(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.stdout(Stdio::null());
+    command
+}
+
+/// A pseudo-terminal of 80 columns, on which everything is read at once.
+fn terminal() -> OwnedFd {
+    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
+    // nobody else once it is known to be one.
+    let (mut own, program) = unsafe {
+        let own = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        let mut name: [libc::c_char; 128] = [0; 128];
+        let named = libc::grantpt(own) == 0
+            && libc::unlockpt(own) == 0
+            && libc::ptsname_r(own, name.as_mut_ptr(), name.len()) == 0;
+        assert!(own >= 0 && named, "no pseudo-terminal");
+        let program = libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(program >= 0, "no pseudo-terminal");
+        (File::from_raw_fd(own), OwnedFd::from_raw_fd(program))
+    };
+    let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: a plain system call; the size outlives it.
+    assert_eq!(unsafe { libc::ioctl(own.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }, 0, "no pseudo-terminal");
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64 << 10];
+        while own.read(&mut buffer).is_ok_and(|count| count > 0) {}
+    });
+    program
+}
+
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
 
 fn curl(server: &str) -> Command {
-    let mut command = Command::new("curl");
+    let mut command = quiet("curl");
     command.args(["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")]);
     command
 }
@@ -322,12 +376,8 @@ fn median(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
 
 fn measure(mut command: Command, name: &str) -> Run {
     let began = Instant::now();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut child =
+        command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
