@@ -88,9 +88,9 @@ impl Interrupts {
         let interrupts = Arc::clone(self);
         let again = Arc::new(AtomicBool::new(false));
         let seen_to = Arc::clone(&again);
-        let thread = std::thread::Builder::new().spawn(move || {
+        let thread = unix::start_thread(move || {
             if let Some(signal) = arriving.forever().next() {
-                let _ = std::thread::Builder::new().spawn(move || {
+                let _ = unix::start_thread(move || {
                     std::thread::sleep(SAME_SIGNAL);
                     seen_to.store(true, Ordering::Relaxed);
                 });

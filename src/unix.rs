@@ -5,6 +5,19 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+/// Starts a thread that nobody waits for. All of them are started here: the code for it would be in the program once for
+/// each place.
+///
+/// # Errors
+/// There are no more threads.
+pub(crate) fn start_thread(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    start(Box::new(run))
+}
+
+fn start(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    std::thread::Builder::new().spawn(run).map(drop)
+}
+
 /// Whether a signal is ignored, as `nohup` and a shell's `&` leave it to the programs that they start.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.

@@ -200,8 +200,8 @@ fn attached_note(question: &Message) -> Option<String> {
 /// Prints a text; a reader that has gone away is an error here.
 fn print_to_reader(text: &str) -> Result<(), Error> {
     let printed = Stdout::open().and_then(|mut stdout| {
-        stdout.write(text, |_| {})?;
-        stdout.end_line(|_| {})
+        stdout.write(text, &mut |_| {})?;
+        stdout.end_line(&mut |_| {})
     });
     printed.map_err(|error| {
         let reason = match error {

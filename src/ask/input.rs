@@ -15,6 +15,7 @@ use crate::fence;
 use crate::message::Attachment;
 use crate::one_line::on_one_line;
 use crate::output::Notes;
+use crate::unix;
 
 /// The most bytes of text that files and standard input may have together.
 const LONGEST_TEXT: usize = 10_000_000;
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
         if !self.notes.sign().is_active() {
             let (notes, note) = (self.notes.clone(), source.waiting());
             // Without a thread there is no note, and nothing else is missing.
-            let _ = std::thread::Builder::new().spawn(move || watch(&watched, &notes, &note));
+            let _ = unix::start_thread(move || watch(&watched, &notes, &note));
         }
         self.notes.sign().wait_for(&format!("waiting for {}", source.name));
         let reader = open().map_err(|error| source.unreadable(&error))?;

@@ -14,7 +14,7 @@ use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
-use crate::unix::Interrupter;
+use crate::unix::{self, Interrupter};
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
@@ -206,9 +206,9 @@ impl Record {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
             // By a thread of its own: a standard error that nobody reads must not keep q from ending.
-            let _ = std::thread::Builder::new().spawn(move || {
+            let _ = unix::start_thread(move || {
                 notes.note(&note);
-                said.send(())
+                let _ = said.send(());
             });
             let _ = hearing.recv_timeout(LOCK_PATIENCE_ON_SIGNAL);
         }

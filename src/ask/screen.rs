@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::record::Record;
 use crate::output::{OutputError, Stdout};
+use crate::unix;
 
 /// How long a word is held while nothing comes.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -49,7 +50,7 @@ impl Screen {
         if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
             let screen = Arc::clone(self);
             // Without a thread, the word waits for its end.
-            let _ = std::thread::Builder::new().spawn(move || screen.watch());
+            let _ = unix::start_thread(move || screen.watch());
         }
         shown
     }
@@ -69,8 +70,8 @@ impl Screen {
     /// As for [`Stdout::write`].
     pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
         let mut state = self.state();
-        state.stdout.write(text, |_| {})?;
-        state.stdout.end_line(|_| {})
+        state.stdout.write(text, &mut |_| {})?;
+        state.stdout.end_line(&mut |_| {})
     }
 
     fn recorded(

@@ -76,7 +76,7 @@ impl Sign {
         if !std::mem::replace(&mut state.running, true) {
             let shared = Arc::clone(shared);
             // Without a thread there is no sign, and nothing else is missing.
-            let _ = std::thread::Builder::new().spawn(move || shared.run());
+            let _ = unix::start_thread(move || shared.run());
         }
     }
 

@@ -68,16 +68,16 @@ impl Stdout {
     ///
     /// # Errors
     /// The rest of the piece could not be written.
-    pub(crate) fn write(&mut self, piece: &str, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
+    pub(crate) fn write(&mut self, piece: &str, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
         if self.wrapper.is_none() {
-            return self.put(piece, |bytes| bytes, &mut left);
+            return self.put(piece, &|bytes| bytes, left);
         }
         // The terminal may have changed its width since the last line.
         for line in piece.split_inclusive('\n') {
-            self.put_wrapped(|wrapper, columns| wrapper.feed(line, columns), &mut left)?;
+            self.put_wrapped(&|wrapper, columns| wrapper.feed(line, columns), left)?;
         }
         Ok(())
     }
@@ -91,54 +91,54 @@ impl Stdout {
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn write_held(&mut self, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
-        self.put_wrapped(Wrapper::pause, &mut left)
+    pub(crate) fn write_held(&mut self, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
+        self.put_wrapped(&Wrapper::pause, left)
     }
 
     /// Ends the last line, if it lacks its end. What is written after that is another text.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn end_line(&mut self, mut left: impl FnMut(usize)) -> Result<(), OutputError> {
-        self.put_wrapped(Wrapper::finish, &mut left)?;
+    pub(crate) fn end_line(&mut self, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
+        self.put_wrapped(&Wrapper::finish, left)?;
         self.left = 0;
         let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
         let end = if self.ends_with_newline { "" } else { "\n" };
         self.ends_with_newline = true;
-        self.write_bytes(format!("{held}{end}").as_bytes(), |_| {})
+        self.write_bytes(format!("{held}{end}").as_bytes(), &mut |_| {})
     }
 
     fn put_wrapped(
         &mut self,
-        wrap: impl FnOnce(&mut Wrapper, usize) -> Wrapped,
+        wrap: &dyn Fn(&mut Wrapper, usize) -> Wrapped,
         left: &mut dyn FnMut(usize),
     ) -> Result<(), OutputError> {
         let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
         let wrapped = wrap(wrapper, unix::terminal_size().map_or(USUAL_COLUMNS, |size| size.columns));
-        self.put(&wrapped.text, |bytes| wrapped.unbroken(bytes), left)
+        self.put(&wrapped.text, &|bytes| wrapped.unbroken(bytes), left)
     }
 
     /// Writes a text whole. `unbroken` tells how many of its first bytes are no breaks.
     fn put(
         &mut self,
         text: &str,
-        unbroken: impl Fn(usize) -> usize,
+        unbroken: &dyn Fn(usize) -> usize,
         left: &mut dyn FnMut(usize),
     ) -> Result<(), OutputError> {
         let begin = self.left;
         self.left += unbroken(text.len());
         let Some(disarmer) = &mut self.disarmer else {
-            return self.write_bytes(text.as_bytes(), |bytes| left(begin + bytes));
+            return self.write_bytes(text.as_bytes(), &mut |bytes| left(begin + bytes));
         };
         let before = disarmer.clone();
         let visible = disarmer.feed(text);
-        self.write_bytes(visible.as_bytes(), |bytes| {
+        self.write_bytes(visible.as_bytes(), &mut |bytes| {
             let seen = if bytes == visible.len() { text.len() } else { before.clone().consumed(text, bytes) };
             left(begin + unbroken(seen));
         })
     }
 
-    fn write_bytes(&mut self, bytes: &[u8], mut left: impl FnMut(usize)) -> Result<(), OutputError> {
+    fn write_bytes(&mut self, bytes: &[u8], left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
         let mut done = 0;
         while done < bytes.len() {
             match self.file.write(&bytes[done..]) {
@@ -177,8 +177,8 @@ pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
             stdout.wrap();
         }
         for text in texts {
-            stdout.write(text, |_| {})?;
-            stdout.end_line(|_| {})?;
+            stdout.write(text, &mut |_| {})?;
+            stdout.end_line(&mut |_| {})?;
         }
         Ok(())
     };

@@ -9,6 +9,7 @@ use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::settings::{Key, Provider, Settings};
+use crate::unix;
 
 /// How long the servers have for their answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -52,9 +53,9 @@ pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
         };
         let (send, provider) = (send.clone(), (*provider).clone());
         // Not joined: one that hangs must not hold up the others.
-        let _ = std::thread::Builder::new().spawn(move || {
+        let _ = unix::start_thread(move || {
             let target = Target::without_key(Choice { provider: &provider, model: Model::First }, client);
-            send.send((index, target.model(&Notes::default()).ok()))
+            let _ = send.send((index, target.model(&Notes::default()).ok()));
         });
     }
     let deadline = Instant::now() + PATIENCE;

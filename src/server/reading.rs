@@ -11,6 +11,7 @@ use crate::provider::failure::{self, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::{Api, Malformed};
+use crate::unix;
 
 /// How long the end of a stream may stay away once the model has said that it is done.
 const TAIL: Duration = Duration::from_secs(10);
@@ -266,7 +267,7 @@ impl Body {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
         // Where there are no more threads the end is taken to have come.
-        let _ = std::thread::Builder::new().spawn(move || {
+        let _ = unix::start_thread(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
                 let read = reader.read(&mut buffer).map(|count| buffer[..count].to_vec());

@@ -214,16 +214,16 @@ impl Process {
             is_gone: false,
         };
         if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
-            thread::Builder::new().spawn(move || write_lines(stdin, &lines))?;
+            unix::start_thread(move || write_lines(stdin, &lines))?;
             let last_lines = Arc::clone(&process.last_lines);
             let (is_open, end) = mpsc::channel();
-            thread::Builder::new().spawn(move || {
+            unix::start_thread(move || {
                 keep_last_lines(stderr, &last_lines, report);
                 drop(is_open);
             })?;
             process.last_lines_end = Some(end);
             let input = process.input.clone();
-            thread::Builder::new().spawn(move || {
+            unix::start_thread(move || {
                 let mut stdout = BufReader::new(stdout);
                 while let Ok(Some(line)) = read_line(&mut stdout, LONGEST_LINE) {
                     read(&input, line);
