@@ -57,7 +57,7 @@ impl Sink {
         let bytes = self.reading.join().expect("a reader that does not panic");
         match self.form {
             Form::Pipe => bytes,
-            Form::Terminal => without_carriage_returns(&bytes),
+            Form::Terminal => without_breaks(&without_carriage_returns(&bytes)),
         }
     }
 }
@@ -88,6 +88,12 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     (0..bytes.len()).filter(|at| !is_added(*at)).map(|at| bytes[at]).collect()
 }
 
+/// Lines that q has broken end in a blank; those of an answer do not.
+fn without_breaks(bytes: &[u8]) -> Vec<u8> {
+    let is_break = |at: usize| bytes[at] == b'\n' && at > 0 && bytes[at - 1] == b' ';
+    (0..bytes.len()).filter(|at| !is_break(*at)).map(|at| bytes[at]).collect()
+}
+
 /// Both ends of a pseudo-terminal.
 fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
@@ -103,7 +109,7 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
             return Err(io::Error::last_os_error());
         }
         let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
-        let size = libc::winsize { ws_row: 50, ws_col: 2_000, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         if libc::ioctl(number, libc::TIOCSWINSZ, &raw const size) != 0 {
             return Err(io::Error::last_os_error());
         }

@@ -95,8 +95,6 @@ impl World {
         command.env("Q_PROVIDER", "openai").env("Q_MODEL", "soak");
         // All of the conversation is sent, and kept, so that each request shows which one it belongs to.
         command.env("Q_HISTORY", "messages").env("Q_MESSAGES", "100000").env("Q_PAIRS", "1000000");
-        // On a terminal, the text as it came.
-        command.env("TERM", "dumb").env("Q_WRAP", "false");
         command.envs(self.keep.map(|keep| ("Q_KEEP", keep)));
         if matches!((row.place)(home), Place::Slot(_)) {
             command.env("Q_SESSION", SLOT);
