@@ -7,9 +7,22 @@ use crate::settings::table::SETTINGS;
 
 pub(crate) const SYNOPSIS: &str = "\
 q [OPTIONS] WORDS…              a new conversation
-q -f [OPTIONS] WORDS…           goes on with it
+q -f [OPTIONS] WORDS…           follows up
 COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 ";
+
+const EXAMPLES: &str = r#"
+EXAMPLES
+  q "explain git rebase"
+  q -f "what about interactive mode?"
+  journalctl -b -p err | q "what failed, and why?"
+  git diff --staged | q --no-save "a commit message for this" | git commit -eF -
+  q -x "a shell script that renames *.jpeg to *.jpg" >rename.sh
+  q -a error.png -a main.rs "what went wrong?"
+  q --schema 'city, population int' "France's largest city" | jq .population
+  q -t db "which customers have not paid?"
+  q --list rebase
+"#;
 
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
@@ -29,9 +42,10 @@ pub(crate) fn short() -> String {
 pub(crate) fn long() -> String {
     let mut text = String::from(
         "q asks a language model one question from the shell, prints the answer, and\n\
-         remembers the conversation, so that q -f can go on with it.\n\n",
+         remembers the conversation, so that q -f can follow up.\n\n",
     );
     text.push_str(SYNOPSIS);
+    text.push_str(EXAMPLES);
     text.push_str("\nOPTIONS\n");
     text.push_str("  They come before the question; -- ends them.\n");
     for flag in FLAGS {
@@ -115,7 +129,9 @@ pub(crate) fn long() -> String {
          not the shape of --schema\n  \
          2              wrong usage or configuration; no request was sent\n  \
          3              answered, but the answer is incomplete\n  \
-         129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n",
+         129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n\n\
+         BUGS\n  Report them in the issue tracker of the repository that q came from, with what\n  \
+         q --status and q -v print; neither shows a key.\n",
     );
     text
 }

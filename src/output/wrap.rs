@@ -712,8 +712,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1_000))]
-
         #[test]
         fn splits_make_no_difference(text in texts(), at in prop::collection::vec(any::<prop::sample::Index>(), 0..9), columns in 1..40_usize) {
             let boundaries: Vec<usize> = text.char_indices().map(|(index, _)| index).chain([text.len()]).collect();
@@ -743,7 +741,9 @@ mod tests {
 
         #[test]
         fn no_line_of_prose_is_too_long_unless_it_is_one_word(text in texts(), columns in 2..40_usize) {
-            let text: String = text.replace(['|', '`', '~', '\t', '\r'], "").split('\n').map(|line| line.trim_start().to_owned() + "\n").collect();
+            // How wide a joiner or a modifier is that follows nothing it belongs to, terminals do not agree on.
+            let text = text.replace(['|', '`', '~', '\t', '\r', '\u{200d}', '\u{fe0f}', '🏽'], "");
+            let text: String = text.split('\n').map(|line| line.trim_start().to_owned() + "\n").collect();
             for line in wrap(&text, columns).lines() {
                 let words = line.trim_end_matches(' ').trim_start_matches(|character: char| " -*>.)".contains(character) || character.is_ascii_digit());
                 let shown = visible(line.trim_end_matches(' '));

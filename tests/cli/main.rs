@@ -24,6 +24,7 @@ mod output;
 mod providers;
 mod pty;
 mod question;
+mod readme;
 mod requests;
 mod sandbox;
 mod server;

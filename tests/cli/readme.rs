@@ -1,0 +1,113 @@
+//! The README's commands: each line that runs q, as it stands, in a shell.
+
+use std::fs;
+
+use serde_json::{Map, Value, json};
+
+use crate::fixtures::{DIALECTS, PNG, case, lacks, repository_file, set_mode, stored};
+use crate::pty::{Terminal, WIDE};
+use crate::sandbox::Sandbox;
+use crate::server::Server;
+use crate::toolserver::section;
+
+/// What the answer is where nothing else is wanted: a script, so that there is code in it.
+const ANSWER: &str = "```\nprint('hello')\n```";
+
+/// Programs of a desktop, of which the README's commands need only that they are there.
+const STUBS: &[(&str, &str)] = &[
+    ("journalctl", "echo failed"),
+    ("make", "echo error >&2"),
+    ("git", "case $1 in commit) cat >/dev/null ;; *) echo changed ;; esac"),
+    ("curl", "printf '%%PDF-1.4'"),
+    ("wl-paste", "cat error.png"),
+    ("wl-copy", "cat >/dev/null"),
+    ("sqlite3", "case $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) cat ;; esac"),
+];
+
+/// The commands of the README that run q, those of several lines joined; the outputs shown between them are no commands.
+fn commands() -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    let readme = repository_file("README.md");
+    for line in readme.lines().filter_map(|line| line.strip_prefix("    ")) {
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        if let Some(last) = commands.last_mut().filter(|_| goes_on) {
+            last.push('\n');
+            last.push_str(line);
+        } else if runs_q(line) {
+            commands.push(line.to_owned());
+        } else {
+            continue;
+        }
+        goes_on = line.ends_with('|');
+    }
+    commands
+}
+
+/// Whether q is run, and not installed; the hook is tested on its own.
+fn runs_q(line: &str) -> bool {
+    let code = line.split(" #").next().unwrap_or_default();
+    let starts = ["q ", "| q ", "&& q ", "; q ", "!q "];
+    let is_run = code.starts_with("q ") || starts[1..].iter().any(|start| code.contains(start));
+    is_run && !code.contains("--generate") && !code.contains("Q_TIMEOUT")
+}
+
+/// The least value that a schema allows.
+fn example(schema: &Value) -> Value {
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            Value::Object(properties.map(|(name, schema)| (name.clone(), example(schema))).collect::<Map<_, _>>())
+        }
+        Some("array") => json!([example(&schema["items"])]),
+        Some("integer") => json!(7),
+        _ => json!("x"),
+    }
+}
+
+#[test]
+fn each_command_of_the_readme_works() {
+    if lacks("jq", "jq --version") || lacks("bash", "bash --version") {
+        return;
+    }
+    let server = Server::start(|request, _| {
+        let dialect = DIALECTS.iter().find(|dialect| dialect.provider == "openai").expect("a dialect");
+        let reply = if request.json().get("max_tokens").is_some() { DIALECTS[1].reply } else { dialect.reply };
+        match &request.json()["response_format"]["json_schema"]["schema"] {
+            Value::Null => reply(request, ANSWER),
+            schema => reply(request, &example(schema).to_string()),
+        }
+    });
+    let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
+    sandbox.config(&(section(&sandbox, "time", "", "") + &section(&sandbox, "db", "", "")));
+    let home = sandbox.home();
+    for folder in ["bin", "src"] {
+        fs::create_dir(home.join(folder)).expect("a folder");
+    }
+    for (name, script) in STUBS {
+        sandbox.write_home(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        set_mode(&home.join("bin").join(name), 0o755);
+    }
+    for name in ["main.rs", "src/main.rs", "Cargo.toml", "notes.txt", "app.log", "a.c", "b.c"] {
+        sandbox.write_home(name, format!("{name}\n"));
+    }
+    sandbox.write_home("error.png", PNG);
+    let commands = commands();
+    assert!(commands.len() > 40, "{commands:#?}");
+    for command in commands {
+        let _case = case(&command);
+        // Each finds what another one may have cleared.
+        for name in ["current.json", "rebase.json", "session_20261114093000.json"] {
+            sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
+        }
+        if command.contains("--copy") {
+            let _ = fs::remove_file(sandbox.sessions().join("rebase.json"));
+        }
+        let script = format!(
+            "PATH=$PWD/bin:$PATH; mkdir -p ~/.local/state; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
+        );
+        let terminal = Terminal::new(WIDE);
+        let outcome = sandbox.shell("exec bash -o pipefail -c \"$1\" bash \"$2\"").env("Q_MODEL", "").arg("sh");
+        outcome.arg(&script).stdin_from(terminal.end()).run().exit(0);
+    }
+}
