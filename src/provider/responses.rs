@@ -17,6 +17,9 @@ use crate::message::{Message, Ran, Role, Step, Tool};
 /// The type of a call of a tool that q offered.
 const FUNCTION_CALL: &str = "function_call";
 
+/// The type of what the model said.
+const MESSAGE: &str = "message";
+
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -61,6 +64,9 @@ enum Format<'a> {
 /// A message as the API has it.
 #[derive(Serialize)]
 struct Turn<'a> {
+    /// llama.cpp takes no message of the model without it.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     role: Role,
     content: Vec<Content<'a>>,
 }
@@ -75,7 +81,11 @@ enum Content<'a> {
 }
 
 pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
+    let turns = prompt.messages.iter().map(|message| Turn {
+        kind: (message.role == Role::Assistant).then_some(MESSAGE),
+        role: message.role,
+        content: content_of(message),
+    });
     let steps = prompt.steps.iter().flat_map(items_of);
     let has_tools = !prompt.tools.is_empty();
     request::body_of(
@@ -141,7 +151,8 @@ fn items_of(step: &Step) -> Vec<Value> {
 }
 
 fn turn_of(step: &Step) -> Vec<Value> {
-    let said = json!({"role": "assistant", "content": [{"type": "output_text", "text": step.text}]});
+    let content = json!([{"type": "output_text", "text": step.text}]);
+    let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
     let call = |ran: &Ran| {
         let (id, name, arguments) = (&ran.call.id, &ran.call.name, calls::text(&ran.call));
         json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments})
@@ -369,7 +380,7 @@ mod tests {
             json!({
                 "model": "m", "stream": true, "instructions": "s",
                 "input": [{"role": "user", "content": content("input_text", "one")},
-                          {"role": "assistant", "content": content("output_text", "two")},
+                          {"type": "message", "role": "assistant", "content": content("output_text", "two")},
                           {"role": "user", "content": content("input_text", "three")}],
             })
         );
@@ -433,7 +444,8 @@ mod tests {
     fn calls_without_anything_to_be_sent_back_are_built() {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
         let sent: Value = serde_json::from_slice(&body(&with_steps(&tools, &steps))).expect("a body is JSON");
-        let said = json!({"role": "assistant", "content": [{"type": "output_text", "text": "Let me see."}]});
+        let content = json!([{"type": "output_text", "text": "Let me see."}]);
+        let said = json!({"type": "message", "role": "assistant", "content": content});
         let input = sent["input"].as_array().expect("a list");
         assert_eq!(input[1..4], [said, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]);
     }

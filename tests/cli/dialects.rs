@@ -50,8 +50,12 @@ fn gemini_body(_: bool, messages: Messages) -> Value {
 }
 
 fn responses_body(stream: bool, messages: Messages) -> Value {
-    let kind = |role: &str| if role == "assistant" { "output_text" } else { "input_text" };
-    let input = turns(messages, |role, text| json!({"role": role, "content": [{"type": kind(role), "text": text}]}));
+    let input = turns(messages, |role, text| match role {
+        "assistant" => {
+            json!({"type": "message", "role": role, "content": [{"type": "output_text", "text": text}]})
+        }
+        _ => json!({"role": role, "content": [{"type": "input_text", "text": text}]}),
+    });
     json!({"model": "m/1", "stream": stream, "store": false, "instructions": "be terse", "input": input})
 }
 

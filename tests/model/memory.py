@@ -1,5 +1,9 @@
-"""Asks a real model, in the three dialects that llama.cpp serves, whether a follow-up of q remembers: memory.py PATH-OF-Q."""
+"""Asks a real model whether a follow-up of q remembers: memory.py PATH-OF-Q.
 
+In each of the three dialects that llama.cpp serves, in both forms of history, streamed and whole.
+"""
+
+import itertools
 import os
 import pathlib
 import sys
@@ -35,10 +39,14 @@ def remembers(q, name, provider, address, results):
         shell = Shell(q, provider, told)
         first = shell.ask(TELL)
         check("it answers", first.returncode == 0 and first.stdout.strip() != "", results)
-        second = shell.ask("-f", ASK)
-        check("a follow-up remembers", second.returncode == 0 and "banana" in second.stdout.lower(), results)
+        for form, how in itertools.product(["prompt", "messages"], ["--no-stream", None]):
+            shell.environment["Q_HISTORY"] = form
+            follow = ["-f", "--no-save", how, ASK]
+            second = shell.ask(*(word for word in follow if word))
+            remembers = second.returncode == 0 and "banana" in second.stdout.lower()
+            check(f"a follow-up remembers ({form}, {'whole' if how else 'streamed'})", remembers, results)
         control = Shell(q, provider, untold).ask(ASK)
-        check("whoever was not told cannot know", control.returncode == 0 and "banana" not in control.stdout.lower(), results)
+        check("a conversation that was not told cannot know", control.returncode == 0 and "banana" not in control.stdout.lower(), results)
 
 
 def main():
