@@ -169,7 +169,7 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
 /// Prints whole texts, each of which begins a line. With `wraps` they are broken into lines on a terminal.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
     let print = || {
         let mut stdout = Stdout::open()?;
