@@ -15,7 +15,7 @@ use crate::secret::Secret;
 pub(crate) struct Address {
     /// Without user and password.
     uri: Uri,
-    /// User and password as the URL has them, decoded or not.
+    /// User and password, as written in the URL and decoded.
     login: Option<Login>,
 }
 
@@ -26,10 +26,10 @@ struct Login {
 }
 
 impl Address {
-    /// Checks a URL; a slash at its end does not matter.
+    /// Checks a URL. A slash at its end does not matter.
     ///
     /// # Errors
-    /// What is wrong with it, without the text itself, which may hold a password.
+    /// What is wrong with it, without the text itself, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
         let uri: Uri = text
             .trim()
@@ -47,7 +47,7 @@ impl Address {
         if uri.query().is_some() || text.contains('#') {
             return Err("has a query or a fragment, which a base URL cannot have".to_owned());
         }
-        // An empty or overlong port is taken for none by the parser.
+        // The parser ignores a port that is empty or too long.
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let port = port.rsplit_once(']').map_or(port, |(_, port)| port);
@@ -82,12 +82,12 @@ impl Address {
         self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// The port, named or the scheme's own.
+    /// The port in the URL, else the scheme's default.
     pub(crate) fn port(&self) -> u16 {
         self.uri.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 })
     }
 
-    /// The host as an IP address, where it is one.
+    /// The host as an IP address, if it is one.
     pub(crate) fn ip(&self) -> Option<IpAddr> {
         self.host().parse().ok()
     }
@@ -97,13 +97,13 @@ impl Address {
         self.ip().map_or_else(|| self.host().eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
     }
 
-    /// The header that user and password in the URL ask for (RFC 7617).
+    /// The header for the user and password in the URL (RFC 7617).
     pub(crate) fn authorization(&self) -> Option<Secret> {
         let login = self.login.as_ref()?;
         Some(Secret::new(format!("Basic {}", BASE64_STANDARD.encode(login.decoded.expose()))))
     }
 
-    /// What of the URL must not be shown, in every form in which it may come back.
+    /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let password = |login: &Secret| login.expose().split_once(':').map(|(_, password)| Secret::new(password));
         let Some(login) = &self.login else { return Vec::new() };

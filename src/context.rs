@@ -1,4 +1,4 @@
-//! What surrounds a run: the environment, where things are kept, which conversation is meant, and where notes go.
+//! What a run needs to know: the environment, the paths, the conversation, and where notes go.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::{Environment, Values};
 
-/// Below this likeness (Jaro-Winkler, 0 to 1) the nearest name is no help.
+/// A name less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
 const LIKENESS: f64 = 0.8;
 
-/// The same for all that one run does.
+/// What stays the same for the whole run.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
-    /// The configuration file, which need not be there.
+    /// The configuration file, which need not exist.
     pub(crate) configuration: PathBuf,
     /// `None` without a home.
     pub(crate) folder: Option<Folder>,
@@ -30,15 +30,15 @@ pub(crate) struct Place<'a> {
 }
 
 impl Context {
-    /// Whether prose is broken into lines, where it is for a terminal.
+    /// Whether prose is wrapped if it goes to a terminal.
     pub(crate) fn wraps(&self, values: &Values) -> bool {
         values.wrap && self.environment.get("TERM") != Some("dumb")
     }
 
-    /// Where the conversation is that is meant.
+    /// Where this run's conversation is.
     ///
     /// # Errors
-    /// `File`: there is no home, or a conversation cannot be looked for by its id.
+    /// `File`: there is no home folder, or the search for a conversation's id failed.
     pub(crate) fn place(&self) -> Result<Place<'_>, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
@@ -49,7 +49,7 @@ impl Context {
 }
 
 impl Place<'_> {
-    /// The name, among those of the other conversations, that is nearest to the one that is meant.
+    /// The name of another conversation that is most similar to the given one.
     pub(crate) fn nearest(&self) -> Option<String> {
         let Which::Named(name) = self.which else { return None };
         let others = self.folder.all().unwrap_or_default().into_iter();
@@ -62,9 +62,9 @@ impl Place<'_> {
             .map(|(_, other)| other)
     }
 
-    /// Where to look for the conversation that was meant, where there is none.
+    /// Advice for a conversation that does not exist: a similar name, and how to list the others.
     pub(crate) fn others(&self) -> String {
         let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));
-        format!("{meant}q --list lists those that are there")
+        format!("{meant}q --list lists the conversations")
     }
 }

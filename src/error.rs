@@ -1,8 +1,8 @@
-//! What can go wrong, in words for the person in front of it, with one exit status each.
+//! What can go wrong, in words for the user, with one exit status each.
 
 use std::fmt;
 
-/// A failure that ends q: what failed, on what and why; and what to do, where there is something.
+/// A failure that ends q: what failed and why, and what the user can do about it.
 #[derive(Debug)]
 pub(crate) struct Error {
     pub(crate) kind: Kind,
@@ -18,23 +18,23 @@ pub(crate) enum Kind {
     Usage,
     /// A setting is missing or wrong; no request was sent.
     Settings,
-    /// The question cannot be taken from standard input or from a file; no request was sent.
+    /// Standard input or a file cannot be used for the question; no request was sent.
     Input,
-    /// The conversation that was named cannot be used; no request was sent.
+    /// The named conversation cannot be used; no request was sent.
     Session,
-    /// There is nothing of the kind that was asked for.
+    /// What the user asked for does not exist.
     Nothing,
-    /// There is no code block in the answer, or none to be printed. Everything else went well.
+    /// The answer has no code block that can be printed. Everything else went well.
     NoCode,
-    /// The answer is not JSON of the shape that was asked for. Everything else went well.
+    /// The answer is not JSON of the requested shape. Everything else went well.
     Misshapen,
-    /// There is an answer, but it is incomplete: it was cut at the limit of tokens, or for a reason that q does not recognize.
+    /// The answer is incomplete: it reached the token limit, or ended for a reason that q does not recognize.
     Incomplete,
     /// A file could not be read or written.
     File,
-    /// The network or the provider failed, with this HTTP status where there was one.
+    /// The network or the provider failed, with this HTTP status if there was one.
     Provider { status: Option<u16> },
-    /// A server of tools did not start, or has none.
+    /// A tool server did not start, or has no tools.
     Tools,
     /// Standard output could not be written.
     Output,
@@ -61,7 +61,7 @@ impl Error {
         Error::new(Kind::Nothing, message)
     }
 
-    /// The same failure with a second sentence: what to do.
+    /// Adds what the user can do about it: one line for each possibility.
     pub(crate) fn advise(mut self, advice: impl Into<String>) -> Error {
         self.advice = Some(advice.into());
         self

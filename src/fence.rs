@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::message::{Ran, Step};
 use crate::one_line::on_one_line;
 
-/// Stands between two parts of a question.
+/// Separates two parts of a question.
 const BETWEEN: &str = "\n\n";
 
 /// The tag around input that comes with words.
@@ -20,7 +20,7 @@ const FILE: &str = "file";
 /// The tag around the result of a tool.
 const RESULT: &str = "result";
 
-/// A question in its parts, as q puts them together. Each may be empty.
+/// The parts of a question. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
     /// Files in their fences.
@@ -30,7 +30,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) words: &'a str,
 }
 
-/// Input in its fence: its bytes unchanged, a line end before the closing tag.
+/// Input in its fence: its bytes unchanged, and a line end before the closing tag.
 pub(crate) fn around_input(input: &str) -> String {
     around(CONTEXT, "", input)
 }
@@ -45,7 +45,7 @@ pub(crate) fn around_result(result: &str) -> String {
     around(RESULT, "", result)
 }
 
-/// Joins what a question consists of: files and input in their fences, and words. Each may be empty.
+/// Joins the parts of a question: files and input in their fences, and words. Each may be empty.
 pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(BETWEEN)
@@ -59,12 +59,12 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
 
 fn call_as_text(ran: &Ran) -> String {
     let arguments = compact(&ran.call.arguments);
-    // Models make up names, too.
+    // Models also make up names.
     let name = on_one_line(&ran.call.name);
     format!("Tool {name} {arguments}:\n{}", around_result(&ran.result))
 }
 
-/// The arguments of a call, which some models write on several lines.
+/// The arguments of a call on one line; some models write several.
 fn compact(arguments: &str) -> Cow<'_, str> {
     if !arguments.contains(['\n', '\r']) {
         return Cow::Borrowed(arguments);
@@ -79,7 +79,7 @@ fn around(name: &str, attributes: &str, text: &str) -> String {
     format!("<{name}{attributes}>\n{text}{line_end}</{name}>")
 }
 
-/// A name of a file as the value of an attribute, on one line.
+/// A file's name as the value of an attribute, on one line.
 fn escaped(name: &str) -> String {
     let mut escaped = String::new();
     for char in name.chars() {
@@ -94,7 +94,7 @@ fn escaped(name: &str) -> String {
     escaped
 }
 
-/// Parts a question: the fences that it begins with, and the words after them.
+/// Splits a question into the fences at its beginning and the words after them.
 pub(crate) fn split(question: &str) -> Parts<'_> {
     let mut rest = question;
     while let Some((_, after)) = fenced(FILE, rest) {
@@ -117,7 +117,7 @@ pub(crate) fn names_of(files: &str) -> Vec<String> {
     names
 }
 
-/// A fence of this tag at the beginning of a text, and what comes after it.
+/// A fence with this tag at the beginning of a text, and what comes after it.
 fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let (opening, _) = text.strip_prefix('<')?.split_once(">\n")?;
     let name = opening.split(' ').next()?;
@@ -128,14 +128,14 @@ fn fenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let closing = format!("\n</{name}>");
     let end = text.find(&closing)? + closing.len();
     let (fence, after) = text.split_at(end);
-    // Files may be the whole question.
+    // The question may consist of files alone.
     let after = if after.is_empty() { after } else { after.strip_prefix(BETWEEN)? };
     Some((fence, after))
 }
 
-/// The name, with a number where the text closes it without.
+/// The tag's name, with a number if the text contains the closing tag.
 fn unclosed(name: &str, text: &str) -> String {
-    // In one pass, so that a text full of closing tags takes no longer than another.
+    // In one pass, so that a text full of closing tags takes no longer than any other.
     let closing = format!("</{name}");
     let closed: HashSet<&str> =
         text.split(&closing).skip(1).filter_map(|rest| rest.split_once('>').map(|(suffix, _)| suffix)).collect();

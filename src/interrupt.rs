@@ -1,4 +1,4 @@
-//! Signals while q asks: what was shown is saved, the terminal is left as it was, and q dies of the signal itself.
+//! Signals while q asks: q saves what was shown, restores the terminal, and dies of the signal itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use signal_hook::{flag, low_level};
 use crate::output::Sign;
 use crate::unix;
 
-/// Signals that come closer together are one: `timeout`, for example, sends its own to q and then to q's whole group.
+/// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
 const SAME_SIGNAL: Duration = Duration::from_millis(50);
 
-/// Writing beyond a limit on the size of files (`ulimit -f`) fails from now on like writing to a full disk, and does not
+/// From now on, a write beyond the limit on file sizes (`ulimit -f`) fails like a write to a full disk, and does not
 /// end q. Programs that q starts are not affected, as they would be if the signal were ignored.
 pub(crate) fn survive_size_limit() {
     let _ = flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// When something is done before a signal ends q.
+/// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
     /// Programs that q has started are asked to end.
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Action {
     }
 }
 
-/// What is to be done before a signal ends q.
+/// What q must do before a signal ends it.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     sign: Sign,
@@ -48,7 +48,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Nothing is done yet, and a signal ends q by itself, unless there is a sign to be wiped.
+    /// With nothing to do yet, a signal ends q by itself, unless there is a sign to wipe.
     pub(crate) fn new(sign: &Sign) -> Arc<Interrupts> {
         let interrupts =
             Arc::new(Interrupts { sign: sign.clone(), actions: Mutex::default(), installed: AtomicBool::new(false) });
@@ -75,14 +75,14 @@ impl Interrupts {
         self.actions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on signals are seen to. One that was ignored when q started stays so; a second one ends q at once.
+    /// Handles signals from now on. One that was ignored when q started stays ignored; a second one ends q at once.
     pub(crate) fn install(self: &Arc<Self>) {
         if self.installed.swap(true, Ordering::Relaxed) {
             return;
         }
         let signals: Vec<i32> =
             [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
-        // Where any of this fails, a signal ends q as it did before.
+        // If any of this fails, a signal still ends q as it did before.
         let Ok(mut arriving) = Signals::new(&signals) else { return };
         let handle = arriving.handle();
         let interrupts = Arc::clone(self);

@@ -35,7 +35,7 @@ use crate::settings::Environment;
 fn main() -> ExitCode {
     let mut arguments = Arguments::default();
     if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
-        // The option may stand behind the one that is wrong.
+        // The option may come after the one that is wrong.
         let json = std::env::args_os()
             .take_while(|argument| argument != "--")
             .any(|argument| argument == "-j" || argument == "--json");
@@ -57,9 +57,9 @@ fn main() -> ExitCode {
 /// The only place that reports an error.
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     notes.sign().stop();
-    // Of an incomplete answer the JSON has been printed.
+    // The JSON of an incomplete answer has been printed already.
     if json && error.kind != Kind::Incomplete {
-        // Where not even that can be printed, the exit status and the next line still tell.
+        // If not even that can be printed, the exit status and the next line still report the failure.
         let _ = output::print(&error.to_json());
     }
     notes.error(error);
@@ -67,7 +67,7 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
 }
 
 fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<(), Error> {
-    // Help and version need none of it.
+    // Help and version need no context.
     let context = || {
         Ok(Context {
             which: Which::find(arguments.session.as_deref(), environment.get("Q_SESSION"))?,
@@ -100,11 +100,11 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
 fn configuration() -> PathBuf {
     let home = || Some(directories::BaseDirs::new()?.home_dir().join(".config")).filter(|folder| folder.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(home);
-    // Without a home there is none; one in whatever folder one stands in must not count.
+    // Without a home there is no file; one in the current folder must not count.
     folder.map(|folder| folder.join("q").join("config.toml")).unwrap_or_default()
 }
 
-/// The folder that a variable names; one that is relative does not count (XDG base directory specification).
+/// The folder that a variable names. A relative one does not count (XDG base directory specification).
 fn absolute(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

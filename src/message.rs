@@ -1,4 +1,4 @@
-//! The vocabulary of conversations, dialects and tools: who says what, which tools there are, and which were called.
+//! The types that conversations, dialects and tools share: messages, tools and calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who says a message.
+/// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
@@ -26,11 +26,11 @@ impl fmt::Display for Role {
 /// An image or a PDF that goes with a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attachment {
-    /// As it was given on the command line.
+    /// As given on the command line.
     pub(crate) name: String,
     /// Its media type, such as `image/png`.
     pub(crate) media: String,
-    /// Base64, as every API wants it. `None`: the conversation has grown too large to keep it.
+    /// Base64, as every API wants it. `None`: it was dropped because the conversation grew too large.
     pub(crate) data: Option<Arc<str>>,
 }
 
@@ -40,7 +40,7 @@ impl Attachment {
     }
 }
 
-/// One message. It may have megabytes, so copies share them.
+/// One message. It may have megabytes, so copies share the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) role: Role,
@@ -50,7 +50,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A message that is one text.
+    /// A message of text alone.
     pub(crate) fn text(role: Role, text: impl Into<Arc<str>>) -> Message {
         Message::with_attachments(role, Vec::new(), text)
     }
@@ -74,28 +74,28 @@ pub(crate) struct Tool {
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Call {
-    /// The provider's id; where it gave none, 9 letters and digits of q's own.
+    /// The provider's id; if it gave none, 9 letters and digits that q made up.
     pub(crate) id: String,
-    /// The name of a tool, as the model has written it.
+    /// The name of a tool, as the model wrote it.
     pub(crate) name: String,
-    /// JSON, as the model has written it; perhaps no object, or not even JSON.
+    /// The arguments as the model wrote them: perhaps not an object, or not even JSON.
     pub(crate) arguments: String,
 }
 
-/// A call, and what came of it.
+/// A call and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) call: Call,
-    /// What the model gets.
+    /// The text that the model gets.
     pub(crate) result: String,
     pub(crate) is_error: bool,
 }
 
-/// One round of a question's answer: what the model said, and the calls that it made then.
+/// One round on the way to an answer: what the model said, and the calls that it made.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Step {
     pub(crate) text: String,
     pub(crate) calls: Vec<Ran>,
-    /// The model's turn in the API's own form, where the API wants it back unchanged (signatures, reasoning); not stored.
+    /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
     pub(crate) echo: Vec<Value>,
 }

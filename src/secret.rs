@@ -1,8 +1,8 @@
-//! Values that must never be shown, and their removal from text that came back from elsewhere.
+//! Values that must never be shown, and their removal from text that a server sends.
 
 use std::fmt;
 
-/// Shorter values are too likely to be ordinary text for taking them out of what a server says.
+/// Shorter values may be ordinary words, so they are not removed from what a server says.
 const SHORTEST_REDACTED: usize = 8;
 
 /// What stands in place of a secret.
@@ -29,7 +29,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The text without any of the secrets that are long enough to be recognised.
+/// The text without those secrets that are long enough to be recognized.
 pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut text = text.to_owned();
     for secret in secrets {

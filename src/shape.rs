@@ -1,11 +1,11 @@
-//! The shape of JSON that an answer must have: read from what `--schema` says, and compared with an answer.
+//! The shape of JSON that an answer must have: read from `--schema`, and compared with an answer.
 
 use std::collections::HashSet;
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// The types of the short form, and what JSON Schema calls them.
+/// The types of the short form, and their names in JSON Schema.
 const TYPES: &[(&str, &str)] =
     &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
 
@@ -31,13 +31,13 @@ const NOT_STRICT: &[&str] = &[
 /// The types of JSON Schema.
 const JSON_TYPES: &[&str] = &["object", "array", "string", "integer", "number", "boolean", "null"];
 
-/// A mark that some editors put at the beginning of a file.
+/// The byte order mark, which some editors put at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How deep schemas may be within each other, or refer to each other. What is deeper is not compared with an answer.
+/// How deeply schemas may be nested, or refer to each other. Deeper ones are not compared with an answer.
 const DEEPEST: usize = 200;
 
-/// How many schemas are compared with an answer, since references may double them again and again.
+/// How many schemas are compared with an answer, because references may double them again and again.
 const MOST: usize = 200_000;
 
 /// A JSON Schema.
@@ -47,17 +47,17 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Reads a JSON Schema, which is an object.
+    /// Reads a JSON Schema, which must be an object.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn from_json(text: &str) -> Result<Shape, String> {
         match serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)) {
             Ok(schema @ Value::Object(_)) => match fault_in(&schema) {
-                Some(fault) => Err(format!("it is no JSON Schema: {fault}")),
+                Some(fault) => Err(format!("it is not a JSON Schema: {fault}")),
                 None => Ok(Shape { schema }),
             },
-            Ok(_) => Err("it is JSON, but no object".to_owned()),
+            Ok(_) => Err("it is JSON, but not an object".to_owned()),
             Err(error) => Err(format!("it is not JSON ({error})")),
         }
     }
@@ -89,12 +89,12 @@ impl Shape {
         self.schema["type"] == "object" && obeys_strict_rules(&self.schema)
     }
 
-    /// Whether there are objects in it whose fields have no names of their own, such as a number for each word.
+    /// Whether it has objects whose fields have no fixed names, such as a number for each word.
     pub(crate) fn has_maps(&self) -> bool {
         has_maps(&self.schema)
     }
 
-    /// Whether it is the shape of an object, and of nothing else.
+    /// Whether it is the shape of an object, and nothing else.
     pub(crate) fn is_object(&self) -> bool {
         let words = resolved(&self.schema, &self.schema).as_object();
         words.is_some_and(|words| is_of_object(words) && !words.get("type").is_some_and(Value::is_array))
@@ -103,16 +103,14 @@ impl Shape {
     /// The JSON of this shape in an answer, without a code fence around it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the answer does not have this shape.
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
         let mut comparison = Comparison { root: &self.schema, depth: 0, left: MOST };
         match comparison.lacking(&self.schema, &value, "") {
             Some(lacks) => Err(lacks),
-            None if !comparison.fits_type(&self.schema, &value) => {
-                Err("it has another type than the schema".to_owned())
-            }
+            None if !comparison.fits_type(&self.schema, &value) => Err("its type is not that of the schema".to_owned()),
             None => Ok(text),
         }
     }
@@ -123,7 +121,7 @@ fn object(fields: &str) -> Result<Value, String> {
     let separator = if fields.trim().contains('\n') { '\n' } else { ',' };
     let mut properties = Map::new();
     for field in fields.trim().split(separator).map(str::trim) {
-        // At the end of a line, a comma separates nothing.
+        // A comma at the end of a line is ignored.
         let field = if separator == '\n' { field.strip_suffix(',').unwrap_or(field) } else { field };
         if field.is_empty() {
             // Blank lines make a list easier to read; two commas in a row are a slip.
@@ -134,7 +132,7 @@ fn object(fields: &str) -> Result<Value, String> {
         }
         let (name, schema) = property(field)?;
         if properties.insert(name.to_owned(), schema).is_some() {
-            return Err(format!("the field “{name}” is there twice"));
+            return Err(format!("the field “{name}” is given twice"));
         }
     }
     Ok(object_of(properties))
@@ -208,10 +206,10 @@ fn has_maps(schema: &Value) -> bool {
     }
 }
 
-/// What keeps JSON from being a schema, if anything does: one word of it that cannot mean what it must.
+/// Why JSON is not a schema, if it is not: a word of JSON Schema with an impossible value.
 fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
-        return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema should be"));
+        return (!schema.is_boolean()).then(|| format!("{schema} is in the place of a schema"));
     };
     let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
     let are_texts = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().all(Value::is_string));
@@ -223,7 +221,7 @@ fn fault_in(schema: &Value) -> Option<String> {
             "anyOf" | "oneOf" | "allOf" => value.is_array(),
             // OpenAI's API has the schema within such an object.
             "schema" if words.contains_key("strict") => {
-                return Some("the schema alone is wanted, without name".to_owned());
+                return Some("give the schema alone, without its name".to_owned());
             }
             _ => true,
         };
@@ -263,7 +261,7 @@ pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value
     root.pointer(&pointer)
 }
 
-/// The schema that a reference leads to; else the schema itself.
+/// The schema that a reference leads to, else the schema itself.
 fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..DEEPEST {
         let reference = schema.get("$ref").and_then(Value::as_str);
@@ -273,18 +271,18 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// The comparison of an answer with its schema, in which references may lead back to themselves.
+/// Compares an answer with its schema, in which references may lead back to themselves.
 struct Comparison<'a> {
     root: &'a Value,
-    /// How many schemas are around the one that is compared.
+    /// How deeply nested the current schema is.
     depth: usize,
-    /// How many more may be compared.
+    /// How many more schemas may be compared.
     left: usize,
 }
 
 impl Comparison<'_> {
-    /// What a value lacks of its schema's required fields, also within its fields and the items of its lists; `place`
-    /// is where it stands in the answer. The types of other values are the model's business.
+    /// Which required field a value lacks, including within its fields and the items of its lists; `place`
+    /// is its place in the answer. The types of other values are not checked.
     fn lacking(&mut self, schema: &Value, value: &Value, place: &str) -> Option<String> {
         if self.depth == DEEPEST || self.left == 0 {
             return None;
@@ -303,7 +301,7 @@ impl Comparison<'_> {
 
     fn lacking_itself(&mut self, words: &Map<String, Value>, value: &Value, place: &str) -> Option<String> {
         if words.get("type").is_some_and(|kind| kind == "array") && !value.is_array() && !place.is_empty() {
-            return Some(format!("the field “{}” is no list", place.trim_end_matches('.')));
+            return Some(format!("the field “{}” is not a list", place.trim_end_matches('.')));
         }
         match value {
             Value::Object(fields) => {
@@ -326,7 +324,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Every schema of `allOf`, and the one that is referred to, holds for the value.
+    /// The value must satisfy every schema of `allOf`, and the one referred to.
     fn lacking_of_all(&mut self, words: &Map<String, Value>, value: &Value, place: &str) -> Option<String> {
         let reference = words.get("$ref").and_then(Value::as_str);
         let referred = reference.and_then(|reference| referred(self.root, reference));
@@ -334,7 +332,7 @@ impl Comparison<'_> {
         all.chain(referred).find_map(|schema| self.lacking(schema, value, place))
     }
 
-    /// One of several schemas is enough, if the value has its type: `null` is no excuse for an object.
+    /// One of several schemas is enough, if the value has its type: `null` does not replace an object.
     fn lacking_of_any(&mut self, schemas: Option<&Value>, value: &Value, place: &str) -> Option<String> {
         let mut lacks = None;
         for schema in schemas.and_then(Value::as_array).into_iter().flatten() {
@@ -356,7 +354,7 @@ fn missing(place: &str, name: &str) -> String {
     format!("the field “{place}{name}” is missing")
 }
 
-/// Whether a schema is that of an object, be it only because it requires fields.
+/// Whether a schema is that of an object, if only because it requires fields.
 fn wants_object(words: &Map<String, Value>) -> bool {
     is_of_object(words) || (!words.contains_key("type") && words.contains_key("required"))
 }
@@ -446,7 +444,7 @@ mod tests {
             ("  ", "a field is empty"),
             ("name,,age", "a field is empty"),
             ("name,", "a field is empty"),
-            ("name, name int", "“name” is there twice"),
+            ("name, name int", "“name” is given twice"),
             ("age integer", "the types are str, int, float, bool, list"),
             ("name str not null", "“not” comes after the type"),
             ("a/b", "“a/b” is not the name"),
@@ -468,16 +466,16 @@ mod tests {
         assert_eq!(Shape::from_json(with_mark).expect("a schema").schema, json!({"type": "object"}));
         for (text, reason) in [
             ("{", "not JSON"),
-            ("[1]", "no object"),
-            ("7", "no object"),
+            ("[1]", "not an object"),
+            ("7", "not an object"),
             ("", "not JSON"),
             ("{\"type\":\"objekt\"}", "“type” is \"objekt\""),
             ("{\"required\":\"a\"}", "“required” is \"a\""),
             ("{\"properties\":[]}", "“properties” is []"),
-            ("{\"properties\":{\"a\":5}}", "5 stands where a schema should be"),
+            ("{\"properties\":{\"a\":5}}", "5 is in the place of a schema"),
             ("{\"items\":{\"type\":1}}", "“type” is 1"),
             ("{\"anyOf\":[{\"type\":1}]}", "“type” is 1"),
-            ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "the schema alone"),
+            ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "give the schema alone"),
         ] {
             let error = Shape::from_json(text).expect_err(text);
             assert!(error.contains(reason), "{text}: {error}");
@@ -559,9 +557,9 @@ mod tests {
             (person, "````json\n{\"name\":\"a\",\"age\":1}\n````", Ok("{\"name\":\"a\",\"age\":1}")),
             (person, "``\n{\"name\":\"a\",\"age\":1}\n``", Err("not JSON")),
             (person, "\u{feff}{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
-            (list, "{\"items\":\"none\"}", Err("“items” is no list")),
-            (list, "{\"items\":null}", Err("“items” is no list")),
-            (list, "{\"items\":{\"a\":1}}", Err("“items” is no list")),
+            (list, "{\"items\":\"none\"}", Err("“items” is not a list")),
+            (list, "{\"items\":null}", Err("“items” is not a list")),
+            (list, "{\"items\":{\"a\":1}}", Err("“items” is not a list")),
             (person, "", Err("not JSON")),
             (person, "[]", Err("“name” is missing")),
             (person, "[{\"name\":\"a\",\"age\":1}]", Err("“name” is missing")),
@@ -602,7 +600,7 @@ mod tests {
         let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
         let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
         let twice = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"$ref": "#"}]});
-        let (missing_n, wrong_type) = ("the field “pet.n” is missing", "it has another type than the schema");
+        let (missing_n, wrong_type) = ("the field “pet.n” is missing", "its type is not that of the schema");
         for (case, schema, answer, lacks) in [
             ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
             ("a field of a reference", of(reference.clone()), r#"{"pet":{}}"#, Some(missing_n)),

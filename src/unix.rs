@@ -1,12 +1,12 @@
-//! What the standard library does not say about this process, its terminal and its files.
+//! System calls that the standard library lacks, for this process, its terminal and its files.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Starts a thread that nobody waits for. All of them are started here: the code for it would be in the program once for
-/// each place.
+/// Starts a thread that nobody waits for. All threads start here, because each other place would add a copy of the code
+/// to the program.
 ///
 /// # Errors
 /// There are no more threads.
@@ -18,7 +18,7 @@ fn start(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     std::thread::Builder::new().spawn(run).map(drop)
 }
 
-/// Whether a signal is ignored, as `nohup` and a shell's `&` leave it to the programs that they start.
+/// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.
     unsafe {
@@ -33,14 +33,14 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Sends a signal to a process group; 0 only asks. False: nothing of the group is left, or nothing that this user may end.
+/// Sends a signal to a process group; 0 only checks. False: nothing of the group is left that this user may end.
 pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
     // SAFETY: the call has no conditions. Groups 0 and 1 would mean this process's own group and every process.
     leader > 1 && unsafe { libc::kill(-leader, signal) } == 0
 }
 
-/// From now on this process is the parent of what its children leave behind, and can reap it. Elsewhere than on Linux the
-/// system itself reaps that at once; on Linux, in a container, perhaps nobody does.
+/// From now on this process is the parent of what its children leave behind, and can reap it. On other systems than
+/// Linux, the system itself does that at once; on Linux, in a container, perhaps nobody does.
 pub(crate) fn adopt_orphans() {
     // SAFETY: the call has no conditions. Where it fails, it only takes longer to see that a group has ended.
     #[cfg(target_os = "linux")]
@@ -72,7 +72,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// The size of the terminal that standard output is, if it is one that knows.
+/// The size of the terminal on standard output, if there is one that knows its size.
 pub(crate) fn terminal_size() -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
@@ -83,16 +83,16 @@ pub(crate) fn terminal_size() -> Option<Size> {
     size.filter(|size| size.columns > 0 && size.rows > 0)
 }
 
-/// Whether this process is one that its terminal listens to, and not in the background of a shell.
+/// Whether this process is in the foreground of its terminal, not in the background of a shell.
 pub(crate) fn is_in_foreground(terminal: &File) -> bool {
     // SAFETY: the calls have no conditions; on failure they return what no process group has.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
 }
 
-/// Whether nobody has the other end of a terminal any more.
+/// Whether the other end of a terminal is closed.
 pub(crate) fn has_hung_up(terminal: &File) -> bool {
     let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: it is one structure, as the call is told, and it outlives the call.
+    // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
     unsafe { libc::poll(&raw mut asked, 1, 0) > 0 && asked.revents & libc::POLLHUP != 0 }
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn discard_input(terminal: &File) {
     unsafe { libc::tcflush(terminal.as_raw_fd(), libc::TCIFLUSH) };
 }
 
-/// A new file in a folder that has no name until it gets one. Without one it goes when it is closed.
+/// A new file in a folder, without a name. Unless it gets one, it disappears when it is closed.
 ///
 /// # Errors
 /// The system or the file system has no such files, or there is no room.
@@ -138,7 +138,7 @@ pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The way for another thread to make a system call of this one return before it is done.
+/// Lets another thread interrupt a system call of this one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interrupter(libc::pthread_t);
 

@@ -22,7 +22,7 @@ pub(crate) enum Mode {
     Version,
 }
 
-/// What was typed. What it means is decided by the settings and the conversation.
+/// What was typed. The settings and the conversation decide what it means.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) mode: Mode,
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     pub(crate) session: Option<OsString>,
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
-    /// Like a word, this is text that may hold anything.
+    /// Like a word, this is text that may contain anything.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,
     pub(crate) effort: Option<String>,

@@ -1,4 +1,4 @@
-//! The command line, read by the table of options: what was typed, or what is wrong with it.
+//! Reads the command line by the table of options: what was typed, or what is wrong with it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -8,19 +8,19 @@ use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag};
 use crate::error::Error;
 
-/// Below this likeness (Jaro-Winkler, 0 to 1) the nearest option is no help.
+/// An option less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
 const LIKENESS: f64 = 0.7;
 
 /// Reads the arguments after the program's name: options, then words. What was read before an error is in `arguments`.
 ///
 /// # Errors
-/// `Usage`: an option that does not exist, that lacks or does not take a value, that comes after the first word, or that
-/// the chosen action has no use for; two actions at once; an action with words.
+/// `Usage`: an option that does not exist, lacks a value or takes none, comes after the first word, or that the chosen
+/// action cannot use; two actions at once; an action with words.
 pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>, arguments: &mut Arguments) -> Result<(), Error> {
     let mut parser = lexopt::Parser::from_args(typed);
     let mut used: Vec<&'static Flag> = Vec::new();
     loop {
-        // Not in the midst of `-abc`, so that the next argument is whole.
+        // Not within `-abc`, so that the next argument is a complete one.
         if let Some(rest) = parser.try_raw_args() {
             match rest.peek() {
                 None => break,
@@ -62,7 +62,7 @@ fn apply(
 ) -> Result<(), Error> {
     if let Some(mode) = flag.mode() {
         if let Some(other) = used.iter().find(|other| other.mode().is_some_and(|chosen| chosen != mode)) {
-            return Err(Error::usage(format!("{} and {} cannot go together", other.name(), flag.name()))
+            return Err(Error::usage(format!("{} and {} cannot be used together", other.name(), flag.name()))
                 .advise("ask for one thing at a time"));
         }
         arguments.mode = mode;
@@ -89,18 +89,19 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
         return Err(Error::usage(format!("{action} takes no words, but there is “{}”", word.display()))
             .advise(format!("to ask about {action}, put -- before the question")));
     }
-    // Help and version are what one asks for when the rest of the line is in doubt.
+    // Users ask for help and version when they are unsure about the rest of the line.
     if matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp | Mode::Version) {
         return Ok(());
     }
     match used.iter().find(|flag| flag.mode().is_none() && !flag.modes.contains(&arguments.mode)) {
-        Some(flag) => Err(Error::usage(format!("{action} has no use for {}", flag.name()))),
+        Some(flag) => Err(Error::usage(format!("{action} cannot use {}", flag.name()))),
         None if arguments.extract && arguments.schema.is_some() => {
-            Err(Error::usage("--extract and --schema cannot go together")
-                .advise("an answer of a shape has no code blocks"))
+            Err(Error::usage("--extract and --schema cannot be used together")
+                .advise("an answer in JSON has no code blocks"))
         }
         None if arguments.all && arguments.session.is_some() => {
-            Err(Error::usage("--all and --session cannot go together").advise("either one conversation or all of them"))
+            Err(Error::usage("--all and --session cannot be used together")
+                .advise("choose one conversation, or all of them"))
         }
         None => Ok(()),
     }
@@ -114,7 +115,7 @@ fn refuse_late_options(words: &[OsString]) -> Result<(), Error> {
     match words.iter().find(|word| looks_like_option(word)) {
         None => Ok(()),
         Some(late) => Err(Error::usage(format!("“{}” comes after the first word of the question", late.display()))
-            .advise("put options before the question; if it is part of the question, quote the question or put -- before it")),
+            .advise("put options before the question\nif it is part of the question, quote the question or put -- before it")),
     }
 }
 
@@ -122,7 +123,7 @@ fn unknown(typed: &str) -> Error {
     let error = Error::usage(format!("there is no option {typed}"));
     match nearest(typed) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
-        None => error.advise("q -h lists the options; to ask about it, put -- before the question"),
+        None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
     }
 }
 
@@ -131,7 +132,7 @@ fn nearest(typed: &str) -> Option<String> {
     FLAGS
         .iter()
         .filter_map(|flag| Some((flag, flag.long?)))
-        // A guess must not cost a conversation. One letter too many, too few, wrong or swapped is no guess.
+        // A guess must not delete a conversation. One letter too many, too few, wrong or swapped is no guess.
         .filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1)
         .map(|(flag, name)| (strsim::jaro_winkler(&typed, name), flag.name()))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
@@ -239,12 +240,12 @@ mod tests {
     #[test]
     fn actions_stand_alone() {
         assert_eq!(parsed(&["--clear"]).mode, Mode::Clear);
-        assert!(refused(&["--clear", "--version"]).contains("cannot go together"));
+        assert!(refused(&["--clear", "--version"]).contains("cannot be used together"));
         assert!(refused(&["--clear", "everything"]).contains("takes no words"));
-        assert!(refused(&["--clear", "-f"]).contains("has no use for --follow"));
-        assert!(refused(&["--clear", "--all", "-s", "x"]).contains("cannot go together"));
-        assert!(refused(&["--all", "x"]).contains("a question has no use for --all"));
-        assert!(refused(&["-m", "x", "--clear"]).contains("has no use for --model"));
+        assert!(refused(&["--clear", "-f"]).contains("cannot use --follow"));
+        assert!(refused(&["--clear", "--all", "-s", "x"]).contains("cannot be used together"));
+        assert!(refused(&["--all", "x"]).contains("a question cannot use --all"));
+        assert!(refused(&["-m", "x", "--clear"]).contains("cannot use --model"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The table of options: for each one its names, what it sets, what it is good for and what the documents say of it.
+//! The table of options: the names of each, what it sets, when it can be used, and what the documents say about it.
 
 use std::ffi::OsString;
 
@@ -13,15 +13,15 @@ pub(crate) struct Flag {
     pub(crate) short: Option<char>,
     pub(crate) long: Option<&'static str>,
     pub(crate) effect: Effect,
-    /// The modes that have a use for it; with any other it is refused.
+    /// The modes that can use it; any other mode refuses it.
     pub(crate) modes: &'static [Mode],
-    /// Some words for the short help.
+    /// A few words for the short help.
     pub(crate) help: &'static str,
     /// Sentences for the long help and the man page.
     pub(crate) doc: &'static str,
 }
 
-/// What an option does to the arguments.
+/// What an option changes in the arguments.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Chooses what q does.
@@ -32,13 +32,13 @@ pub(crate) enum Effect {
         name: &'static str,
         completion: Completion,
         mode: Option<Mode>,
-        /// It may be given several times.
+        /// It may be given more than once.
         repeats: bool,
         set: fn(&mut Arguments, OsString) -> Result<(), String>,
     },
 }
 
-/// What a shell can offer for a value.
+/// What a shell can offer as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
     Nothing,
@@ -61,13 +61,13 @@ impl Flag {
         }
     }
 
-    /// Whether it can only be meant where something is to be deleted.
+    /// Whether its only purpose is to delete something.
     pub(crate) fn deletes(&self) -> bool {
         let deletes = |mode: &Mode| matches!(mode, Mode::Clear | Mode::Undo);
         self.mode().map_or_else(|| self.modes.iter().all(deletes), |mode| deletes(&mode))
     }
 
-    /// The option as one types it, by its long name where it has one.
+    /// The option as it is typed, by its long name if it has one.
     pub(crate) fn name(&self) -> String {
         match (self.long, self.short) {
             (Some(long), _) => format!("--{long}"),
@@ -78,7 +78,7 @@ impl Flag {
 }
 
 const ASK: &[Mode] = &[Mode::Ask];
-/// The modes that settings matter to.
+/// The modes in which settings matter.
 const SET: &[Mode] = &[Mode::Ask, Mode::Status];
 const ALL: &[Mode] = &[
     Mode::Ask,
@@ -101,9 +101,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.follow = true),
         modes: ASK,
         help: "continue the conversation",
-        doc: "Continue the current conversation. It starts anew, with a note that says why, if there is none, if it was \
+        doc: "Continue the current conversation. q starts a new one, with a note that says why, if there is none, if it was \
               idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now; \
-              with the setting mismatch = \"continue\" another provider or model goes on with it.",
+              with the setting mismatch = \"continue\" another provider or model continues it.",
     },
     Flag {
         short: Some('s'),
@@ -139,8 +139,8 @@ pub(crate) const FLAGS: &[Flag] = &[
             },
         },
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
-        help: "whom to ask",
-        doc: "Ask this provider: one of the table below, or one of the configuration file.",
+        help: "which provider to ask",
+        doc: "Ask this provider: one from the table below, or one from the configuration file.",
     },
     Flag {
         short: Some('m'),
@@ -174,7 +174,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         },
         modes: SET,
         help: "how much the model thinks",
-        doc: "How much the model thinks before it answers: low, medium, high, or a word that the provider defines.",
+        doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines.",
     },
     Flag {
         short: Some('o'),
@@ -316,8 +316,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("no-stream"),
         effect: Effect::Switch(|arguments| arguments.no_stream = true),
         modes: ASK,
-        help: "print the answer when it is whole",
-        doc: "Ask for the answer in one piece, and print it when it is whole.",
+        help: "print the answer when it is complete",
+        doc: "Ask for the answer in one piece, and print it when it is complete.",
     },
     Flag {
         short: Some('x'),
@@ -325,8 +325,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.extract = true),
         modes: &[Mode::Ask, Mode::Last],
         help: "print only the answer's code blocks",
-        doc: "Print only the contents of the answer's fenced code blocks, once the answer is whole. Without a code block \
-              nothing is printed, and the exit status is 1. The whole answer is saved.",
+        doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. Without a code block \
+              nothing is printed, and the exit status is 1. The complete answer is saved.",
     },
     Flag {
         short: Some('j'),
@@ -335,7 +335,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with an action what it shows or has done.",
+              with error; with an action what it shows or did.",
     },
     Flag {
         short: Some('q'),
@@ -350,9 +350,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("verbose"),
         effect: Effect::Switch(|arguments| arguments.verbose = true),
         modes: ALL,
-        help: "tell what is done",
-        doc: "Tell on standard error the provider and the model, of each message its index, role and length, what is tried \
-              again, the time taken and the usage.",
+        help: "report what q does",
+        doc: "Report on standard error the provider and the model, the index, role and length of each message, each new \
+              attempt, the time taken and the usage.",
     },
     Flag {
         short: None,
@@ -370,7 +370,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, of its own provider and model or those that -p and -m name. Words, \
               and input that comes with them, take the place of its own. The new answer takes the place of the old one once it \
-              is complete; the conversation as it was is set aside.",
+              is complete; the conversation as it was is archived.",
     },
     Flag {
         short: None,
@@ -378,7 +378,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::History),
         modes: &[],
         help: "print the conversation",
-        doc: "Print the conversation: of each message its role, its time and its text. With --json, the file's JSON.",
+        doc: "Print the conversation: the role, the time and the text of each message. With --json, the file's JSON.",
     },
     Flag {
         short: None,
@@ -394,8 +394,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Undo),
         modes: &[],
         help: "drop the last exchange, print its question",
-        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it anew. The \
-              conversation as it was is set aside.",
+        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. The \
+              conversation as it was is archived.",
     },
     Flag {
         short: None,
@@ -423,7 +423,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         },
         modes: &[],
         help: "copy the conversation under a new name",
-        doc: "Copy the conversation under NAME, which must be new: to keep it, or to go on with it in two ways. The original stays.",
+        doc: "Copy the conversation under NAME, which must be new: to keep it, or to continue it in two ways. The original stays.",
     },
     Flag {
         short: None,
@@ -431,7 +431,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Clear),
         modes: &[],
         help: "delete the conversation",
-        doc: "Delete the conversation. Others stay, also those that it displaced; a note says so.",
+        doc: "Delete the conversation. Others stay, including those that it displaced; a note says so.",
     },
     Flag {
         short: None,
@@ -439,7 +439,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.all = true),
         modes: &[Mode::Clear],
         help: "with --clear: delete all of them",
-        doc: "With --clear: delete every conversation, also the named ones and those set aside. On a terminal q asks first.",
+        doc: "With --clear: delete every conversation, including named and archived ones. On a terminal q asks first.",
     },
     Flag {
         short: None,

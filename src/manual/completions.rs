@@ -9,7 +9,7 @@ use crate::provider::table::PROVIDERS;
 /// Prints the names of the providers that the configuration file adds, in any shell.
 const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null"#;
 
-/// For bash; that of macOS is too old for it.
+/// For bash; the version on macOS is too old for this.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
@@ -43,10 +43,10 @@ fn valued() -> (String, String) {
 pub(super) fn bash() -> String {
     let mut cases = String::new();
     for (flag, kind) in FLAGS.iter().filter_map(|flag| Some((flag, completion(flag)?))) {
-        // Where nothing matches, bash offers files, unless told not to.
+        // If nothing matches, bash offers files unless asked not to.
         let action = match kind {
             Completion::Conversations => "_q_conversations".to_owned(),
-            // Files are what bash offers by itself.
+            // Bash offers files by itself.
             Completion::Files => ":".to_owned(),
             Completion::Nothing => NO_FILES.to_owned(),
             Completion::Providers => format!("_q_providers; {NO_FILES}"),
@@ -93,11 +93,11 @@ pub(super) fn zsh() -> String {
             }
         };
         let spelled = spellings(flag);
-        // What may be given again is offered again.
+        // An option that may be repeated is offered again.
         let repeats = matches!(flag.effect, Effect::Value { repeats: true, .. });
         let group = if repeats { "*".to_owned() } else { format!("({})", spelled.join(" ")) };
         for spelling in &spelled {
-            // A value may be glued to a short option, and stand behind a long one's equals sign.
+            // A value may be glued to a short option, or follow a long one's equals sign.
             let glue = match (value.is_empty(), spelling.starts_with("--")) {
                 (true, _) => "",
                 (false, true) => "=",

@@ -7,10 +7,10 @@ use crate::flags::FLAGS;
 use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
 
-/// The page without what the tables tell; places for that are marked `@NAME@`.
+/// The page without the parts from the tables; `@NAME@` marks their places.
 const TEMPLATE: &str = include_str!("q.1.in");
 
-/// What mandoc's lint lets pass.
+/// The longest line that mandoc's lint accepts.
 const LONGEST_LINE: usize = 80;
 
 /// The page in the man(7) language.
@@ -32,18 +32,18 @@ pub(super) fn page() -> String {
             ".fi" => is_example = false,
             _ => {}
         }
-        // What is shown as it stands is copied as it stands.
+        // Preformatted text is copied unchanged.
         lines.push_str(&if is_example { format!("{line}\n") } else { filled(line) });
     }
     lines
 }
 
-/// Breaks a line of text where it is longer than the source of a page may have it; requests stay as they are.
+/// Breaks a line of text that is too long for the source of a page; requests stay as they are.
 fn filled(line: &str) -> String {
     if line.starts_with('.') {
         return format!("{line}\n");
     }
-    // What begins a line with these would be a request.
+    // A line that begins with one of these would be a request.
     let guard = |line: &String| if line.starts_with(['.', '\'']) { "\\&" } else { "" };
     template::wrap(line, LONGEST_LINE, LONGEST_LINE).iter().map(|line| format!("{}{line}\n", guard(line))).collect()
 }
@@ -80,7 +80,7 @@ fn providers() -> String {
             names => format!("key in {}", names.join(" or ")),
         };
         let model =
-            row.model.map_or_else(|| "the first model that it lists".to_owned(), |model| format!("model {model}"));
+            row.model.map_or_else(|| "the first model on its list".to_owned(), |model| format!("model {model}"));
         let _ = write!(
             text,
             ".TP\n.B {}\n{}, {}, {}; moved by {}.\n",

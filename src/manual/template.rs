@@ -5,7 +5,7 @@ pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
     places.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
 }
 
-/// Breaks a text at blanks into lines of at most so many characters: `first` for the first line, `rest` for the others.
+/// Breaks a text at blanks into lines: at most `first` characters in the first line, `rest` in the others.
 /// A word longer than a line gets a line of its own; blanks in a row stay as they are within a line.
 pub(super) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`).
 ///
 /// # Errors
-/// What is wrong with the text, to be put behind the name of the setting.
+/// What is wrong with the text, to follow the name of the setting.
 pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The configuration file: its keys and providers with their lines, or what is wrong on which line.
+//! The configuration file: its keys and sections with their lines, or what is wrong on which line.
 
 use toml::de::{DeTable, DeValue};
 
@@ -144,7 +144,7 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
         "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
         "key_env" => {
             let name = filled(string(value)?)?;
-            // Whoever writes the key itself here must not see it again in a message.
+            // A user may have written the key itself here, and a message must not show it.
             if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                 || name.as_bytes()[0].is_ascii_digit()
             {
@@ -202,7 +202,7 @@ fn read_header(name: &str, value: &DeValue) -> Result<(String, Secret), String> 
     Ok((name.to_owned(), Secret::new(value)))
 }
 
-/// The value of a setting as it would stand in its environment variable.
+/// The value of a setting as its environment variable would have it.
 fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
     match kind {
         Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value),
@@ -236,7 +236,7 @@ mod tests {
             "api = \"anthropic\"\nbase_url = \"https://llm.corp.example/v1\"\nkey_cmd = [\"pass\", \"x\"]\nmodel = \"m\"\n",
             "headers = { x-team = \"infra\" }\n[providers.another]\nkey_env = \"K\"\n",
         ))
-        .expect("a sound file");
+        .expect("a valid file");
         assert_eq!(
             file.settings,
             [

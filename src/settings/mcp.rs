@@ -1,4 +1,4 @@
-//! The file of tool servers that other programs share: JSON with `mcpServers`, in which `${NAME}` stands for a variable.
+//! The file of tool servers that q shares with other programs: JSON with `mcpServers`, where `${NAME}` is a variable.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +32,10 @@ struct Section {
     disabled: bool,
 }
 
-/// Reads the text of the file. Servers that are disabled are left out.
+/// Reads the text of the file. Disabled servers are left out.
 ///
 /// # Errors
-/// It is no such file, or two servers get the same name.
+/// It is not such a file, or two servers get the same name.
 pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configured>, String> {
     let file: File = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut listed: Vec<Configured> = Vec::new();
@@ -76,7 +76,7 @@ impl Section {
     }
 }
 
-/// The name as `-t` knows it: capitals become lowercase, and other characters than `a-z`, `0-9` and `-` become `-`.
+/// The name for `-t`: capitals become lowercase, and all characters except `a-z`, `0-9` and `-` become `-`.
 fn plain(name: &str) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     name.to_ascii_lowercase().chars().map(plain).collect()
@@ -123,7 +123,7 @@ mod tests {
             "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
         let find = |wanted: &str| &servers.iter().find(|one| one.name == wanted).expect("a server").server;
-        let files = find("my-files").as_ref().expect("a sound server");
+        let files = find("my-files").as_ref().expect("a valid server");
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
         let env: Vec<(&str, &str)> = files.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!((env, files.cwd.as_deref()), (vec![("A", "t"), ("N", "5")], Some("/home/me")));

@@ -1,5 +1,5 @@
-//! Settings: built-in defaults, then the configuration file, then the environment, then options; and which provider and
-//! model they come to.
+//! Settings: built-in defaults, then the configuration file, then the environment, then options; and the provider and
+//! model that result.
 
 mod duration;
 mod file;
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::flags::Arguments;
 use crate::provider::request::Field;
 
-/// All levels together.
+/// The settings after all levels.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) values: Values,
@@ -30,9 +30,9 @@ pub(crate) struct Settings {
     pub(crate) providers: Vec<Provider>,
     /// In the order of the file.
     pub(crate) tools: Vec<ToolServer>,
-    /// The provider that is named, if one is.
+    /// The named provider, if any.
     pub(crate) provider: Option<Given>,
-    /// The model that is named and goes with that provider, if there is one.
+    /// The named model that goes with that provider, if any.
     pub(crate) model: Option<Given>,
     /// For the client: proxies and certificates; for the system prompt: the shell.
     pub(crate) environment: Environment,
@@ -47,7 +47,7 @@ impl Settings {
     /// Reads all levels and checks every value.
     ///
     /// # Errors
-    /// `Settings` or `Usage`: what is wrong, and where it stands.
+    /// `Settings` or `Usage`: what is wrong, and where.
     pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
         let written = read_file(file)?;
         let mut values = Values::default();
@@ -88,14 +88,14 @@ impl Settings {
         Ok(Settings { values, providers, tools, provider, model, environment, options, file: file.to_owned(), given })
     }
 
-    /// What the settings say to actions, which work with a broken file too: then it is as if there were none.
+    /// The settings for actions, which ignore a broken file.
     pub(crate) fn of_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
         let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
     }
 
-    /// The settings where nobody sets anything, with the environment's providers.
+    /// The default settings, with the environment's providers.
     ///
     /// # Errors
     /// None that a user could cause.
@@ -103,7 +103,7 @@ impl Settings {
         Settings::load(&Arguments::default(), &environment.without_settings(), Path::new(""))
     }
 
-    /// Every setting by name, with its value and where that comes from; `None` where it is unset.
+    /// Every setting by name, with its value and where it comes from; `None` if it is unset.
     pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Given>)> {
         table::SETTINGS.iter().zip(&self.given).map(|(row, given)| {
             let given = match row.key {
@@ -115,8 +115,8 @@ impl Settings {
         })
     }
 
-    /// All tool servers: those of the configuration, then others of the file that the setting `mcp` names. What is wrong with
-    /// one of those is for whoever asks for it.
+    /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
+    /// of them matters only if it is used.
     ///
     /// # Errors
     /// `Settings`: that file cannot be read.
@@ -127,7 +127,7 @@ impl Settings {
         let Some(path) = &self.values.mcp else { return Ok(servers) };
         let wrong = |reason: String| Error::settings(format!("mcp: {path}: {reason}"));
         if !path.starts_with('/') {
-            return Err(wrong("is a relative path; write the whole path".to_owned()));
+            return Err(wrong("is a relative path; write the full path".to_owned()));
         }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let more = mcp::read(&text, &self.environment).map_err(wrong)?;
@@ -135,7 +135,7 @@ impl Settings {
         Ok(servers)
     }
 
-    /// The provider of a name, if it is configured.
+    /// The provider with this name, if it is configured.
     pub(crate) fn provider_named(&self, name: &str) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.name == name)
     }
@@ -145,7 +145,7 @@ impl Settings {
         joined_names(&self.providers)
     }
 
-    /// The provider that is named, else the first with its key set.
+    /// The named provider, else the first with its key set.
     pub(crate) fn chosen_provider(&self) -> Option<&Provider> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
@@ -167,7 +167,7 @@ fn known(providers: &[Provider], named: &Given, file: &Path) -> Result<(), Error
         return Ok(());
     }
     Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
-        "there are {}; a section [providers.NAME] in {} adds one",
+        "-p chooses one of {}\na section [providers.NAME] in {} adds one",
         joined_names(providers),
         file.display()
     )))
@@ -179,7 +179,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
             String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(file::File::default()),
-        // A home that is no folder has no configuration either.
+        // If the home is not a folder, there is no configuration either.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(file::File::default()),
         Err(error) => return Err(Error::settings(format!("cannot read the configuration: {error}"))),
     };
@@ -189,7 +189,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     })
 }
 
-/// The option that sets a setting, where it was given, and its value.
+/// The option that sets a setting, if it was given, and its value.
 fn option_of(arguments: &Arguments, key: &str) -> Option<(&'static str, String)> {
     match key {
         "provider" => Some(("--provider", arguments.provider.clone()?)),
@@ -226,7 +226,7 @@ impl Levels {
         }
     }
 
-    /// A model goes with the provider that it was set for: a level that names another provider does away with the models
+    /// A model goes with the provider that it was set for: a level that names another provider drops the models
     /// of the levels below it.
     fn choose(self, providers: &[Provider]) -> (Option<Given>, Option<Given>) {
         let unnamed = first_with_key(providers).map(|provider| provider.name.clone());
@@ -264,7 +264,7 @@ mod tests {
     fn later_levels_win() {
         let file = "messages = 4\npairs = 5\nretries = 6\n";
         let arguments = Arguments { messages: Some("8".to_owned()), no_save: true, ..Arguments::default() };
-        let settings = load(file, &[("Q_MESSAGES", "7"), ("Q_PAIRS", "9")], arguments).expect("sound settings");
+        let settings = load(file, &[("Q_MESSAGES", "7"), ("Q_PAIRS", "9")], arguments).expect("valid settings");
         let values = settings.values;
         assert_eq!((values.messages, values.pairs, values.retries, values.save), (8, 9, 6, false));
         assert_eq!(values.max_history, 400_000);
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_model_goes_with_the_provider_it_was_set_for() {
         let work = "[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"own\"\n";
-        /// File, variables, `-p`, `-m`, and the model that is named in the end.
+        /// File, variables, `-p`, `-m`, and the resulting model.
         type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>, Option<&'a str>, Option<&'a str>);
         let table: &[Case] = &[
             ("provider = \"openai\"\nmodel = \"a\"", &[], None, None, Some("a")),
@@ -353,7 +353,7 @@ mod tests {
             (&[("GOOGLE_API_KEY", "k")], Some("gemini")),
             (&[], None),
         ] {
-            let settings = load(file, variables, Arguments::default()).expect("sound settings");
+            let settings = load(file, variables, Arguments::default()).expect("valid settings");
             let chosen = settings.chosen_provider().map(|provider| provider.name.as_str());
             assert_eq!(chosen, expected, "{variables:?}");
         }

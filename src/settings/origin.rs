@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The environment: its variables, less those that are empty, which count as unset.
+/// The environment variables. Empty ones count as unset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
@@ -43,7 +43,7 @@ impl Environment {
     }
 }
 
-/// Where a value comes from, the later the stronger.
+/// Where a value comes from; later ones win.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -53,7 +53,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// All ranks, the later the stronger.
+    /// All ranks; later ones win.
     pub(super) const RANKS: std::ops::RangeInclusive<u8> = 0..=3;
 
     pub(super) fn rank(&self) -> u8 {

@@ -1,6 +1,6 @@
-//! Patterns for names: a star stands for any characters, everything else for itself.
+//! Patterns for names: a star matches any characters, everything else itself.
 
-/// Whether a name fits a pattern as a whole.
+/// Whether a pattern matches a complete name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

@@ -1,4 +1,4 @@
-//! The providers that are configured: the built-in ones, as the file and the environment change them, and the file's own.
+//! The configured providers: the built-in ones, as the file and the environment change them, and the file's own.
 
 use std::path::Path;
 
@@ -16,27 +16,27 @@ use crate::secret::Secret;
 pub(crate) struct Provider {
     pub(crate) name: String,
     pub(crate) api: Api,
-    /// Where it is; or, in words, why that cannot be told.
+    /// Its address, or why the configured one cannot be used.
     address: Result<Address, String>,
     pub(crate) key: Key,
-    /// The model that is asked where none is named: its section's, else the table's; `None` is the first that it lists.
+    /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub(crate) model: Option<Given>,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) habits: Habits,
-    /// What takes the place of a built-in default model that is no longer served.
+    /// The family that replaces a built-in default model that is no longer served.
     pub(crate) family: Option<&'static str>,
-    /// What is sent where nobody says how much the model should think.
+    /// The effort to send if the user sets none.
     pub(crate) effort: Option<&'static str>,
     /// Fields that are added to every request.
     pub(crate) options: Vec<Field>,
-    /// How to start it, for a server on the user's own machine.
+    /// The command that starts it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
 }
 
 /// Where a provider's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// The server wants none.
+    /// The server needs no key.
     None,
     /// In the first of these variables that is set; `found` is that variable and its value, which need not be a key.
     Variables { names: Vec<String>, found: Option<(String, Secret)> },
@@ -83,7 +83,7 @@ fn built_in(row: &Row, environment: &Environment) -> Provider {
     }
 }
 
-/// The dialect of a built-in provider at an address. OpenAI's own API is spoken at its own address only: servers in its
+/// The dialect of a built-in provider at an address. Only OpenAI's own address speaks its own API: servers in its
 /// place speak chat completions.
 fn api_at(row: &Row, address: &Result<Address, String>) -> Api {
     match (Address::parse(row.base_url), address) {
@@ -134,7 +134,7 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
     provider
 }
 
-/// The address that the environment gives to a built-in provider, if it does.
+/// The address that the environment gives to a built-in provider, if any.
 fn moved(row: &Row, environment: &Environment) -> Option<Result<Address, String>> {
     let variable = row.base_url_variable();
     if let Some(text) = environment.get(&variable) {
@@ -147,7 +147,7 @@ fn moved(row: &Row, environment: &Environment) -> Option<Result<Address, String>
     None
 }
 
-/// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address to listen on at all interfaces is
+/// Reads `OLLAMA_HOST` as Ollama does: scheme and port may be missing, and the address of all interfaces is
 /// this machine's (Ollama, envconfig/config.go).
 fn ollama_host(text: &str) -> Result<Address, String> {
     let text = text.trim().trim_matches(['"', '\'']).trim();
@@ -175,15 +175,15 @@ fn ollama_host(text: &str) -> Result<Address, String> {
 }
 
 impl Provider {
-    /// Where the provider is.
+    /// The provider's address.
     ///
     /// # Errors
-    /// `Settings`: the variable or the key of the file that does not say it.
+    /// `Settings`: it is missing or invalid; the message names the variable or the line.
     pub(crate) fn address(&self) -> Result<&Address, Error> {
         self.address.as_ref().map_err(|reason| Error::settings(reason.clone()))
     }
 
-    /// Whether a key is there, or a command that prints it.
+    /// Whether a key is set, or a command that prints it.
     pub(crate) fn has_key(&self) -> bool {
         match &self.key {
             Key::None => false,
@@ -192,10 +192,10 @@ impl Provider {
         }
     }
 
-    /// The key, where the environment has it; `None` where the provider wants none, or where a command prints it.
+    /// The key in the environment; `None` if the provider needs none, or if a command prints it.
     ///
     /// # Errors
-    /// `Settings`: no variable has it, or it cannot be a key. It is not shown.
+    /// `Settings`: no variable has it, or it is not a valid key. It is not shown.
     pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
         let Key::Variables { names, found } = &self.key else { return Ok(None) };
         let Some((name, key)) = found else {
@@ -204,13 +204,13 @@ impl Provider {
                 self.name,
                 names.join(" or ")
             ))
-            .advise("set it, or choose another provider with -p"));
+            .advise("set it\nor choose another provider with -p"));
         };
         usable_key(key.expose().to_owned(), name).map(Some)
     }
 }
 
-/// A key as it can travel in a header.
+/// Checks that a key can be sent in a header.
 ///
 /// # Errors
 /// `Settings`: it has characters that no key has. It is not shown.
@@ -223,8 +223,8 @@ pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
         Some(' ' | '\t') => "a blank",
         _ => "a character that is not plain ASCII",
     };
-    Err(Error::settings(format!("the key in {source} has {what} in it, which no key has"))
-        .advise("set it anew; the key itself is not shown here"))
+    Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
+        .advise("set it again; the key itself is not shown here"))
 }
 
 #[cfg(test)]

@@ -1,39 +1,39 @@
-//! The table of settings: for each one its names, its default, what it may be and what the documents say of it.
+//! The table of settings: the names of each, its default, its possible values, and what the documents say about it.
 
 use std::time::Duration;
 
 use super::duration;
 
-/// What the settings say, all levels together.
+/// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Values {
     /// `None`: the built-in system prompt.
     pub(crate) system: Option<String>,
     /// How many of the last messages a follow-up sends.
     pub(crate) messages: usize,
-    /// Bytes of them at most.
+    /// The most bytes that these messages may have together.
     pub(crate) max_history: usize,
     pub(crate) history: History,
     /// Question-answer pairs that the current conversation keeps; at least 1.
     pub(crate) pairs: usize,
-    /// Idle time after which a follow-up starts anew; `None` is never.
+    /// The idle time after which a follow-up starts a new conversation; `None` is never.
     pub(crate) expire: Option<Duration>,
-    /// How long a conversation set aside is kept; `None` is for ever, zero sets nothing aside.
+    /// How long an archived conversation is kept; `None` is for ever, zero archives nothing.
     pub(crate) keep: Option<Duration>,
     pub(crate) max_tokens: Option<u64>,
-    /// The longest silence on a connection; `None` is any.
+    /// The longest silence allowed on a connection; `None` is no limit.
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: u32,
     pub(crate) save: bool,
-    /// Prose is broken into lines on a terminal.
+    /// Whether prose is wrapped on a terminal.
     pub(crate) wrap: bool,
-    /// `-f` goes on with a conversation of another provider or model, in place of starting anew.
+    /// `-f` continues a conversation with another provider or model instead of starting a new one.
     pub(crate) hands_over: bool,
     /// How much the model thinks; `None` leaves it to the provider.
     pub(crate) effort: Option<String>,
     /// The most rounds of tool calls per question.
     pub(crate) rounds: usize,
-    /// A file of further tool servers.
+    /// A file with more tool servers.
     pub(crate) mcp: Option<String>,
 }
 
@@ -52,20 +52,20 @@ pub(crate) enum History {
 pub(crate) struct Row {
     pub(crate) key: &'static str,
     pub(crate) variable: &'static str,
-    /// The value where nobody sets one, as it would be written; `None` where that is no value.
+    /// The default, as a user would write it; `None` if there is no default.
     pub(crate) default: Option<&'static str>,
     pub(crate) kind: Kind,
     pub(crate) doc: &'static str,
 }
 
-/// What a value may be, and where it goes.
+/// What values a setting may have, and where they are stored.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text {
         allows_empty: bool,
         set: fn(&mut Values, String),
     },
-    /// A number, or the word `all` where there may be any.
+    /// A number, or the word `all` if the setting may have no limit.
     Whole {
         least: u64,
         most: u64,
@@ -89,9 +89,9 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "provider",
         variable: "Q_PROVIDER",
         default: None,
-        // The levels decide together; a name that no provider has is refused with a list of those that are there.
+        // All levels decide together; an unknown name is refused with a list of the known ones.
         kind: Kind::Text { allows_empty: true, set: |_, _| {} },
-        doc: "whom to ask; unset: the first with a key, else the first local server",
+        doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
     Row {
         key: "model",
@@ -117,7 +117,7 @@ pub(crate) const SETTINGS: &[Row] = &[
             all: false,
             set: |values, number| values.messages = number as usize,
         },
-        doc: "of the last messages, how many a follow-up sends",
+        doc: "how many of the last messages a follow-up sends",
     },
     Row {
         key: "max_history",
@@ -129,7 +129,7 @@ pub(crate) const SETTINGS: &[Row] = &[
             all: false,
             set: |values, number| values.max_history = number as usize,
         },
-        doc: "bytes of them at most; older ones are left out, with a note",
+        doc: "the most bytes of them; older ones are left out, with a note",
     },
     Row {
         key: "history",
@@ -158,14 +158,14 @@ pub(crate) const SETTINGS: &[Row] = &[
         variable: "Q_EXPIRE",
         default: Some("24h"),
         kind: Kind::Duration { allows_zero: true, set: |values, duration| values.expire = duration },
-        doc: "idle time after which -f starts anew",
+        doc: "idle time after which -f starts a new conversation",
     },
     Row {
         key: "keep",
         variable: "Q_KEEP",
         default: Some("30d"),
         kind: Kind::Duration { allows_zero: true, set: |values, duration| values.keep = duration },
-        doc: "how long a conversation set aside is kept; \"0\" sets nothing aside",
+        doc: "how long an archived conversation is kept; \"0\" archives nothing",
     },
     Row {
         key: "max_tokens",
@@ -191,7 +191,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         variable: "Q_RETRIES",
         default: Some("3"),
         kind: Kind::Whole { least: 0, most: 100, all: false, set: |values, number| values.retries = number as u32 },
-        doc: "how often a request is tried again that failed before the first word",
+        doc: "how often a request that failed before the first word is tried again",
     },
     Row {
         key: "save",
@@ -205,21 +205,21 @@ pub(crate) const SETTINGS: &[Row] = &[
         variable: "Q_WRAP",
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.wrap = on),
-        doc: "\"false\" leaves the lines of an answer as they are, also on a terminal",
+        doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
     Row {
         key: "mismatch",
         variable: "Q_MISMATCH",
         default: Some("new"),
         kind: Kind::Choice { words: &["new", "continue"], set: |values, index| values.hands_over = index == 1 },
-        doc: "what -f does with another provider or model: start anew, or continue with a note",
+        doc: "what -f does with another provider or model: start a new conversation, or continue with a note",
     },
     Row {
         key: "effort",
         variable: "Q_EFFORT",
         default: None,
         kind: Kind::Text { allows_empty: false, set: |values, text| values.effort = Some(text) },
-        doc: "how much the model thinks: low, medium, high or a word that the provider defines; unset: the provider's own",
+        doc: "how much the model thinks: low, medium, high or a value that the provider defines; unset: its default",
     },
     Row {
         key: "rounds",
@@ -243,10 +243,10 @@ pub(crate) fn find(key: &str) -> Option<&'static Row> {
 }
 
 impl Row {
-    /// Takes a value over from its text.
+    /// Sets the value from its text.
     ///
     /// # Errors
-    /// What is wrong with it, to be put behind the name of the setting.
+    /// What is wrong with the text, to follow the name of the setting.
     pub(crate) fn set(&self, values: &mut Values, text: &str) -> Result<(), String> {
         match &self.kind {
             Kind::Text { allows_empty, set } => {

@@ -1,4 +1,4 @@
-//! The tool servers of the configuration file: how each is started, what it gets to see, and what runs without asking.
+//! The tool servers of the configuration file: how each one starts, what it may see, and what runs without asking.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::secret::Secret;
 /// The most characters of a server's name.
 const LONGEST_NAME: usize = 20;
 
-/// A name that has a meaning of its own for `-t`.
+/// A name with a special meaning for `-t`.
 pub(crate) const NO_TOOLS: &str = "none";
 
 /// The silence during a call after which it has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a server has until its tools are listed.
+/// How long a server may take until its tools are listed.
 const START: Duration = Duration::from_secs(30);
 
-/// The variables that every server gets; a star stands for any characters. Keys come by `env` and `env_from` alone.
+/// The variables that every server gets; a star matches any characters. Only `env` and `env_from` pass on keys.
 const PASSED_ON: &[&str] = &[
     "HOME",
     "LOGNAME",
@@ -56,25 +56,25 @@ pub(crate) struct ToolServer {
     pub(crate) name: String,
     /// A program and its arguments.
     pub(crate) command: Vec<String>,
-    /// Variables that it gets beside those that are passed on.
+    /// Variables that it gets besides those passed on.
     pub(crate) env: Vec<(String, Secret)>,
-    /// Patterns for variables of q's own environment that it gets too.
+    /// Patterns for more variables to pass on from q's own environment.
     env_from: Vec<String>,
     /// `None` is the home folder; `.` the folder that q was started in.
     pub(crate) cwd: Option<String>,
-    /// Patterns for the tools that are offered at all; `None` offers all.
+    /// Patterns for the tools to offer; `None` offers all.
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
     /// How long it may be silent during a call; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
-    /// How long it has until its tools are listed; `None` is for ever.
+    /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
     /// It is in the file that the setting `mcp` names.
     pub(crate) is_shared: bool,
 }
 
-/// A configured server, or what is wrong with it, which is reported only if it is used.
+/// A configured server, or what is wrong with it, which q reports only if it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configured {
     pub(crate) name: String,
@@ -82,7 +82,7 @@ pub(crate) struct Configured {
 }
 
 impl ToolServer {
-    /// One for which nothing but its program is set.
+    /// A server with only its program set.
     pub(super) fn new(name: &str, command: Vec<String>) -> ToolServer {
         ToolServer {
             name: name.to_owned(),
@@ -156,7 +156,7 @@ impl ToolServer {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
 
-    /// The values of the server's variables that nobody is shown: those of its own section, and those that it names.
+    /// The values of the server's variables that must not be shown: those of its own section, and those that it names.
     pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
         let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
@@ -176,11 +176,11 @@ impl ToolServer {
     }
 }
 
-/// Checks a command. What a relative path names would depend on the folder that q is started in.
+/// Checks a command. The meaning of a relative path would depend on the folder that q is started in.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     match command.first() {
         Some(program) if program.contains('/') && !program.starts_with('/') => {
-            Err(format!("“{program}” is a relative path; write the whole path"))
+            Err(format!("“{program}” is a relative path; write the full path"))
         }
         _ => Ok(()),
     }
@@ -189,7 +189,7 @@ pub(super) fn check_command(command: &[String]) -> Result<(), String> {
 /// The folder that a server is started in.
 pub(super) fn check_folder(folder: String) -> Result<String, String> {
     if folder != "." && !folder.starts_with('/') {
-        return Err(format!("“{folder}” is a relative path; write the whole path, or \".\""));
+        return Err(format!("“{folder}” is a relative path; write the full path, or \".\""));
     }
     Ok(folder)
 }

@@ -1,10 +1,10 @@
-//! Values of the configuration file as the types that are wanted, or what is wrong with them.
+//! Reads values of the configuration file as the expected types, or says what is wrong with them.
 
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-/// A TOML value and where it stands.
+/// A TOML value and its place.
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// The entries of a table in the order of the file.
@@ -42,7 +42,7 @@ pub(super) fn found(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
-/// A key that does not exist, and the nearest that does.
+/// The error for an unknown key, with the most similar known one.
 pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     let nearest = known
         .into_iter()
