@@ -24,14 +24,14 @@ use crate::session::{Conversation, Exchange};
 use crate::settings::Settings;
 
 impl Place<'_> {
-    /// The conversation, or `None` where there is none and that is no error: a current one need not be there.
+    /// The conversation. `None`: the current one does not exist, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
         Ok(self.read_with_source()?.map(|(conversation, _)| conversation))
     }
 
     /// The same, with the bytes of its file.
     fn read_with_source(&self) -> Result<Option<(Conversation, Vec<u8>)>, Error> {
-        // Naming a file that cannot be used is wrong usage.
+        // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
         match folder::read_with_source(&self.path) {
             Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
@@ -52,7 +52,7 @@ impl Place<'_> {
         Error::nothing(format!("there is no conversation {what}")).advise(self.others())
     }
 
-    /// There is something to lock only where there is a folder.
+    /// Without a folder there is nothing to lock.
     fn lock(&self) -> Result<Lock, Error> {
         match self.folder.lock(&self.path, &|waited| waited >= LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
@@ -63,7 +63,7 @@ impl Place<'_> {
     }
 }
 
-/// State that cannot be read or written is an error with its cause, and never taken for state that is not there.
+/// State that cannot be read or written is an error with its cause; it never counts as missing.
 fn state(error: io::Error) -> Error {
     Error::file(error.to_string())
 }
@@ -96,7 +96,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     print_prose(&texts, wraps(context))
 }
 
-/// Whether what was said is broken into lines.
+/// Whether messages are wrapped.
 fn wraps(context: &Context) -> bool {
     io::stdout().is_terminal() && context.wraps(&Settings::of_actions(&context.environment, &context.configuration))
 }
@@ -111,8 +111,8 @@ fn attached(attachment: &Attachment) -> String {
     format!("[attached: {}, {}, {kept}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
 }
 
-/// Prints the last answer again; or, with `extract`, only its code, and into anything but a terminal only if the answer
-/// was whole.
+/// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
+/// is complete.
 pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let conversation = place.read()?.ok_or_else(|| Error::nothing("there is no conversation"))?;
@@ -126,7 +126,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     if let Some(ended) = ended {
         if extract && !io::stdout().is_terminal() {
             return Err(Error::nothing(format!("{ended}: its code may be incomplete, so it is not printed"))
-                .advise("q --last prints the answer as far as it came"));
+                .advise("q --last prints the incomplete answer"));
         }
         context.notes.note(&ended);
     }
@@ -174,7 +174,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     };
     let unchanged = now.filter(|(_, conversation)| conversation.exchanges.last() == Some(&undone));
     let (path, mut conversation) = unchanged.ok_or_else(|| {
-        Error::file("nothing was undone: the conversation has changed meanwhile")
+        Error::file("nothing was undone: the conversation has changed in the meantime")
             .advise("q --last shows what it says now")
     })?;
     conversation.undo();
@@ -187,7 +187,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says what the question had besides its text, if anything: only the text is printed.
+/// Reports the question's attachments, because only its text is printed.
 fn attached_note(question: &Message) -> Option<String> {
     let names: Vec<String> = question.attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
     let (last, others) = names.split_last()?;
@@ -197,7 +197,7 @@ fn attached_note(question: &Message) -> Option<String> {
     })
 }
 
-/// Prints a text; a reader that has gone away is an error here.
+/// Prints a text. Here, it is an error if the reader has gone away.
 fn print_to_reader(text: &str) -> Result<(), Error> {
     let printed = Stdout::open().and_then(|mut stdout| {
         stdout.write(text, &mut |_| {})?;
@@ -205,7 +205,7 @@ fn print_to_reader(text: &str) -> Result<(), Error> {
     });
     printed.map_err(|error| {
         let reason = match error {
-            OutputError::ReaderGone => "nobody reads standard output any more".to_owned(),
+            OutputError::ReaderGone => "nobody reads standard output anymore".to_owned(),
             OutputError::Failed(error) => format!("cannot write to standard output: {error}"),
         };
         Error::new(Kind::Output, format!("nothing was undone: {reason}"))
@@ -222,15 +222,15 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     let target = Place { folder: place.folder, which: &which, path };
     place.folder.prepare().map_err(state)?;
     let mut lock = target.lock()?;
-    // One of which an undo has left no message counts as new.
+    // A conversation that an undo has emptied counts as new.
     let is_free = match folder::read(&target.path).map_err(state)? {
         Found::Nothing => !folder::is_there(&target.path).map_err(state)?,
         Found::Conversation(there) => there.exchanges.is_empty(),
         Found::Unusable(_) => false,
     };
     if !is_free {
-        return Err(Error::nothing(format!("there is a conversation {} already", name.display()))
-            .advise("--copy takes a name that is new"));
+        return Err(Error::nothing(format!("the conversation {} exists already", name.display()))
+            .advise("--copy needs a new name"));
     }
     let mut conversation = place.read()?.ok_or_else(nothing)?;
     conversation.created = lock.unique(Timestamp::new(OffsetDateTime::now_utc()), Some(conversation.created));
@@ -252,7 +252,7 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
         return Err(place.unknown());
     }
     if let Which::File(_) = place.which {
-        // A path may be mistyped: what is no conversation is not deleted.
+        // A path may be mistyped, so a file that is not a conversation is not deleted.
         place.read()?;
     }
     if there {
@@ -304,7 +304,7 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     print(&format!("Conversations cleared: {deleted}"))
 }
 
-/// Asks a person; whoever is no person has meant it.
+/// Asks for confirmation on a terminal; a script is taken at its word.
 fn confirmed(count: usize) -> bool {
     let stdin = io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! `q --list`: the conversations, all or those in which some words were said; for programs, or to fit a terminal.
+//! `q --list`: all conversations, or those that contain some words; as text for programs, or fitted to a terminal.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -22,10 +22,10 @@ use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Exchange, age};
 use crate::unix::{self, Size};
 
-/// How many characters of a question, or around a place that was found, a list shows.
+/// How many characters of a question, or around a match, a list shows.
 const LONGEST_TEXT: usize = 200;
 
-/// How many characters before a place that was found are shown.
+/// How many characters before a match are shown.
 const BEFORE_MATCH: usize = 20;
 
 /// A conversation in a list.
@@ -40,15 +40,15 @@ struct Listed {
     created: Timestamp,
     updated: Timestamp,
     messages: usize,
-    /// The first one, on one line, without its fenced input; where it has no text, the names of its attachments.
+    /// The first question, on one line, without its fenced input; if it has no text, the names of its attachments.
     question: String,
-    /// The text around the first place where one of the words was found, on one line.
+    /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     place: Option<String>,
-    /// How many characters of it stand before the place.
+    /// How many characters of it come before the match.
     #[serde(skip)]
     lead: usize,
-    /// Its file is the one that `-f` would read.
+    /// `-f` would continue this conversation.
     #[serde(skip)]
     current: bool,
 }
@@ -57,17 +57,17 @@ struct Listed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// The current one, or that of a slot.
+    /// The current conversation, or that of a slot.
     Current,
     Named,
-    /// Set aside.
+    /// An archived conversation.
     Archived,
 }
 
 /// Lists the conversations, newest first; with words, those in which a message has all of them.
 ///
 /// # Errors
-/// Not all of them could be read, or the list not printed.
+/// A conversation could not be read, or the list could not be printed.
 pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let words: Vec<String> = typed.iter().map(|word| folded(&word.to_string_lossy())).collect();
@@ -83,13 +83,13 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<
                     listed.push(listing(&conversation, path, &place.path, found));
                 }
             }
-            // It was removed meanwhile.
+            // It was removed in the meantime.
             Ok(Found::Nothing) => {}
             Ok(Found::Unusable(unusable)) => {
                 unusable_files = true;
                 context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
             }
-            // A pipe or a device is not a conversation of q's.
+            // A pipe or a device is not a conversation.
             Err(error) if error.kind() == folder::NOT_REGULAR => {
                 unusable_files = true;
                 context.notes.note(&format!("not listed: {error}"));
@@ -101,7 +101,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<
         match words.is_empty() {
             true if unusable_files => {}
             true => context.notes.note("there are no conversations"),
-            false => context.notes.note("no message of any conversation has all of these words"),
+            false => context.notes.note("no message has all of these words"),
         }
     }
     listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
@@ -149,7 +149,7 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
     }
 }
 
-/// A question on one line, without its fences; the names of its files where it has no words.
+/// A question on one line, without its fences; if it has no words, the names of its files.
 fn shown(question: &Message) -> String {
     let parts = fence::split(&question.text);
     if !parts.words.trim().is_empty() {
@@ -160,14 +160,14 @@ fn shown(question: &Message) -> String {
     if names.is_empty() { String::new() } else { shortened(&format!("[{}]", names.join(", "))) }
 }
 
-/// A place that was found: the text around it on one line, and how many of its characters stand before the place.
+/// A match: the text around it on one line, and how many characters of that come before the match.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     text: String,
     lead: usize,
 }
 
-/// The first place, in the first message that has all the words, where one of them is; in any case. The words are folded.
+/// The first match in the first message that has all the words, in upper or lower case. The words are folded.
 fn find(conversation: &Conversation, words: &[&str]) -> Option<Place> {
     if words.is_empty() {
         return None;
@@ -180,7 +180,7 @@ fn find(conversation: &Conversation, words: &[&str]) -> Option<Place> {
     })
 }
 
-/// Text in which letters of either case are the same.
+/// Text in which upper and lower case are the same.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     text.chars().for_each(|character| fold(character, &mut folded));
@@ -191,14 +191,14 @@ fn fold(character: char, folded: &mut String) {
     match character {
         'A'..='Z' => folded.push(character.to_ascii_lowercase()),
         '\0'..='\x7f' => folded.push(character),
-        // At the end of a word, and in Turkish, these have small letters of their own.
+        // These have other lower-case forms at the end of a word, or in Turkish.
         'ς' => folded.push('σ'),
         'İ' => folded.push('i'),
         _ => folded.extend(character.to_lowercase()),
     }
 }
 
-/// The text around a place that is so many bytes into its folded form.
+/// The text around a match, whose place is given in bytes of the folded text.
 fn around(text: &str, place: usize) -> Place {
     let mut folded = String::new();
     let at = text.char_indices().find(|(_, character)| {
@@ -207,7 +207,7 @@ fn around(text: &str, place: usize) -> Place {
     });
     let at = at.map_or(0, |(at, _)| at);
     let begin = text[..at].char_indices().rev().take(BEFORE_MATCH).last().map_or(at, |(begin, _)| begin);
-    // No word is shown by halves.
+    // No word is cut in half.
     let begin = match text[..begin].chars().next_back() {
         Some(before) if !before.is_whitespace() => {
             text[begin..at].find(char::is_whitespace).map_or(at, |blank| begin + blank)
@@ -237,7 +237,7 @@ fn separated(listed: &[Listed]) -> String {
 
 /// For people: name, age and question, no line longer than the terminal, and no more lines than it has.
 fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String {
-    // The last line is for the shell's prompt, and the one before tells how many more there are.
+    // The last line is for the shell's prompt, and the one before says how many more there are.
     let room = size.rows.saturating_sub(1).max(2);
     let shown = if listed.len() > room { room - 1 } else { listed.len() };
     let ages: Vec<String> = listed[..shown].iter().map(|one| age::short(one.updated.elapsed_until(now))).collect();
@@ -261,7 +261,7 @@ fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String 
     text
 }
 
-/// The question, or the place that was found, of which not too much of the room is taken by what stands before it.
+/// The question, or the match, with only as much text before it as leaves it enough room.
 fn question(one: &Listed, room: usize) -> String {
     let Some(place) = &one.place else { return one.question.clone() };
     let surplus = one.lead.saturating_sub(room / 4);
@@ -273,7 +273,7 @@ fn width(text: &str) -> usize {
     text.chars().map(|character| character.width().unwrap_or_default()).sum()
 }
 
-/// The beginning of a line that has no more columns than these; what is cut off leaves a mark.
+/// As much of a line as fits into these columns, with a mark if something is cut off.
 fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! `q --models`: what the provider has, one model a line.
+//! `q --models`: the provider's models, one a line.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::settings::Settings;
 /// Prints the models of the provider that a question would go to.
 ///
 /// # Errors
-/// There is no provider, or its list cannot be had.
+/// There is no provider, or its list cannot be fetched.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let _interrupts = Interrupts::new(notes.sign());

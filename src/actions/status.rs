@@ -1,4 +1,4 @@
-//! `q --status`: what q would do and why: version, paths, settings with their origins, providers, the conversation.
+//! `q --status`: version, paths, settings with their origins, providers, and the conversation.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ struct Status {
     asks: Asks,
     version: &'static str,
     config: String,
-    /// What is wrong with the settings; then those that follow are the defaults.
+    /// What is wrong with the settings; the values shown are the defaults then.
     error: Option<String>,
     sessions: Option<String>,
-    /// How many conversations there are, and how many bytes they have together; `None` where they cannot be counted.
+    /// How many conversations there are, and how many bytes they have together; `None` if they cannot be counted.
     kept: Option<usize>,
     bytes: Option<u64>,
     /// Why they cannot be counted.
@@ -35,7 +35,7 @@ struct Status {
     conversation: Option<ConversationStatus>,
 }
 
-/// Whom a question would go to, and why; or why to nobody.
+/// Which provider a question would go to, and why; or why there is no provider.
 #[derive(Serialize)]
 struct Asks {
     provider: Option<String>,
@@ -58,11 +58,11 @@ struct ProviderStatus {
     address: String,
     key: String,
     model: Option<String>,
-    /// A question would go to it.
+    /// A question would go to this provider.
     chosen: bool,
 }
 
-/// A tool server that is configured.
+/// A configured tool server.
 #[derive(Serialize)]
 struct ToolStatus {
     name: String,
@@ -81,16 +81,16 @@ struct ConversationStatus {
     model: Option<String>,
     updated: Option<Timestamp>,
     messages: usize,
-    /// The system prompt that was given for it.
+    /// Its own system prompt.
     system: Option<String>,
-    /// The tools that it remembers.
+    /// The tools that it uses again.
     tools: Vec<String>,
 }
 
-/// Prints all of it. It works with settings that are wrong, and says what is wrong with them.
+/// Prints everything. This works even with wrong settings, and says what is wrong with them.
 ///
 /// # Errors
-/// `Output`: it could not be printed.
+/// `Output`: standard output could not be written.
 pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let environment = &context.environment;
     let (settings, error) = match Settings::load(arguments, environment, &context.configuration) {
@@ -135,7 +135,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     print(&text(&status))
 }
 
-/// Whom a question would go to; `named` is a conversation that keeps its own provider and model.
+/// Which provider a question would go to; `named` is a conversation that keeps its own provider and model.
 fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
     let held =
         named.and_then(|named| Some(HeldWith { provider: named.provider.as_deref()?, model: named.model.as_deref()? }));
@@ -148,7 +148,7 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
                 Some(running) => Asks {
                     provider: Some(running.provider.name.clone()),
                     model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
-                    why: "no key is set, and it is the first local server that answers".to_owned(),
+                    why: "no key is set, and this is the first local server that answers".to_owned(),
                 },
                 None => nobody("no key is set, and no local server answers".to_owned()),
             };
@@ -166,7 +166,7 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
     Asks { provider: Some(provider.name.clone()), model: choice.model.name().map(str::to_owned), why }
 }
 
-/// The tool servers, also those of a shared file; if that cannot be read, one line says so.
+/// The tool servers, including those of a shared file; if that cannot be read, one line says so.
 fn tools(settings: &Settings) -> Vec<ToolStatus> {
     let status = |one: Configured| match one.server {
         Ok(server) => ToolStatus { name: one.name, program: server.command.into_iter().next(), error: None },
@@ -184,7 +184,7 @@ fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
     for path in folder.all()? {
         match fs_err::symlink_metadata(path) {
             Ok(metadata) => (count, bytes) = (count + 1, bytes + metadata.len()),
-            // It was removed meanwhile.
+            // It was removed in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -204,7 +204,7 @@ fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
     settings.providers.iter().map(status).collect()
 }
 
-/// Whether the key is there; never the key.
+/// Whether the key is set; never the key itself.
 fn key(provider: &Provider) -> String {
     match &provider.key {
         Key::None => "none needed".to_owned(),
@@ -246,15 +246,15 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
 fn text(status: &Status) -> String {
     let Asks { provider, model, why } = &status.asks;
     let mut lines = vec![match (provider, model) {
-        (None, _) => format!("asks nobody: {why}"),
-        (Some(provider), None) => format!("asks {provider}, the first model that it lists ({why})"),
+        (None, _) => format!("asks no provider: {why}"),
+        (Some(provider), None) => format!("asks {provider}, the first model on its list ({why})"),
         (Some(provider), Some(model)) => format!("asks {provider}, model {model} ({why})"),
     }];
     lines.extend([String::new(), format!("q {}", status.version), String::new()]);
     lines.push(format!("configuration  {}", status.config));
     if let Some(error) = &status.error {
         lines.push(format!("  wrong: {error}"));
-        lines.push("  q asks nothing until that is put right; these are the defaults:".to_owned());
+        lines.push("  q asks nothing until that is corrected; these are the defaults:".to_owned());
     }
     lines.push(match (&status.sessions, &status.sessions_error) {
         (Some(_), Some(error)) => format!("conversations  {error}"),
@@ -272,7 +272,7 @@ fn text(status: &Status) -> String {
     lines.push(String::new());
     for provider in &status.providers {
         let mark = if provider.chosen { '*' } else { ' ' };
-        let model = provider.model.as_deref().unwrap_or("the first that it lists");
+        let model = provider.model.as_deref().unwrap_or("the first on its list");
         let ProviderStatus { name, api, address, key, .. } = provider;
         lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
     }

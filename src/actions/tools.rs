@@ -19,9 +19,9 @@ use crate::tools::{Offer, Selection, Starting};
 struct Listed {
     name: String,
     description: String,
-    /// It changes nothing, its server says.
+    /// Its server says that it changes nothing.
     reads: bool,
-    /// A call of it asks first.
+    /// q asks before it runs.
     asks: bool,
     schema: Value,
 }
@@ -33,7 +33,7 @@ impl From<Offer> for Listed {
     }
 }
 
-/// Prints the tools of the servers that `-t` names, else of all; then a note names each server that fails.
+/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails.
 ///
 /// # Errors
 /// What is wrong with the configuration, or with a server that was named.
@@ -61,7 +61,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error
     print(&lines(&listed, io::stdout().is_terminal()))
 }
 
-/// Name, what a call does, whether it asks, the first line of the description; for people in columns, else parted by tabs.
+/// Name, what a call does, whether it asks, first line of the description: in columns on a terminal, else between tabs.
 fn lines(listed: &[Listed], in_columns: bool) -> String {
     let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
     let mut text = String::new();

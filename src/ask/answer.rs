@@ -1,6 +1,6 @@
-//! The text of an answer while it grows: how much has come, how much of it the user was shown, and whether more will come.
+//! The text of an answer while it grows: how much has come, how much was shown, and whether more will come.
 
-/// An answer, of which more may come.
+/// An answer that may still grow.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Answer {
     text: String,
@@ -10,7 +10,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A piece has come, perhaps the last; some servers say so of each.
+    /// Adds a piece, perhaps the last one; some servers mark every piece as the last.
     pub(super) fn push(&mut self, piece: &str, last: bool) {
         self.text.push_str(piece);
         self.complete = last || (self.complete && piece.is_empty());
@@ -30,14 +30,14 @@ impl Answer {
         &self.text
     }
 
-    /// What the user was shown, less half a character at its end; all that has come where nothing was shown, as it is with an
-    /// answer that is printed only once it is complete.
+    /// What the user was shown, without half a character at its end. If nothing was shown, all that has come: an
+    /// answer may be printed only once it is complete.
     pub(super) fn shown_text(&self) -> &str {
         let shown = (0..=self.shown).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
         if shown == 0 { &self.text } else { &self.text[..shown] }
     }
 
-    /// Whether something of the answer would be missing if what was shown were all of it.
+    /// Whether the user was shown less than the complete answer.
     pub(super) fn breaks_off(&self) -> bool {
         !self.complete || self.shown_text().len() < self.text.len()
     }
@@ -67,7 +67,7 @@ mod tests {
             (&["one ", "two"], 4, true, "one ", true),
             (&["one ", "two"], 7, false, "one two", true),
             (&["one ", "two"], 7, true, "one two", false),
-            // Nothing was shown, for example because of -x: what came counts.
+            // Nothing was shown, for example because of -x, so what came counts.
             (&["one ", "two"], 0, false, "one two", true),
             (&["one ", "two"], 0, true, "one two", false),
             // Two of the three bytes of a character have left.

@@ -1,4 +1,4 @@
-//! The answer's way to the user: piece by piece, or once it is complete, as text, as code or as JSON; and into the record.
+//! Delivers the answer to the user, piece by piece or once it is complete, as text, code or JSON; and to the record.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use crate::shape::Shape;
 enum Form {
     /// Each piece as it arrives.
     Text,
-    /// Once it is whole; a server may stream though it was not asked to.
+    /// Once it is complete; a server may stream though it was not asked to.
     Whole,
-    /// Once it is whole, one line of JSON that has it.
+    /// Once it is complete, as one line of JSON.
     Json,
 }
 
@@ -37,7 +37,7 @@ enum Excerpt {
     All,
     /// The contents of its code blocks.
     Code,
-    /// The JSON of this shape that it must be.
+    /// Its JSON, which must have this shape.
     Json(Shape),
 }
 
@@ -46,12 +46,12 @@ enum Excerpt {
 pub(super) struct Output {
     form: Form,
     excerpt: Excerpt,
-    /// On a terminal it is broken into lines.
+    /// It is wrapped on a terminal.
     wraps: bool,
 }
 
 impl Output {
-    /// `wraps`: prose is broken into lines on a terminal.
+    /// `wraps`: prose is wrapped on a terminal.
     pub(super) fn of(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
@@ -68,7 +68,7 @@ impl Output {
     }
 }
 
-/// What the JSON says beside the answer.
+/// What the JSON says besides the answer.
 pub(super) struct Facts<'a> {
     pub(super) provider: &'a str,
     pub(super) model: &'a str,
@@ -76,7 +76,7 @@ pub(super) struct Facts<'a> {
     pub(super) messages_sent: usize,
     /// The calls that led to the answer; `None` where no tools were offered.
     pub(super) steps: Option<&'a [Step]>,
-    /// Of all requests together.
+    /// The usage of all requests together.
     pub(super) usage: Option<Usage>,
 }
 
@@ -107,7 +107,7 @@ struct Answer<'a> {
     tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
-/// A call, as JSON tells it.
+/// A call in the JSON output.
 #[derive(Serialize)]
 struct ToolCall<'a> {
     name: &'a str,
@@ -124,7 +124,7 @@ impl<'a> ToolCall<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    /// With tools, text may be followed by calls and be no answer; so into anything but a terminal it leaves only at the end.
+    /// With tools, text that calls follow is not the answer. So a pipe or a file gets text only at the end.
     ///
     /// # Errors
     /// `Output`: there is no standard output.
@@ -152,7 +152,7 @@ impl<'a> Delivery<'a> {
         Ok(Delivery { screen, output, record, which, interrupts, notes })
     }
 
-    /// Another model is asked than the one that was chosen.
+    /// The model that answers is not the chosen one.
     pub(super) fn asks(&self, model: &str) {
         self.record.asks(model);
     }
@@ -164,7 +164,7 @@ impl<'a> Delivery<'a> {
             return Ok(());
         }
         if self.record.saves() {
-            // Until now a signal found nothing to save, and could end q by itself.
+            // Until now there was nothing to save, so a signal could end q by itself.
             self.interrupts.install();
         }
         if self.output.form != Form::Text {
@@ -174,8 +174,8 @@ impl<'a> Delivery<'a> {
         self.screen.show(piece)
     }
 
-    /// What has come was said before calls of tools, which are about to run.
-    /// Returns it.
+    /// The text so far came before tool calls, which are about to run.
+    /// Returns this text.
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.sign().stop();
         if self.record.saves() {
@@ -187,7 +187,7 @@ impl<'a> Delivery<'a> {
         Ok(self.record.begin_step())
     }
 
-    /// Whether a person follows what happens.
+    /// Whether a person watches the run.
     pub(super) fn is_watched(&self) -> bool {
         self.output.form == Form::Text && self.screen.is_terminal()
     }
@@ -197,12 +197,12 @@ impl<'a> Delivery<'a> {
         self.record.runs(call);
     }
 
-    /// A call has come to its end.
+    /// A call has ended.
     pub(super) fn ran(&self, ran: Ran) {
         self.record.ran(ran);
     }
 
-    /// Saves what has come, prints what is left to print, and says how it ended.
+    /// Saves what has come, prints the rest, and says how the answer ended.
     ///
     /// # Errors
     /// Why the answer is incomplete, or was not printed.
@@ -218,9 +218,9 @@ impl<'a> Delivery<'a> {
                 }
             }
             Err(CallEnd::Failed(failed)) => {
-                // What went wrong is not hidden by a line that cannot be ended.
+                // A failure to end the line must not hide what went wrong before.
                 let _ = self.screen.end();
-                // What was blocked once is not sent again.
+                // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
                 self.record.save(true, blocked);
                 Err(failed.error)
@@ -239,7 +239,7 @@ impl<'a> Delivery<'a> {
         let answer = self.record.text();
         let ended = how_it_ended(reply);
         if ended.is_err() && self.prints_complete_answers_only() {
-            return ended.map_err(|error| self.advise_last(error, "the answer as far as it came", &committed));
+            return ended.map_err(|error| self.advise_last(error, "the incomplete answer", &committed));
         }
         let excerpt = self.excerpt(&answer, ended.is_ok(), &committed)?;
         let printed = match self.output.form {
@@ -272,12 +272,12 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Writes the answer in one piece. What a slow reader has taken of it counts as shown.
+    /// Writes the answer in one piece. What a slow reader has taken counts as shown.
     fn write_whole(&self) -> Result<(), OutputError> {
         self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
 
-    /// Half a script must not be run, and half an object not be read.
+    /// Nobody must run half a script, or read half an object.
     fn prints_complete_answers_only(&self) -> bool {
         let Output { form, excerpt, .. } = &self.output;
         *form == Form::Whole
@@ -291,23 +291,23 @@ impl<'a> Delivery<'a> {
     /// The part of the answer that is to be printed.
     ///
     /// # Errors
-    /// `NoCode`: there is no code in it. `Misshapen`: it does not have the shape that was asked for.
+    /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
     fn excerpt<'b>(&self, answer: &'b str, is_complete: bool, committed: &Committed) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
                 let error = Error::new(Kind::NoCode, "there is no code block in the answer");
-                self.advise_last(error, "the whole answer", committed)
+                self.advise_last(error, "the complete answer", committed)
             }),
             Excerpt::Json(shape) if is_complete => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
                 let error = format!("the answer does not have the shape that --schema asks for: {reason}");
                 self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
             }),
-            // JSON says beside it that it was cut.
+            // The JSON also says that it was cut.
             Excerpt::All | Excerpt::Json(_) => Ok(Cow::Borrowed(answer)),
         }
     }
 
-    /// Tells how to see the answer all the same, where it was saved.
+    /// Adds how to see the answer anyway, if it was saved.
     fn advise_last(&self, error: Error, what: &str, committed: &Committed) -> Error {
         let option = match committed.created {
             Some(created) if committed.alone => format!(" -s {}", created.id()),
@@ -318,13 +318,13 @@ impl<'a> Delivery<'a> {
     }
 }
 
-/// What `-s` takes for the conversation that the exchange got into.
+/// The value for `-s` that names the conversation of the exchange.
 fn id(which: &Which, committed: &Committed) -> Option<String> {
     let created = committed.created?;
     Some(if committed.alone { created.id() } else { which.id(created) })
 }
 
-/// The provider's word for how an answer ended that is incomplete, or may be.
+/// How an answer that is or may be incomplete ended, in the provider's word.
 fn incomplete(reply: &Reply) -> Option<&str> {
     match reply.finished()? {
         Finish::Limit(word) | Finish::Other(word) => Some(word),
@@ -332,11 +332,11 @@ fn incomplete(reply: &Reply) -> Option<&str> {
     }
 }
 
-/// Says how an answer ended that is incomplete, or may be.
+/// Says how an answer that is or may be incomplete ended.
 fn how_it_ended(reply: &Reply) -> Result<(), Error> {
     let told = match reply.finished() {
         Some(Finish::Limit(word)) => format!(
-            "the answer is incomplete: it was cut at the limit of tokens ({word}); max_tokens (Q_MAX_TOKENS) raises it"
+            "the answer is incomplete: it reached the token limit ({word}); max_tokens (Q_MAX_TOKENS) raises it"
         ),
         Some(Finish::Other(word)) => format!("the answer may be incomplete: it ended with “{word}”"),
         _ => return Ok(()),
@@ -346,7 +346,7 @@ fn how_it_ended(reply: &Reply) -> Result<(), Error> {
 
 fn unwritable(broken: OutputError) -> Error {
     match broken {
-        OutputError::ReaderGone => Error::new(Kind::Output, "nobody reads standard output any more"),
+        OutputError::ReaderGone => Error::new(Kind::Output, "nobody reads standard output anymore"),
         OutputError::Failed(error) => Error::new(Kind::Output, format!("cannot write to standard output: {error}")),
     }
 }

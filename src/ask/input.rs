@@ -1,4 +1,4 @@
-//! Standard input and the files that `-a` names: read to their end, within limits, as text or as images and PDFs.
+//! Reads standard input and the files of `-a` to their end, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -17,22 +17,22 @@ use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::unix;
 
-/// The most bytes of text that files and standard input may have together.
+/// The most bytes of text in files and standard input together.
 const LONGEST_TEXT: usize = 10_000_000;
 
-/// The most bytes that an image or a PDF may have in base64, as Anthropic's documents limit an image.
+/// The most bytes of an image or a PDF in base64: Anthropic's limit for images.
 const LARGEST_ATTACHMENT: usize = 5_000_000;
 
-/// The most bytes that all of them may have together, so that they find room in the file of a conversation.
+/// The most bytes of all images and PDFs together, so that they fit into a conversation's file.
 const ATTACHMENTS_TOGETHER: usize = 7_000_000;
 
-/// How long input may stay away before q says that it waits for it.
+/// How long q waits for input before it says so.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long to wait for a writer where the pipe does not block, and is empty.
+/// How long to wait for the writer of an empty pipe that does not block.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// What `-a` calls standard input. Under its other names, too, it can be read only once.
+/// The name of standard input for `-a`. It can be read only once, under its other names too.
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
@@ -41,7 +41,7 @@ pub(super) struct Files {
     /// Text files in their fences.
     pub(super) fences: Vec<String>,
     pub(super) attachments: Vec<Attachment>,
-    /// There is more in them than white space.
+    /// They contain more than white space.
     pub(super) say_something: bool,
 }
 
@@ -74,20 +74,20 @@ enum Content {
     Attachment(Attachment),
 }
 
-/// Reads standard input and files, which have their limits together.
+/// Reads standard input and files, which share their limits.
 pub(super) struct Reader<'a> {
     notes: &'a Notes,
-    /// How many bytes of text there may still be.
+    /// How many more bytes of text are allowed.
     text_left: usize,
-    /// How many bytes of base64.
+    /// How many more bytes of base64 are allowed.
     base64_left: usize,
     /// In the order given; `None` stands for standard input, which is read last.
     files: Vec<Option<Content>>,
-    /// What standard input was called, where it is one of them.
+    /// The name of standard input, if it is one of them.
     stdin: OsString,
 }
 
-/// What is read, as errors and notes name it.
+/// Its name in errors and notes.
 struct Source {
     name: String,
     is_stdin: bool,
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Whether standard input can be a file.
+    /// Checks that standard input can be one of the files.
     fn check_stdin(&self, no_stdin: bool) -> Result<(), Error> {
         if self.files.iter().any(Option::is_none) {
             return Err(Error::usage("-a - is given twice, but standard input can be read only once"));
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads standard input, as the file that it may be, else where it is to be read. Returns the files, and the input.
+    /// Reads standard input, as one of the files or as input, unless it is left alone. Returns files and input.
     ///
     /// # Errors
     /// As [`Reader::read_files`]; `File`: it cannot be read.
@@ -165,13 +165,13 @@ impl<'a> Reader<'a> {
             note_replaced("the name of a file", self.notes);
         }
         let name = path.to_string_lossy();
-        // An empty name would not be seen.
+        // An empty name would be invisible.
         let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
         let source = Source { name: shown, is_stdin: false, is_file: true };
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
-            return Err(error.advise("each file in it takes an -a of its own"));
+            return Err(error.advise("give each file in it with its own -a"));
         }
         let open = || File::open(path);
         let bytes = if metadata.is_file() {
@@ -182,22 +182,22 @@ impl<'a> Reader<'a> {
         Ok(self.content(&name, bytes, &source))
     }
 
-    /// Opens and reads what may keep q waiting, with a note where nothing comes for long.
+    /// Opens and reads what may keep q waiting, with a note if nothing comes for long.
     fn read_patiently<R: Read>(
         &mut self,
         open: impl FnOnce() -> io::Result<R>,
         source: &Source,
     ) -> Result<Vec<u8>, Error> {
         let (progress, watched) = mpsc::channel();
-        // On a terminal the waiting sign says it, and sooner.
+        // On a terminal the waiting sign says this, and sooner.
         if !self.notes.sign().is_active() {
             let (notes, note) = (self.notes.clone(), source.waiting());
-            // Without a thread there is no note, and nothing else is missing.
+            // Without a thread only the note is missing.
             let _ = unix::start_thread(move || watch(&watched, &notes, &note));
         }
         self.notes.sign().wait_for(&format!("waiting for {}", source.name));
         let reader = open().map_err(|error| source.unreadable(&error))?;
-        // A watcher that has said its note is gone.
+        // A watcher that has printed its note has ended.
         let bytes = self.read(reader, source, &mut || _ = progress.send(()))?;
         self.notes.sign().stop();
         Ok(bytes)
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
             let count = match reader.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // Somebody else has set the pipe so; it cannot be told here when there is something again.
+                // Another program made the pipe non-blocking, so q has to look again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::sleep(EMPTY_PIPE_POLL);
                     continue;
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if source.is_file && bytes.len() < LONGEST_MAGIC && !is_over {
-                // It may still become an image.
+                // It may still turn out to be an image.
                 continue;
             }
             if bytes[checked..].contains(&0) {
@@ -269,10 +269,10 @@ impl<'a> Reader<'a> {
             _ => format!("{name} is too long: with the files before it, it has more than {LONGEST_TEXT} bytes"),
         };
         let alone = if source.is_file { "" } else { "; -n leaves standard input alone" };
-        Error::new(Kind::Input, error).advise(format!("send a part of it, with head, tail or grep for example{alone}"))
+        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
     }
 
-    /// What the bytes of a file are. The model gets the name as it was given.
+    /// Turns the bytes of a file into text or an attachment. The model gets the name as it was given.
     fn content(&self, name: &str, bytes: Vec<u8>, source: &Source) -> Content {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Source {
-    /// Why it cannot be read. A file that was named is wrong usage.
+    /// Why a source cannot be read. For a file that the user named, it is a usage error.
     fn unreadable(&self, error: &io::Error) -> Error {
         let Source { name, is_stdin, is_file } = self;
         let kind = if *is_file { Kind::Input } else { Kind::File };
@@ -298,7 +298,7 @@ impl Source {
             () if !is_file => error.advise("-n leaves standard input alone"),
             () if !is_stdin && name.contains("://") => {
                 let quoted = name.replace('\'', "'\\''");
-                error.advise(format!("q reads files: curl -s '{quoted}' | q -a -"))
+                error.advise(format!("-a takes files only: curl -s '{quoted}' | q -a -"))
             }
             () => error,
         }
@@ -314,14 +314,14 @@ impl Source {
             .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
     }
 
-    /// The note where nothing comes for long.
+    /// The note if nothing comes for long.
     fn waiting(&self) -> String {
         let way_out = if self.is_file { "" } else { "; -n or </dev/null leaves it alone" };
         format!("waiting for {}{way_out}", self.name)
     }
 }
 
-/// How many bytes must have come before the type of a file is known: those of WebP.
+/// How many bytes it takes to recognize the type of a file; WebP needs most.
 const LONGEST_MAGIC: usize = 12;
 
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.
@@ -336,14 +336,14 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// How many bytes of base64 so many bytes become.
+/// The length in base64 of so many bytes.
 fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
 /// Says that bytes have been replaced.
 pub(super) fn note_replaced(source: &str, notes: &Notes) {
-    notes.note(&format!("{source} is not all UTF-8: other bytes are sent as U+FFFD"));
+    notes.note(&format!("{source} is not all UTF-8: its other bytes are sent as U+FFFD"));
 }
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD, with a note.
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_type_is_recognized_however_slowly_the_bytes_come() {
-        // The text has filled its room, and the image has a room of its own.
+        // The text has reached its limit, and the image has a limit of its own.
         assert_eq!(read(Slowly(PNG), true, 2, 100).ok(), Some(PNG.len()));
         for source in [PNG, b"RIFF\x24\0\0\0WEBPVP8 ", b"GIF89a\0\0", b"text", b""] {
             assert_eq!(read(Slowly(source), true, 100, 100).ok(), Some(source.len()), "{source:?}");

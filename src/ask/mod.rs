@@ -1,5 +1,5 @@
-//! The main job: words and input become a question, question and conversation a prompt, the prompt a request; the reply
-//! goes to standard output, and the exchange into the conversation's file.
+//! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
+//! and saves the exchange.
 
 mod answer;
 mod delivery;
@@ -35,10 +35,10 @@ use record::Record;
 use turn::{Asking, Turn};
 use window::Window;
 
-/// Asks one question, in the conversation that is meant.
+/// Asks one question, in the conversation that the arguments choose.
 ///
 /// # Errors
-/// Why there is no answer, or not all of it.
+/// Why there is no answer, or why it is incomplete.
 pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
     let words = question::joined(&arguments.words, notes);
@@ -55,7 +55,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         input::note_replaced("the system prompt", notes);
     }
-    // Faults in these are reported before q waits for input. If the conversation has its own provider, q knows it only
+    // Report faults in these before q waits for input. If the conversation has its own provider, q knows it only
     // after reading the file.
     let keeps_own = arguments.again || !context.which.is_current();
     let known =
@@ -78,7 +78,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
     let question = question.unwrap_or_else(|| question::again(session.last_question(), &files, input, &words));
-    // The question has them now, and they may have megabytes.
+    // The question has its own copy, and they may have megabytes.
     drop(files);
     question::note_lost(&question, notes);
     let starting = match starting {
@@ -100,7 +100,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let settings = &settings;
     let with_tools = toolbox.is_some();
     let output = Output::of(arguments, shape.clone(), context.wraps(&settings.values));
-    // Not every API takes tools and a shape together.
+    // Not every API accepts tools and a shape together.
     let can_enforce = |shape: &Shape| !with_tools && target.provider().api.can_enforce(shape);
     let asked_for = |shape: Shape| if can_enforce(&shape) { (shape, Asking::ByApi) } else { (shape, Asking::InPrompt) };
     let mut turn = Turn {
@@ -133,7 +133,7 @@ fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
     Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
 }
 
-/// How many bytes of a file are read for a schema.
+/// The most bytes that q reads of a schema file.
 const LONGEST_SCHEMA: u64 = 1_000_000;
 
 /// What `--schema` takes.
@@ -153,12 +153,12 @@ fn shape(spec: &str) -> Result<Shape, Error> {
     let read = fs_err::File::open(spec).and_then(|file| file.take(LONGEST_SCHEMA).read_to_string(&mut text));
     match read {
         Ok(_) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
-        // The last description may end so, too.
+        // The last description may end like a file name, too.
         Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),
     }
 }
 
-/// The model to ask. For a dry run nothing is sent to anybody but a server on this machine.
+/// The model to ask. A dry run sends nothing, except to a server on this machine.
 fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
     if is_dry_run {
         return target.model_without_key(notes);
@@ -167,7 +167,7 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
     target.model(notes)
 }
 
-/// The tools that the conversation remembers, where a person is there who sees what they do.
+/// The tools that the conversation remembers, if a person is there to see what they do.
 fn remembered(
     names: &[String],
     settings: &Settings,

@@ -8,7 +8,7 @@ use crate::message::{Attachment, Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
 
-/// The built-in system prompt: what the answer is for, and where it is read.
+/// The built-in system prompt: what the answer is for, and where the user reads it.
 pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -> String {
     let shell = shell
         .and_then(|path| path.rsplit('/').next())
@@ -33,7 +33,7 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
     }
 }
 
-/// The question with the order to answer in JSON of this shape, for an API that does not see to it.
+/// The question with the order to answer in JSON of this shape, for an API that cannot enforce it.
 pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{}", shape.schema());
     joined(question, &Message::text(Role::User, order))
@@ -57,8 +57,8 @@ fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
     prompt.into()
 }
 
-/// Roles alternate and begin with the user, as the stricter APIs demand: messages of one role in a row, as a file written by
-/// hand may have them, become one. The window does not begin with an answer.
+/// Roles alternate and begin with the user, as the stricter APIs demand. Several messages of one role in a row, which a
+/// file written by hand may have, become one. The window does not begin with an answer.
 fn native(window: &[Message], question: &Message) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for message in window.iter().chain([question]) {
@@ -70,7 +70,7 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
     messages
 }
 
-/// The text of a message. APIs refuse an empty one, so an image alone that is no longer kept leaves its name.
+/// The text of a message. APIs refuse an empty text, so an image that is no longer kept is replaced by its name.
 fn text_of(message: &Message) -> Arc<str> {
     if !message.text.is_empty() || message.attachments.iter().any(|attachment| attachment.data.is_some()) {
         return Arc::clone(&message.text);
@@ -99,7 +99,7 @@ mod tests {
         Message::text(Role::User, text)
     }
 
-    /// A question about images of these names.
+    /// A question about images with these names.
     fn about(names: &[&str], text: &str) -> Message {
         let data = Some("eA==".into());
         let image = |name: &&str| Attachment { name: (*name).into(), media: "image/png".into(), data: data.clone() };

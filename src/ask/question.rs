@@ -1,4 +1,4 @@
-//! The question: the words of the command line, what comes on standard input, and files.
+//! The question: the words of the command line, standard input, and files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
     input::text(words.join(&b' '), "the command line", notes)
 }
 
-/// Says that input is missing where a pipe or a file should have brought some: a command that failed leaves its pipe empty.
+/// Says that a pipe or a file was empty, because a command that failed leaves its pipe empty.
 pub(super) fn note_empty(input: &str, notes: &Notes) {
     if !input.trim().is_empty() || !unix::stdin_is_pipe_or_file() {
         return;
@@ -28,21 +28,21 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
     });
 }
 
-/// Says that a word looks like one more file: of `-a *.rs`, which the shell makes several words of, `-a` takes the first.
+/// Says that a word looks like one more file: the shell makes several words of `-a *.rs`, but `-a` takes only one.
 pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
     if let Some(word) = words.first().filter(|word| Path::new(word).is_file()) {
-        notes.note(&format!("{} is a word of the question: each file takes an -a of its own", word.display()));
+        notes.note(&format!("{} is a word of the question: each file needs its own -a", word.display()));
     }
 }
 
-/// Says that the question to ask again had files that are no longer kept.
+/// Says which files of the question to ask again are no longer kept.
 pub(super) fn note_lost(question: &Message, notes: &Notes) {
     for lost in question.attachments.iter().filter(|attachment| attachment.data.is_none()) {
-        notes.note(&format!("{} is no longer kept, and is not sent", on_one_line(&lost.name)));
+        notes.note(&format!("{} is no longer kept, so it is not sent", on_one_line(&lost.name)));
     }
 }
 
-/// Puts files, input and words together; `None` where there is nothing to ask.
+/// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
     let input = input.filter(|input| something(input).is_some());
     if something(words).is_none() && input.is_none() && !files.say_something {
@@ -64,8 +64,7 @@ fn without_line_ends(mut input: String) -> String {
     input
 }
 
-/// The question to ask again: the last one with these files, this input and these words in place of its own, so far as there
-/// are any.
+/// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
 pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let own = fence::split(last.map_or("", |last| &last.text));
     let fenced = input.filter(|input| something(input).is_some()).map(|input| fence::around_input(&input));
@@ -79,7 +78,7 @@ pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<String>
     Message::with_attachments(Role::User, files.attachments.clone(), fence::join(fences.chain([input, words])))
 }
 
-/// White space only counts as nothing.
+/// White space alone counts as nothing.
 fn something(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.trim().is_empty())
 }

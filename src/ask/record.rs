@@ -1,5 +1,5 @@
-//! The record of one exchange while its answer comes: committed exactly once, complete or as far as it was shown, by the
-//! thread that ends it.
+//! The record of one exchange while its answer comes. The thread that ends it commits it exactly once, complete or as
+//! far as it was shown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -19,16 +19,16 @@ use crate::unix::{self, Interrupter};
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
 
-/// How long, once a signal has come, to wait for the write that had begun before it to return.
+/// How long, once a signal has come, to wait for a write that had begun before.
 const WRITE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(50);
 
-/// How often that write is interrupted: it may begin to wait just after the first time.
+/// The pause between two interruptions of that write: it may begin to wait just after the first one.
 const INTERRUPT_POLL: Duration = Duration::from_millis(2);
 
-/// How long, once a signal has come, a save may go on that had begun before it.
+/// How long, once a signal has come, a save that had begun before may still take.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
-/// What is kept of a call whose result had not come when q ended.
+/// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
 /// A question, and as much of its answer as has come.
@@ -46,13 +46,13 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 struct State {
     answer: Answer,
-    /// What the model said and called before it.
+    /// What the model said and called before the answer.
     steps: Vec<Step>,
     /// The last of its calls is running.
     runs: bool,
-    /// The model that answers, where it is not the one that was chosen.
+    /// The model that answers, if it is not the chosen one.
     model: Option<String>,
-    /// The thread that writes a part of the answer to standard output; how much of it has left is not known yet.
+    /// The thread that is writing a part of the answer to standard output; how much has left is not known yet.
     showing: Option<Interrupter>,
     stage: Stage,
 }
@@ -66,7 +66,7 @@ enum Stage {
 }
 
 impl State {
-    /// What the model said before calls of which none has run is all that there is of its answer.
+    /// If none of the last calls has run, the text before them is the answer.
     fn settle(&mut self) {
         if self.answer.is_empty()
             && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
@@ -92,22 +92,22 @@ impl Record {
         }
     }
 
-    /// Whether the exchange is to be saved.
+    /// Whether the exchange will be saved.
     pub(super) fn saves(&self) -> bool {
         self.committer.is_some()
     }
 
-    /// Another model answers than the one that was chosen.
+    /// The model that answers is not the chosen one.
     pub(super) fn asks(&self, model: &str) {
         self.state().model = Some(model.to_owned());
     }
 
-    /// A piece of the answer has come, perhaps the last.
+    /// A piece of the answer has come, perhaps the last one.
     pub(super) fn push(&self, piece: &str, last: bool) {
         self.growing().answer.push(piece, last);
     }
 
-    /// The model has called tools: what it said so far, which is returned, is a step on the way to its answer.
+    /// The model has called tools: the text so far, which is returned, becomes a step on the way to its answer.
     pub(super) fn begin_step(&self) -> String {
         let mut state = self.growing();
         let text = std::mem::take(&mut state.answer).text().to_owned();
@@ -115,7 +115,7 @@ impl Record {
         text
     }
 
-    /// One of the calls of the last step is about to run. What it does may be done whatever happens then.
+    /// A call of the last step is about to run. From here on, it may have had an effect.
     pub(super) fn runs(&self, call: &Call) {
         let mut state = self.growing();
         if let Some(step) = state.steps.last_mut() {
@@ -124,7 +124,7 @@ impl Record {
         state.runs = true;
     }
 
-    /// One of the calls of the last step has come to its end.
+    /// A call of the last step has ended.
     pub(super) fn ran(&self, ran: Ran) {
         let mut state = self.growing();
         let was_running = std::mem::take(&mut state.runs);
@@ -141,8 +141,8 @@ impl Record {
         self.state().answer.text().to_owned()
     }
 
-    /// A part of the answer is about to be shown by this thread, or has been shown. The user may have seen more of it in
-    /// between than [`Record::shown`] has said.
+    /// This thread is about to show a part of the answer, or has shown it. In between, the user may have seen more than
+    /// [`Record::shown`] has reported.
     pub(super) fn showing(&self, on_its_way: bool) {
         self.growing().showing = on_its_way.then(Interrupter::for_this_thread);
         self.changed.notify_all();
@@ -160,9 +160,9 @@ impl Record {
         }
     }
 
-    /// Saves the answer as it is: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
-    /// shown, as far as it came. An answer of which nothing has come is not saved, unless a tool has been called.
-    /// `finish` is the provider's word for how it ended, where that was no normal end.
+    /// Saves the answer: complete, or, if `breaks_off`, as far as it was shown; if it broke off before anything was
+    /// shown, as far as it came. If nothing has come, nothing is saved, unless a tool has been called.
+    /// `finish` is the provider's word for how it ended, unless that was a normal end.
     pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>) -> Committed {
         let mut state = self.growing();
         state.settle();
@@ -180,11 +180,11 @@ impl Record {
         committed
     }
 
-    /// A signal has come, and ends q when this returns: saves what was shown, if anything was, unless a save is under way,
-    /// which is then waited for.
+    /// A signal has come, and ends q when this returns. Saves what was shown, if anything, or waits for a save that is
+    /// under way.
     pub(super) fn save_interrupted(&self) {
         self.signalled.store(true, Ordering::Relaxed);
-        // A write may wait for ever for somebody who reads; what it has written until then is shown.
+        // A write may wait for its reader for ever; what it has written by then counts as shown.
         let began = Instant::now();
         let mut state = self.state();
         while let Some(shower) = state.showing.filter(|_| began.elapsed() < WRITE_PATIENCE_ON_SIGNAL) {
@@ -205,7 +205,7 @@ impl Record {
         if let Some(note) = committed.note {
             let (said, hearing) = mpsc::channel();
             let notes = self.notes.clone();
-            // By a thread of its own: a standard error that nobody reads must not keep q from ending.
+            // On its own thread: a standard error that nobody reads must not keep q from ending.
             let _ = unix::start_thread(move || {
                 notes.note(&note);
                 let _ = said.send(());
@@ -235,7 +235,7 @@ impl Record {
         committed
     }
 
-    /// The state while the answer grows. Once a signal has taken it in hand, nothing more is shown or saved.
+    /// The state while the answer grows. Once a signal has taken it, nothing more is shown or saved.
     fn growing(&self) -> MutexGuard<'_, State> {
         let state = self.state();
         if state.stage != Stage::Growing {

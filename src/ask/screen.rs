@@ -1,4 +1,4 @@
-//! The answer on its way through standard output, where a word that has not ended is held until it has, or until a pause.
+//! Standard output for the answer. It holds an unfinished word until the word ends, or until a pause.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ struct State {
     stdout: Stdout,
     /// When the last piece came.
     since: Instant,
-    /// There is a thread that sees to pauses.
+    /// A thread watches for pauses.
     watched: bool,
 }
 
@@ -49,13 +49,13 @@ impl Screen {
         state.since = Instant::now();
         if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
             let screen = Arc::clone(self);
-            // Without a thread, the word waits for its end.
+            // Without a thread, the word just waits for its end.
             let _ = unix::start_thread(move || screen.watch());
         }
         shown
     }
 
-    /// Ends what was shown, and its last line. What is shown after that is another answer.
+    /// Ends the answer and its last line. What is shown afterwards is another answer.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -64,7 +64,7 @@ impl Screen {
         self.recorded(|left| state.stdout.end_line(left))
     }
 
-    /// Prints what is no answer as it came: its code, or JSON.
+    /// Prints what was made from the answer: its code, or JSON.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -84,7 +84,7 @@ impl Screen {
         written
     }
 
-    /// Shows a word once nothing has followed it for a while. The thread ends with the process.
+    /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.
     fn watch(&self) {
         let mut wait = PAUSE;
         loop {
@@ -94,7 +94,7 @@ impl Screen {
             if state.stdout.holds_word() {
                 match PAUSE.checked_sub(state.since.elapsed()) {
                     Some(rest) if !rest.is_zero() => wait = rest,
-                    // Where it fails, the next write fails as well.
+                    // If this fails, the next write fails as well.
                     _ => drop(self.recorded(|left| state.stdout.write_held(left))),
                 }
             }

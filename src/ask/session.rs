@@ -1,4 +1,4 @@
-//! The conversation that a question belongs to: which one it is, what of it is sent again, and which server is asked.
+//! The conversation of a question: which one it is, which of its messages are sent, and which server is asked.
 
 use std::io::{self, IsTerminal};
 
@@ -19,7 +19,7 @@ use crate::settings::{Settings, Values};
 
 /// What the conversation has to do with this question.
 pub(super) struct Session<'a> {
-    /// `None`: without a home nothing is read or saved.
+    /// `None`: without a home folder nothing is read or saved.
     place: Option<Place<'a>>,
     intent: Intent,
     keeps_own: bool,
@@ -34,7 +34,7 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The question that is to be asked again.
+    /// The question to ask again.
     pub(super) fn last_question(&self) -> Option<&Message> {
         match &self.intent {
             Intent::Again { last, .. } => last.question().map(|question| &question.message),
@@ -42,7 +42,7 @@ impl Session<'_> {
         }
     }
 
-    /// How the exchange is to be saved, if it is. `system` and `tools` come with it.
+    /// How to save the exchange, if it is saved. `system` and `tools` are saved with it.
     pub(super) fn committer(
         &self,
         target: &Target,
@@ -71,11 +71,11 @@ impl Session<'_> {
     }
 }
 
-/// Opens the conversation that is meant. `known` is the server, unless only the conversation can say which one that is.
+/// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
 ///
 /// # Errors
-/// `Session`: a conversation that was named cannot be used, or its provider is gone. `Nothing`: one that must be there is not,
-/// or has no question. Else why there is no server to ask.
+/// `Session`: the named conversation cannot be used, or its provider is gone. `Nothing`: a conversation that must exist
+/// does not, or has no question. Else why there is no server to ask.
 pub(super) fn open<'a>(
     arguments: &Arguments,
     known: Option<Target<'a>>,
@@ -146,7 +146,7 @@ pub(super) fn open<'a>(
     Ok((target, Session { place, intent, keeps_own, system, tools, window, handed_to }))
 }
 
-/// The current conversation, where a follow-up can continue it; else a note says why a new one is started.
+/// The current conversation, if a follow-up can continue it; else a note says why q starts a new one.
 fn follow(
     place: &Place,
     target: &Target,
@@ -161,7 +161,7 @@ fn follow(
         hands_over: values.hands_over,
     };
     let found = folder::read(&place.path).or_else(|error| match error.kind() {
-        // Of a folder of the user's own, saving would put the mode right too.
+        // If the folder is the user's own, saving would correct its mode too.
         io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| folder::read(&place.path)),
         _ => Err(error),
     });
@@ -189,7 +189,7 @@ fn follow(
     (Intent::FollowAnew, None)
 }
 
-/// The conversation whose last question is to be asked again.
+/// The conversation whose last question is asked again.
 fn open_again(place: &Place) -> Result<Conversation, Error> {
     let found = if place.which.is_current() {
         match folder::read(&place.path).map_err(|error| Error::file(error.to_string()))? {
@@ -207,7 +207,7 @@ fn nothing_to_ask_again() -> Error {
     Error::nothing("there is no question to ask again")
 }
 
-/// A conversation by name or path that must have begun.
+/// A conversation by name or path, which must exist.
 fn open_demanded(place: &Place) -> Result<Conversation, Error> {
     let missing = || {
         let name = match place.which {
@@ -222,7 +222,7 @@ fn open_demanded(place: &Place) -> Result<Conversation, Error> {
     open_if_begun(place)?.ok_or_else(missing)
 }
 
-/// A conversation by name or path. Unless it is `demanded`, it may be new; then a note says so.
+/// A conversation by name or path. Unless it is `demanded`, it may be new, with a note.
 fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option<Conversation>, Error> {
     if demanded {
         return open_demanded(place).map(Some);
@@ -230,20 +230,20 @@ fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option
     let conversation = open_if_begun(place)?;
     if conversation.is_none() && io::stderr().is_terminal() {
         let name = place.path.file_stem().unwrap_or_default().display();
-        let other = place.nearest().map_or_else(String::new, |other| format!("; there is one called {other}"));
+        let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
         context.notes.note(&format!("{name} is a new conversation{other}"));
     }
     Ok(conversation)
 }
 
-/// A conversation by name or path, if it has begun.
+/// A conversation by name or path, if it exists.
 fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
     let path = place.path.display();
     if place.folder.locks_owner_out(&place.path) {
         return Err(Error::file(format!(
-            "{path} belongs to another user, who could not use it any more once q has written it"
+            "{path} belongs to another user, who could no longer use it once q has written it"
         ))
-        .advise("ask as that user, or continue a copy of the file"));
+        .advise("run q as that user, or continue a copy of the file"));
     }
     match folder::read(&place.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
@@ -253,12 +253,12 @@ fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
             if matches!(place.which, Which::Named(_)) && place.path.file_name().is_some_and(folder::is_archived) =>
         {
             Err(Error::new(Kind::Session, format!("there is no conversation {path}"))
-                .advise("names that begin with session_ are given by q itself; q --list lists those that are there"))
+                .advise("only q itself gives names that begin with session_\nq --list lists the conversations"))
         }
         Found::Nothing if matches!(place.which, Which::Id(_)) => {
             let name = place.path.file_stem().unwrap_or_default().display();
             Err(Error::new(Kind::Session, format!("there is no conversation {name}"))
-                .advise("q --list lists those that are there"))
+                .advise("q --list lists the conversations"))
         }
         Found::Nothing => Ok(None),
     }

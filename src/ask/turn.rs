@@ -19,13 +19,13 @@ use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::tools::Toolbox;
 
-/// Cutting a shorter result would not help.
+/// Cutting a result shorter than this would not help.
 const SHORTEST_CUT: usize = 1_000;
 
-/// How many bytes of base64 a terminal gets to see.
+/// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
 
-/// One question to one provider, with as much of the conversation as it takes, and the tools that it may call.
+/// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call.
 pub(super) struct Turn<'a> {
     pub(super) target: &'a Target<'a>,
     pub(super) model: String,
@@ -46,9 +46,9 @@ pub(super) struct Turn<'a> {
 /// How the shape of an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asking {
-    /// The API sees to it.
+    /// The API enforces it.
     ByApi,
-    /// The API sees to it that there is an object; its shape stands in the prompt.
+    /// The API enforces an object; the prompt describes its shape.
     AsObject,
     InPrompt,
 }
@@ -113,7 +113,7 @@ impl Turn<'_> {
     /// Asks until there is an answer, and delivers it.
     ///
     /// # Errors
-    /// Why there is none, or not all of it.
+    /// Why there is no answer, or why it is incomplete.
     pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
         let call = self.target.call(notes)?;
         let mut usage = None;
@@ -131,11 +131,11 @@ impl Turn<'_> {
                         Err(error) => ended = Err(error),
                     }
                 } else if reply.is_blank() {
-                    ended = Err(call.no_answer("the limit of tokens was used up in a call of a tool").into());
+                    ended = Err(call.no_answer("the token limit was reached within a tool call").into());
                 }
             }
             let messages_sent = self.window.messages().len();
-            // Saving reads the conversation once more; with images it may have megabytes.
+            // Saving reads the conversation again, which may have megabytes of images.
             self.window.forget();
             let facts = Facts {
                 provider: &self.target.provider().name,
@@ -159,7 +159,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks once, again where something less may be accepted.
+    /// Asks once, and again if the provider may accept less.
     fn ask(&mut self, call: &Call, delivery: &mut Delivery, notes: &Notes) -> Result<Answered, Error> {
         let mut healed = false;
         loop {
@@ -182,7 +182,7 @@ impl Turn<'_> {
                         continue;
                     }
                     if failed.refuses_form && self.ask_less_of_api() {
-                        notes.detail(|| format!("{}; the prompt says which shape the answer must have", failed.error));
+                        notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
                         continue;
                     }
                     if failed.unknown_model && !healed {
@@ -217,7 +217,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Cuts the longest result of this question's calls to a quarter. Returns whether there was one to cut.
+    /// Cuts the longest result of this question's calls to a quarter. Returns whether there was a result to cut.
     fn shorten_results(&mut self) -> bool {
         let results = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.result);
         match results.max_by_key(|result| result.len()).filter(|result| result.len() >= SHORTEST_CUT) {
@@ -229,7 +229,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for the answer's shape in a way that more servers know. Returns whether there is one.
+    /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
     fn ask_less_of_api(&mut self) -> bool {
         let knows_object_form = self.target.provider().api.knows_object_form();
         let Some((shape, asking)) = &mut self.shape else { return false };
@@ -241,7 +241,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Puts the newest model of its family in the place of one that the server does not know.
+    /// Replaces a model that the server does not know with the newest one of its family.
     fn heal(&mut self, error: Error, notes: &Notes) -> Result<(), Error> {
         let newest = self.target.heal(&self.model, error, notes)?;
         let provider = &self.target.provider().name;
@@ -267,7 +267,7 @@ impl Turn<'_> {
             notes.detail(|| format!("message {index}: {role}, {length} bytes"));
             for Attachment { name, media, data } in &message.attachments {
                 let size = data.as_ref().map_or_else(
-                    || "not sent, since it is no longer kept".to_owned(),
+                    || "not sent, because it is no longer kept".to_owned(),
                     |data| format!("{} bytes in base64", data.len()),
                 );
                 notes.detail(|| format!("message {index}: {}, {}, {size}", on_one_line(name), on_one_line(media)));
@@ -276,7 +276,7 @@ impl Turn<'_> {
     }
 }
 
-/// Says how long the answer took and what it used.
+/// Reports how long the answer took and what it used.
 fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, notes: &Notes) {
     if let Some(first_word) = first_word {
         let (first_word, whole) = (first_word.as_secs_f64(), whole.as_secs_f64());
@@ -300,7 +300,7 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
     }
 }
 
-/// What several requests have used together.
+/// The usage of several requests together.
 fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
     let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
     let add = |one: Option<u64>, other: Option<u64>| match (one, other) {

@@ -1,4 +1,4 @@
-//! The messages of the conversation that go with the question, and fewer of them where they are too many.
+//! The messages of the conversation that go with the question, and fewer of them if they are too many.
 
 use crate::message::{Message, Role};
 use crate::output::Notes;
@@ -9,14 +9,14 @@ use crate::settings::{History, Values};
 pub(super) struct Window {
     messages: Vec<Message>,
     form: History,
-    /// How many are not sent because together they have too many bytes.
+    /// How many are not sent because of the limit on bytes.
     over_limit: usize,
     /// How many are not sent because the provider found the prompt too long.
     too_long: usize,
 }
 
 impl Window {
-    /// The newest messages that have at most so many bytes together as the settings allow.
+    /// The newest messages, as many as the settings' limit on bytes allows.
     pub(super) fn new(mut messages: Vec<Message>, values: &Values) -> Window {
         let mut bytes = 0;
         let fits = messages.iter().rev().take_while(|message| {
@@ -34,12 +34,12 @@ impl Window {
         &self.messages
     }
 
-    /// Nothing is sent any more.
+    /// Sends no messages from now on.
     pub(super) fn forget(&mut self) {
         self.messages = Vec::new();
     }
 
-    /// Leaves out the older half. Returns whether there was one.
+    /// Leaves out the older half. Returns whether there was anything to leave out.
     pub(super) fn halve(&mut self) -> bool {
         let before = self.messages.len();
         self.messages.drain(..before.div_ceil(2));
@@ -56,7 +56,7 @@ impl Window {
         }
     }
 
-    /// Says what the limit of the settings leaves out.
+    /// Reports the messages that the settings' limit leaves out.
     pub(super) fn report_limit(&self, values: &Values, notes: &Notes) {
         if self.over_limit > 0 {
             let limit = values.max_history;
@@ -65,7 +65,7 @@ impl Window {
         }
     }
 
-    /// Says to whom messages go that somebody else has answered.
+    /// Reports which provider gets messages that another provider answered.
     pub(super) fn report_hand_over(&self, to: Option<&str>, notes: &Notes) {
         match (to, self.messages.len()) {
             (None, _) | (_, 0) => {}
@@ -74,7 +74,7 @@ impl Window {
         }
     }
 
-    /// Says what the provider found too long.
+    /// Reports the messages left out because the provider found the prompt too long.
     pub(super) fn report_too_long(&self, notes: &Notes) {
         if self.too_long > 0 {
             notes.note(&format!("{} not sent: the conversation is too long for the model", counted(self.too_long)));

@@ -1,7 +1,7 @@
 //! The code in an answer: the contents of its fenced blocks, by CommonMark's rules for blocks (CommonMark 0.31, chapters 4
 //! and 5), line by line.
 
-/// Further in than this, a line is indented code or text of a paragraph, and begins no other block.
+/// A line indented further than this is indented code or text of a paragraph, and begins no other block.
 const FURTHEST_INDENT: usize = 3;
 
 /// The columns from one tab stop to the next.
@@ -10,7 +10,7 @@ const TAB: usize = 4;
 /// The fewest characters of a fence.
 const SHORTEST_FENCE: usize = 3;
 
-/// The most lists and block quotes that stand in one another. Each line looks at all of them, and nobody reads so deep.
+/// How deeply lists and block quotes may be nested. Each line looks at all of them, and nobody reads so deep.
 const DEEPEST: usize = 100;
 
 /// HTML elements that hold everything up to their closing tag (start condition 1 of HTML blocks).
@@ -82,8 +82,8 @@ const BLOCK_ELEMENTS: &[&str] = &[
     "ul",
 ];
 
-/// The contents of all fenced code blocks, one after the other, also of those in lists and block quotes; `None` where there
-/// is no block. A last block that is not closed goes to the end.
+/// The contents of all fenced code blocks, one after the other, including those in lists and block quotes; `None` if
+/// there is no block. A last block that is not closed extends to the end.
 pub(crate) fn extract(answer: &str) -> Option<String> {
     let mut document = Document::default();
     for line in answer.split_inclusive('\n') {
@@ -92,26 +92,26 @@ pub(crate) fn extract(answer: &str) -> Option<String> {
     document.code
 }
 
-/// What contains other blocks.
+/// A block that contains other blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Container {
     Quote,
     Item {
-        /// How many columns its lines are indented within what the item stands in.
+        /// How many columns its lines are indented within the block that contains the item.
         indent: usize,
-        /// Its first line holds nothing but the marker, and nothing has followed.
+        /// Its first line has only the marker, and nothing has followed yet.
         empty: bool,
     },
 }
 
-/// The innermost block, which holds text.
+/// The innermost block, which contains text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Leaf {
     #[default]
     None,
     Paragraph,
     Fence(Fence),
-    /// HTML, up to a line with this in it, or up to a blank line where this is empty.
+    /// HTML, up to a line with this text, or up to a blank line if this is empty.
     Html(&'static str),
 }
 
@@ -145,7 +145,7 @@ impl Document {
             _ => {}
         }
         let in_paragraph = self.leaf == Leaf::Paragraph;
-        // A line of a paragraph may lack the markers of what the paragraph stands in.
+        // A line of a paragraph may lack the markers of the blocks around the paragraph.
         let open = self.containers.clone();
         self.containers.truncate(matched);
         self.leaf = if all_matched { self.leaf } else { Leaf::None };
@@ -181,7 +181,7 @@ impl Document {
         }
     }
 
-    /// Skips the markers and the indent of the containers that the line continues. Returns how many those are.
+    /// Skips the markers and the indent of the containers that the line continues. Returns the number of containers.
     fn match_containers(&mut self, line: &mut Line) -> usize {
         for (index, container) in self.containers.iter_mut().enumerate() {
             let matched = match container {
@@ -218,7 +218,7 @@ impl Document {
         }
     }
 
-    /// A block that is no container and begins with this line, as it is after the line. `may_continue`: without it the
+    /// The block, not a container, that begins with this line, in its state after it. `may_continue`: otherwise the
     /// line would continue a paragraph.
     fn begin_leaf(&mut self, line: &Line, may_continue: bool) -> Option<Leaf> {
         let text = line.text();
@@ -240,7 +240,7 @@ impl Fence {
     fn opened_by(text: &str, indent: usize) -> Option<Fence> {
         let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
         let length = run_of(text, character);
-        // After backticks, more of them make it code within a line.
+        // With more backticks after it, it is code within a line.
         let opens = length >= SHORTEST_FENCE && (character == '~' || !text[length..].contains('`'));
         opens.then_some(Fence { indent, character, length })
     }
@@ -256,7 +256,7 @@ struct Line<'a> {
     text: &'a str,
     at: usize,
     column: usize,
-    /// Columns of a tab of which a part has been read.
+    /// The columns left of a tab that has been read in part.
     left_of_tab: usize,
 }
 
@@ -265,12 +265,12 @@ impl<'a> Line<'a> {
         Line { text, at: 0, column: 0, left_of_tab: 0 }
     }
 
-    /// What has not been read, less what is left of a tab.
+    /// What has not been read, without the rest of a tab.
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// The same without the blanks it begins with.
+    /// The same without leading blanks.
     fn text(&self) -> &'a str {
         self.rest().trim_start_matches([' ', '\t'])
     }
@@ -292,7 +292,7 @@ impl<'a> Line<'a> {
         column - self.column
     }
 
-    /// Reads so many columns of blanks, as far as there are any.
+    /// Reads up to this many columns of blanks.
     fn skip_columns(&mut self, count: usize) {
         for _ in 0..count.min(self.indent()) {
             if self.left_of_tab > 0 {
@@ -329,7 +329,7 @@ impl<'a> Line<'a> {
         let after = &text[width..];
         let empty = after.trim().is_empty();
         let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
-        // Text like “1986. A great year” goes on with its paragraph.
+        // Text like “1986. A great year” continues its paragraph.
         let may_begin = !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
         if !blank_follows || !may_begin {
             return None;
@@ -374,7 +374,7 @@ fn is_underline(text: &str) -> bool {
     ['=', '-'].iter().any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
 }
 
-/// What ends the block of HTML that begins with this text, if one does: a text in its last line, or nothing where that is
+/// What ends the block of HTML that begins with this text, if one does: a text in its last line, or nothing if that is
 /// a blank line.
 fn html_end(text: &str, may_continue: bool) -> Option<&'static str> {
     let inside = text.strip_prefix('<')?;
@@ -422,7 +422,7 @@ mod tests {
 
     use super::*;
 
-    /// The same by another parser of CommonMark.
+    /// The same, by another CommonMark parser.
     fn extracted_by_another(answer: &str) -> Option<String> {
         let mut code: Option<String> = None;
         let mut inside = false;

@@ -1,11 +1,11 @@
-//! Text for a terminal: every character that could drive it is shown in visible form, one by one; nothing is dropped.
+//! Text for a terminal: every character that could control it is shown in visible form; nothing is dropped.
 
 use unicode_width::UnicodeWidthChar;
 
 /// Makes text that may come in pieces harmless.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Disarmer {
-    /// The last piece ended in CR, of which only the next character tells whether it belongs to a line's end.
+    /// The last piece ended in CR; only the next character shows whether it belongs to a line's end.
     held_carriage_return: bool,
 }
 
@@ -26,7 +26,7 @@ impl Disarmer {
         visible
     }
 
-    /// How many bytes of the next piece its visible form has shown whole, once so many bytes of that have been seen.
+    /// How many bytes of the next piece have been shown completely, once this many bytes of its visible form were seen.
     pub(crate) fn consumed(mut self, piece: &str, seen: usize) -> usize {
         let mut visible = 0;
         for (at, character) in piece.char_indices() {
@@ -44,7 +44,7 @@ impl Disarmer {
     }
 }
 
-/// The visible form of a whole text.
+/// The visible form of a complete text.
 pub(crate) fn visible(text: &str) -> String {
     let mut disarmer = Disarmer::default();
     let mut visible = disarmer.feed(text);

@@ -1,4 +1,4 @@
-//! What reaches the user: the answer on standard output, notes and errors on standard error.
+//! What the user sees: the answer on standard output, notes and errors on standard error.
 
 pub(crate) mod code;
 mod disarm;

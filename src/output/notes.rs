@@ -1,4 +1,4 @@
-//! What q itself says: notes, errors and details on standard error, each line beginning with `q: `.
+//! Messages from q itself on standard error: notes, errors and details. Each line begins with `q: `.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use super::disarm;
 use super::sign::Sign;
 use crate::error::{Error, Kind};
 
-/// Where notes go. A standard error that cannot be written changes nothing else.
+/// Writes notes. A standard error that cannot be written changes nothing else.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes {
     quiet: bool,
@@ -15,28 +15,28 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// `quiet` says nothing but errors; `verbose` says details too.
+    /// `quiet` prints only errors; `verbose` prints details too.
     pub(crate) fn new(quiet: bool, verbose: bool, sign: Sign) -> Notes {
         Notes { quiet, verbose, sign }
     }
 
-    /// Says one thing that was not as asked.
+    /// Prints a note: something did not go as asked.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.write(text);
         }
     }
 
-    /// Says something that only those want to know who have asked for it.
+    /// Prints a detail, for users who gave `-v`.
     pub(crate) fn detail(&self, text: impl FnOnce() -> String) {
         if self.verbose && !self.quiet {
             self.write(&text());
         }
     }
 
-    /// Says why q ends, and what to do where there is something.
+    /// Prints why q ends, and what the user can do about it.
     pub(crate) fn error(&self, error: &Error) {
-        // These are notes, though the exit status tells them too.
+        // These count as notes, because the exit status shows them too.
         if self.quiet && matches!(error.kind, Kind::NoCode | Kind::Incomplete) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The waiting sign: on a terminal, what q waits for and since when; gone before anything else is shown.
+//! The waiting sign: on a terminal, what q waits for and since when. It is wiped before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use crate::unix;
 
-/// What does not last longer gets no sign.
+/// A shorter wait gets no sign.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// How often the seconds are looked at.
+/// How often the seconds are updated.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Back to the beginning of the line, and nothing on it (ECMA-48: EL).
 const WIPE: &str = "\r\u{1b}[K";
 
-/// A sign, or none where it would not be seen.
+/// A sign, or none if nobody would see it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sign(Option<Arc<Shared>>);
 
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Sign {
-    /// One that is shown where standard output and standard error are both terminals that can wipe a line.
+    /// A sign that is shown if standard output and standard error are both terminals that can wipe a line.
     pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Sign {
         let seen = !quiet && terminal != Some("dumb") && io::stdout().is_terminal() && io::stderr().is_terminal();
         if !seen {
@@ -52,7 +52,7 @@ impl Sign {
         Sign(Some(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() })))
     }
 
-    /// Whether it can ever be seen.
+    /// Whether it is ever shown.
     pub(crate) fn is_active(&self) -> bool {
         self.0.is_some()
     }
@@ -75,7 +75,7 @@ impl Sign {
         state.until = until;
         if !std::mem::replace(&mut state.running, true) {
             let shared = Arc::clone(shared);
-            // Without a thread there is no sign, and nothing else is missing.
+            // Without a thread only the sign is missing.
             let _ = unix::start_thread(move || shared.run());
         }
     }
@@ -89,9 +89,9 @@ impl Sign {
         shared.changed.notify_all();
     }
 
-    /// Says something where the sign is; it comes again behind that if q still waits.
+    /// Prints something in place of the sign. The sign comes back after it if q still waits.
     pub(crate) fn make_room(&self, say: impl FnOnce()) {
-        // Held until all is said.
+        // Held until everything is printed.
         let _state = self.0.as_ref().map(|shared| {
             let mut state = shared.state();
             state.wipe();
@@ -129,7 +129,7 @@ impl State {
         let columns = unix::terminal_size().map_or(usize::MAX, |size| size.columns);
         let text: String = text.chars().take(columns - 1).collect();
         if text != self.shown {
-            // A terminal that has gone away is no reason to end.
+            // Losing the terminal is no reason to end.
             let _ = io::stderr().write_all(format!("{WIPE}{text}").as_bytes());
             self.shown = text;
         }

@@ -1,5 +1,5 @@
-//! Standard output: each piece leaves as it comes, and what has left is known. On a terminal it is disarmed, and broken into
-//! lines where that is asked for.
+//! Standard output: each piece leaves as it comes, and it is known what has left. On a terminal, text is disarmed
+//! and, on request, wrapped.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -11,26 +11,26 @@ use super::wrap::{Wrapped, Wrapper};
 use crate::error::{Error, Kind};
 use crate::unix;
 
-/// How long to wait for a reader whose end of the pipe does not block, and is full.
+/// How long to wait for the reader of a full pipe that does not block.
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// The columns of a terminal that does not say how many it has.
+/// The columns of a terminal that does not report its size.
 const USUAL_COLUMNS: usize = 80;
 
-/// Standard output without a buffer of its own, but for a word that has not ended, where text is broken into lines.
+/// Standard output. It has no buffer, except for an unfinished word where text is wrapped.
 #[derive(Debug)]
 pub(crate) struct Stdout {
     file: File,
-    /// Where it is a terminal.
+    /// Set if it is a terminal.
     disarmer: Option<Disarmer>,
-    /// Where text is broken into lines.
+    /// Set if text is wrapped.
     wrapper: Option<Wrapper>,
-    /// How many bytes have left of what was written since a line was last ended.
+    /// How many bytes have left of the text written since [`Stdout::end_line`] was last called.
     left: usize,
     ends_with_newline: bool,
 }
 
-/// Standard output takes no more.
+/// Standard output accepts no more.
 #[derive(Debug)]
 pub(crate) enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
@@ -53,7 +53,7 @@ impl Stdout {
         })
     }
 
-    /// From now on what is written is prose, which is broken into lines where this is a terminal.
+    /// What is written from now on is prose, which is wrapped on a terminal.
     pub(crate) fn wrap(&mut self) {
         self.wrapper = self.is_terminal().then(Wrapper::default);
     }
@@ -63,8 +63,8 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece, whole but for a word at its end that may go on. `left` is told how many bytes have left of all that
-    /// was written since a line was last ended, whenever some have, or when a signal has interrupted the write.
+    /// Writes a piece, except for an unfinished word at its end. Calls `left` with the number of bytes that have left
+    /// since a line was last ended, whenever some have, or when a signal has interrupted the write.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
@@ -87,7 +87,7 @@ impl Stdout {
         self.wrapper.as_ref().is_some_and(Wrapper::holds_word)
     }
 
-    /// Writes what has come of a word.
+    /// Writes the unfinished word, as far as it has come.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -95,7 +95,7 @@ impl Stdout {
         self.put_wrapped(&Wrapper::pause, left)
     }
 
-    /// Ends the last line, if it lacks its end. What is written after that is another text.
+    /// Ends the last line if necessary. What is written afterwards is another text.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -118,7 +118,7 @@ impl Stdout {
         self.put(&wrapped.text, &|bytes| wrapped.unbroken(bytes), left)
     }
 
-    /// Writes a text whole. `unbroken` tells how many of its first bytes are no breaks.
+    /// Writes a complete text. `unbroken` says how many of the first so many bytes are not breaks.
     fn put(
         &mut self,
         text: &str,
@@ -148,7 +148,7 @@ impl Stdout {
                     left(done);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => left(done),
-                // Somebody else has set the pipe so; it cannot be told here when there is room again.
+                // Another program made the pipe non-blocking, so q has to try again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
                 Err(error) => return Err(OutputError::Failed(error)),
@@ -158,7 +158,7 @@ impl Stdout {
     }
 }
 
-/// Prints a whole text.
+/// Prints a complete text.
 ///
 /// # Errors
 /// `Output`: it could not be written. A reader that has gone away is no error.
@@ -166,7 +166,7 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_prose(&[text], false)
 }
 
-/// Prints whole texts, each of which begins a line. With `wraps` they are broken into lines on a terminal.
+/// Prints complete texts, each on a new line. With `wraps` they are wrapped on a terminal.
 ///
 /// # Errors
 /// As for [`print()`].

@@ -1,9 +1,9 @@
-//! Text broken into lines for a terminal, between words. Code and tables are left alone.
+//! Wraps text for a terminal, between words. Code and tables are left alone.
 //!
-//! A break is a line end and the indentation after it. It stands between the blanks before a word and the word; so those
-//! blanks end their line, where nobody sees them. Blanks for which the terminal's line has no more room follow the break, as
+//! A break is a line end and the indentation after it. It comes after the blanks before a word, so these blanks end
+//! their line, where nobody sees them. Blanks for which the terminal's line has no room follow the break, because
 //! they would fill a line of their own. Nothing is dropped: without the breaks, the text is what came, to the byte. The
-//! pieces that it comes in make no difference, unless a pause shows the beginning of a word that then turns out to be too
+//! pieces that it comes in make no difference, unless a pause shows the beginning of a word that turns out to be too
 //! long for its line.
 
 use std::ops::Range;
@@ -18,21 +18,21 @@ const WIDEST: usize = 100;
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
 
-/// Text that is indented so far after a blank line is code.
+/// Text indented this far after a blank line is code.
 const CODE_INDENT: usize = 4;
 
-/// A closing fence may be indented so much further than its opening one.
+/// A closing fence may be indented this much further than its opening one.
 const FURTHER_INDENT: usize = 3;
 
 /// The fewest characters of a fence.
 const SHORTEST_FENCE: usize = 3;
 
-/// The most digits of an item's number.
+/// The most digits in the number of a list item.
 const LONGEST_NUMBER: usize = 9;
 
 const JOINER: char = '\u{200d}';
 
-/// Shows the character before it as an emoji, which is wide.
+/// Turns the character before it into an emoji, which is wide.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 
 /// These do not begin a line.
@@ -49,21 +49,21 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// How many of its first bytes are no breaks.
+    /// How many of its first bytes are not breaks.
     pub(crate) fn unbroken(&self, bytes: usize) -> usize {
         let broken = self.breaks.iter().map(|range| range.end.min(bytes).saturating_sub(range.start));
         bytes - broken.sum::<usize>()
     }
 }
 
-/// Breaks text that may come in pieces into lines. What it holds of a piece is a word that has not ended, with blanks
-/// before it for which there was no room.
+/// Wraps text that may come in pieces. It holds back an unfinished word, with the blanks before it for which there was
+/// no room.
 #[derive(Debug, Default)]
 pub(crate) struct Wrapper {
-    /// Of the terminal.
+    /// The columns of the terminal.
     columns: usize,
     line: Line,
-    /// Where the next character goes.
+    /// The column of the next character.
     column: usize,
     /// The column at which the line's text begins, after blanks and markers.
     begin: usize,
@@ -71,21 +71,21 @@ pub(crate) struct Wrapper {
     marked: bool,
     /// The line begins with the marker of a block quote.
     quoted: bool,
-    /// The line has a word since its beginning, or since its last break.
+    /// The line has had a word since its beginning, or since its last break.
     has_word: bool,
-    /// Blanks for which there is no more room.
+    /// Blanks for which there is no room.
     blanks: String,
     word: Word,
-    /// The line before is neither blank nor indented code.
+    /// The previous line is neither blank nor indented code.
     after_text: bool,
     in_list: bool,
     fence: Option<Fence>,
 }
 
-/// What a line is, as far as it has come.
+/// What kind of line it is, as far as it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Line {
-    /// There are only blanks and markers before the word.
+    /// Only blanks and markers have come before the word.
     #[default]
     Begin,
     Prose,
@@ -107,7 +107,7 @@ struct Fence {
 }
 
 impl Wrapper {
-    /// As much of the text as can be put on a terminal of so many columns once this piece has come.
+    /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> Wrapped {
         self.columns = columns;
         let mut wrapped = Wrapped { text: String::with_capacity(piece.len()), breaks: Vec::new() };
@@ -124,7 +124,7 @@ impl Wrapper {
                 }
             }
         }
-        // A word that is too long for any line cannot become shorter.
+        // A word that is too long for a line will not become shorter.
         if self.word.shown > 0 || self.word.width > self.width().saturating_sub(self.indent()) {
             self.put_word(&mut wrapped);
         }
@@ -136,7 +136,7 @@ impl Wrapper {
         self.word.shown < self.word.text.len()
     }
 
-    /// What has come of a word, after a pause.
+    /// The unfinished word as far as it has come, after a pause.
     pub(crate) fn pause(&mut self, columns: usize) -> Wrapped {
         self.columns = columns;
         let mut wrapped = Wrapped::default();
@@ -146,7 +146,7 @@ impl Wrapper {
         wrapped
     }
 
-    /// What was held, now that nothing follows. After this, another text may come.
+    /// The text held back, now that nothing follows. Another text may come after this.
     pub(crate) fn finish(&mut self, columns: usize) -> Wrapped {
         self.columns = columns;
         let mut wrapped = Wrapped::default();
@@ -156,12 +156,12 @@ impl Wrapper {
         wrapped
     }
 
-    /// The columns that a line may have. In the last one of the terminal there may be a blank.
+    /// The columns that a line may have. The last column of the terminal may hold a blank.
     fn width(&self) -> usize {
         self.columns.saturating_sub(1).clamp(1, WIDEST)
     }
 
-    /// How far lines are indented after a break: as the text before it, unless that leaves no room.
+    /// How far lines are indented after a break: as far as the text before it, unless that leaves no room.
     fn indent(&self) -> usize {
         self.begin.min(self.width() / 2)
     }
@@ -202,7 +202,7 @@ impl Wrapper {
         self.word.push(letter);
     }
 
-    /// What follows an opening fence is no prose. With another backtick, the fence was code within a line.
+    /// The text after an opening fence is not prose. With another backtick, the fence was code within a line.
     fn push_info(&mut self, character: char, wrapped: &mut Wrapped) {
         wrapped.text.push(character);
         self.column += disarm::width(character);
@@ -229,7 +229,7 @@ impl Wrapper {
         (self.marked, self.quoted, self.has_word) = (false, false, false);
     }
 
-    /// The word has ended, before a blank or not.
+    /// The word has ended, with or without a blank after it.
     fn end_word(&mut self, before_blank: bool, wrapped: &mut Wrapped) {
         if self.word.text.is_empty() {
             return;
@@ -245,7 +245,7 @@ impl Wrapper {
         self.has_word = self.line != Line::Begin;
     }
 
-    /// What the line is by its first word after blanks and markers.
+    /// Decides the kind of line by its first word after blanks and markers.
     fn line_of_first_word(&mut self, before_blank: bool) -> Line {
         let word = self.word.text.as_str();
         if before_blank && is_marker(word) {
@@ -263,7 +263,7 @@ impl Wrapper {
         }
     }
 
-    /// Puts what is left of the word on this line or, if none of it is shown yet and there is no room, on the next.
+    /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next.
     fn put_word(&mut self, wrapped: &mut Wrapped) {
         if self.word.shown == 0 && self.has_word && self.column + self.word.width > self.width() {
             let begin = wrapped.text.len();
@@ -297,7 +297,7 @@ impl Fence {
     fn opened_by(word: &str, begin: usize, quoted: bool) -> Option<Fence> {
         let character = word.chars().next().filter(|character| matches!(character, '`' | '~'))?;
         let length = run_of(word, character);
-        // After backticks, more of them make it code within a line.
+        // With more backticks after it, it is code within a line.
         let opens = length >= SHORTEST_FENCE && (character == '~' || !word[length..].contains('`'));
         opens.then_some(Fence { character, length, begin, quoted })
     }
@@ -312,7 +312,7 @@ impl Fence {
     }
 }
 
-/// A word as it comes: text without blanks, or of wide characters a single one.
+/// A word as it comes: text without blanks, or a single wide character.
 #[derive(Debug, Default)]
 struct Word {
     text: String,
@@ -320,7 +320,7 @@ struct Word {
     shown: usize,
     /// The columns of the rest.
     width: usize,
-    /// The last character that others are combined with.
+    /// The last character that others combine with.
     base: char,
     is_emoji: bool,
     /// What comes next is joined with the base.
@@ -332,7 +332,7 @@ impl Word {
         self.settle_return();
         self.text.push(character);
         let width = match character {
-            // At a line's end it is not seen.
+            // At a line's end it is invisible.
             '\r' => 0,
             '!'..='~' => 1,
             JOINER => {
@@ -351,19 +351,19 @@ impl Word {
             _ => disarm::width(character),
         };
         self.width += width;
-        // What has no width is combined with what stands before it.
+        // A character without width combines with the one before it.
         if width > 0 {
             (self.base, self.is_emoji, self.joins) = (character, false, false);
         }
     }
 
-    /// Adds what has been put on the line already.
+    /// Adds text that is on the line already.
     fn push_shown(&mut self, character: char) {
         self.text.push(character);
         self.shown = self.text.len();
     }
 
-    /// A carriage return that no line end follows is shown.
+    /// A carriage return without a line end after it is shown.
     fn settle_return(&mut self) {
         if self.text.ends_with('\r') {
             self.width += disarm::width('\r');
@@ -377,7 +377,7 @@ impl Word {
         is_pictograph(self.base) && is_pictograph(character) && (is_modified || self.joins)
     }
 
-    /// Whether there may be a break before the character though there is no blank.
+    /// Whether a break is allowed before the character though there is no blank.
     fn may_end_before(&self, character: char) -> bool {
         is_wide(character)
             && is_wide(self.base)
@@ -394,7 +394,7 @@ impl Word {
     }
 }
 
-/// Whether the word begins a list's item or a line of a block quote.
+/// Whether the word begins a list item or a line of a block quote.
 fn is_marker(word: &str) -> bool {
     let number = word.trim_start_matches(|character: char| character.is_ascii_digit());
     let digits = word.len() - number.len();
@@ -413,7 +413,7 @@ fn is_pictograph(character: char) -> bool {
     matches!(character, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Whether the character gives the emoji before it another skin.
+/// Whether the character changes the skin tone of the emoji before it.
 fn is_modifier(character: char) -> bool {
     matches!(character, '\u{1f3fb}'..='\u{1f3ff}')
 }
@@ -482,7 +482,7 @@ mod tests {
             ("123456 \u{1b}m", 10, "123456 \n\u{1b}m"),
             ("1 \u{9b}\u{202e}", 15, "1 \u{9b}\u{202e}"),
             ("1 \u{9b}\u{202e}", 14, "1 \n\u{9b}\u{202e}"),
-            // A blank that does not break is none.
+            // A no-break space is not a blank.
             ("one two\u{a0}three", 10, "one \ntwo\u{a0}three"),
             ("# a long heading", 10, "# a long \nheading"),
         ] {
@@ -543,7 +543,7 @@ mod tests {
             ("1234567890. one two", 14, "1234567890. \none two"),
             ("1.5 one two three", 12, "1.5 one two \nthree"),
             ("-\none two three", 12, "-\none two \nthree"),
-            // A marker does not stay alone, and the indentation leaves room.
+            // A marker never stays alone on its line, and the indentation leaves room.
             ("- 123456789012 a", 10, "- 123456789012 \n  a"),
             ("a\n      - one two", 10, "a\n      - one \n    two"),
         ] {
@@ -629,11 +629,11 @@ mod tests {
         assert!(wrapper.holds_word());
         assert_eq!(wrapper.pause(10).text, "tw");
         assert!(!wrapper.holds_word());
-        // There is no break within the word, but one behind it.
+        // There is no break within the word, but one after it.
         assert_eq!(wrapper.feed("o345678 t", 10).text, "o345678 ");
         assert_eq!(wrapper.pause(10).text, "\nt");
         assert_eq!(wrapper.feed("wo\n`", 10).text, "wo\n");
-        // A fence is one all the same.
+        // A fence is still a fence.
         assert_eq!(wrapper.pause(10).text, "`");
         assert_eq!(wrapper.feed("``\n", 10).text, "``\n");
         assert_eq!(wrapper.feed("one two three", 10).text, "one two three");
@@ -658,7 +658,7 @@ mod tests {
         assert_eq!(unbroken, expected);
     }
 
-    /// Texts of parts that matter here.
+    /// Texts made of the parts that matter here.
     fn texts() -> impl Strategy<Value = String> {
         let part = prop::sample::select(vec![
             " ",

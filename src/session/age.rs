@@ -1,4 +1,4 @@
-//! How long something took or ago it was, for people: short for a column, in words for a sentence.
+//! Time spans for people: short for a column, in words for a sentence.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A number and a letter: `12s`, `5m`, `3h`, `2d`; less than one more is left out.
+/// A number and a letter, rounded down: `12s`, `5m`, `3h`, `2d`.
 pub(crate) fn short(age: Duration) -> String {
     match age.as_secs() {
         seconds if seconds < MINUTE => format!("{seconds}s"),

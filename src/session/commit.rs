@@ -1,4 +1,4 @@
-//! Committing an exchange: under the lock, to the end of what is there by then, and never at the cost of another one.
+//! Commits an exchange: under the lock, to the end of the conversation as it is then, and without losing another one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use super::lock::{Lock, NoLock};
 use super::rules::{self, Found, Wanted};
 use super::timestamp::Timestamp;
 
-/// What remains of a conversation that would grow too large: less than the most, so that not every further exchange sets
-/// the whole conversation aside again.
+/// What remains of a conversation that would grow too large: less than the limit, so that not every further exchange
+/// archives the conversation again.
 const SHRUNK: usize = LARGEST / 10 * 9;
 
 /// Which conversation an exchange belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Intent {
-    /// A new one takes the current one's place.
+    /// A new one, which replaces the current one.
     New,
-    /// The one that was created then, wherever it lies by now.
+    /// The one created at this time, wherever it is by now.
     Follow { created: Timestamp },
-    /// A follow-up that found nothing to go on with: a new one, unless another follow-up has begun it by now.
+    /// A follow-up that found nothing to continue: a new one, unless another follow-up has begun it by now.
     FollowAnew,
-    /// The one that has this name, or is this file: it is begun where it is missing, and keeps all pairs.
+    /// The one with this name, or in this file. It is created if it is missing, and keeps all pairs.
     Named,
-    /// The one that was created then, in place of its last exchange, if that is still the last.
+    /// The one created at this time, in place of its last exchange, if that is still the last.
     Again { created: Timestamp, last: Exchange },
 }
 
@@ -39,17 +39,17 @@ pub(crate) struct Committer {
     /// Which provider and which model answer.
     pub(crate) provider: String,
     pub(crate) model: String,
-    /// The conversation stays with its own provider and model, and the answer says whose it is.
+    /// The conversation keeps its own provider and model, and the answer names those that gave it.
     pub(crate) keeps_own: bool,
     /// A system prompt that comes with this exchange and stays with the conversation.
     pub(crate) system: Option<String>,
-    /// The tools that come with this exchange and stay with the conversation; none takes the earlier ones away.
+    /// The tools that come with this exchange and stay with the conversation; an empty list removes the earlier ones.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) asked: Timestamp,
     pub(crate) intent: Intent,
     /// The most pairs that the conversation keeps.
     pub(crate) pairs: usize,
-    /// How long conversations set aside are kept; zero sets none aside.
+    /// How long archived conversations are kept; zero archives none.
     pub(crate) keep: Option<Duration>,
     pub(crate) expire: Option<Duration>,
     /// See [`Wanted::hands_over`].
@@ -59,13 +59,13 @@ pub(crate) struct Committer {
 /// Where an exchange went.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Committed {
-    /// The file that has it; `None` if it was not saved.
+    /// The file that contains it; `None` if it was not saved.
     pub(crate) path: Option<PathBuf>,
     /// When its conversation was created.
     pub(crate) created: Option<Timestamp>,
-    /// It got into a conversation of its own.
+    /// It was saved in a conversation of its own.
     pub(crate) alone: bool,
-    /// What was not as asked.
+    /// What did not go as asked.
     pub(crate) note: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Committed {
         Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
     }
 
-    /// Says something else first, unless nothing was saved.
+    /// Adds another note first, unless nothing was saved.
     fn after(self, note: String) -> Committed {
         match (&self.path, &self.note) {
             (None, _) => self,
@@ -89,7 +89,7 @@ impl Committed {
 }
 
 impl Committer {
-    /// Saves an exchange; `model` answered in place of the one that was chosen. While the lock is another's, `give_up` is
+    /// Saves an exchange; `model` answered instead of the chosen one. While another process has the lock, `give_up` is
     /// asked from time to time, with the time waited.
     pub(crate) fn commit(
         &self,
@@ -135,7 +135,7 @@ impl Committer {
             (Err(_), Err(error)) => Err(error),
             (Err(NoLock::Failed(error)), _) => self.commit_alone(exchange, None, &error.to_string()),
             (Err(NoLock::Busy), _) => self.commit_alone(exchange, None, "another q holds the lock"),
-            (Err(NoLock::Unsupported), _) => self.commit_alone(exchange, None, "files cannot be locked there"),
+            (Err(NoLock::Unsupported), _) => self.commit_alone(exchange, None, "this file system has no locks"),
         };
         saved.unwrap_or_else(Committed::not_saved)
     }
@@ -175,12 +175,12 @@ impl Committer {
                 };
                 match there.filter(|(_, conversation)| conversation.exchanges.last() == Some(last)) {
                     Some((path, conversation)) => self.replace_last(&path, conversation, exchange, lock),
-                    None => self.commit_alone(exchange, Some(lock), "the conversation has changed meanwhile"),
+                    None => self.commit_alone(exchange, Some(lock), "the conversation has changed in the meantime"),
                 }
             }
             Intent::Follow { created } => match found {
                 Found::Conversation(conversation) if conversation.created == *created => {
-                    // What is archived is kept as it is, so nothing is cut off at its beginning.
+                    // An archived conversation is kept unchanged, so nothing is cut off at its beginning.
                     let archived = self.path.file_name().is_some_and(folder::is_archived);
                     let pairs = if archived { usize::MAX } else { self.pairs };
                     self.extend(&self.path, conversation, exchange, pairs, lock)
@@ -188,7 +188,7 @@ impl Committer {
                 _ => match self.folder.find_archived(*created)? {
                     Some((path, conversation)) => self.extend(&path, conversation, exchange, usize::MAX, lock),
                     None => {
-                        let reason = "the conversation was cleared or displaced meanwhile";
+                        let reason = "the conversation was cleared or displaced in the meantime";
                         self.commit_alone(exchange, Some(lock), reason)
                     }
                 },
@@ -205,7 +205,7 @@ impl Committer {
         let created = lock.unique(self.asked, displaced);
         let begun = self.alone(exchange, created);
         match found {
-            // One of which an undo has left no message is not worth keeping.
+            // A conversation that an undo has emptied is not worth keeping.
             Found::Conversation(displaced) if rules::archives(self.keep) && !displaced.exchanges.is_empty() => {
                 self.folder.displace(lock, &self.path, &begun, &displaced.created.stamp(), folder::ENDING)?;
             }
@@ -262,7 +262,7 @@ impl Committer {
         Ok(Committed { note, ..Committed::to(path.to_owned(), created) })
     }
 
-    /// An archived conversation of its own, without the lock where it cannot be had.
+    /// Saves in an archived conversation of its own, if necessary without the lock.
     fn commit_alone(&self, exchange: &Exchange, lock: Option<&mut Lock>, reason: &str) -> io::Result<Committed> {
         let created = match lock {
             Some(lock) => lock.unique(self.asked, None),
@@ -297,7 +297,7 @@ impl Committer {
     }
 }
 
-/// Says what a conversation that would have grown too large continues with.
+/// The note for a conversation that grew too large: what it continues with.
 fn too_large(lost: &Loss, conversation: &Conversation) -> String {
     let newest = format!("with its newest {} messages", conversation.message_count());
     let without = match lost.attachments {
@@ -312,8 +312,8 @@ fn too_large(lost: &Loss, conversation: &Conversation) -> String {
     format!("the conversation would have more than {LARGEST} bytes: it continues {rest}")
 }
 
-/// Puts a conversation whose end has changed in place of what it was, which is archived unless nothing is kept; it gets a
-/// moment of its own. One of which nothing is left goes. Returns when it was created.
+/// Replaces a conversation whose end has changed. The old one is archived unless nothing is kept; the new one gets a
+/// moment of its own. An empty one is removed. Returns when it was created.
 pub(crate) fn revise(
     folder: &Folder,
     lock: &mut Lock,
@@ -339,7 +339,7 @@ mod tests {
     use super::super::conversation::tests::{exchange, image, moment, with_attachments};
     use super::*;
 
-    /// Commits one exchange with two images of this size; returns what came of it, and the file.
+    /// Commits one exchange with two images of this size; returns the outcome and the file.
     fn commit_with_images(size: usize, question: usize) -> (Committed, Found) {
         let home = tempfile::tempdir().expect("a folder");
         let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");

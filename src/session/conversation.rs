@@ -1,4 +1,4 @@
-//! A conversation: its exchanges, and the rules by which they are sent, counted and dropped.
+//! A conversation: its exchanges, and the rules for sending, counting and dropping them.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::timestamp::Timestamp;
 use crate::fence;
 use crate::message::{Message, Role, Step};
 
-/// What is sent in place of an answer that broke off before its first word.
+/// Sent instead of an answer that broke off before its first word.
 const INTERRUPTED: &str = "(interrupted)";
 
-/// What a file of a conversation holds.
+/// The content of a conversation's file.
 #[derive(Debug, Clone)]
 pub(crate) struct Conversation {
     pub(crate) provider: String,
     pub(crate) model: String,
-    /// Tells this conversation from all others.
+    /// Identifies this conversation.
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
-    /// The system prompt that was given for it.
+    /// Its own system prompt.
     pub(crate) system: Option<String>,
     /// The tools that its questions may use, as `-t` names them.
     pub(crate) tools: Vec<String>,
@@ -29,8 +29,8 @@ pub(crate) struct Conversation {
     pub(super) unknown: Vec<(String, Box<RawValue>)>,
 }
 
-/// A question and what was answered. In a file of other hands the first one may lack its question, and a question may have
-/// several answers or none.
+/// A question and its answer. In a file that another program wrote, the first question may be missing, and a question
+/// may have several answers or none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Exchange {
     /// Never empty.
@@ -41,18 +41,18 @@ pub(crate) struct Exchange {
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) message: Message,
-    /// Files of other hands may lack it.
+    /// Files from other programs may lack it.
     pub(crate) timestamp: Option<Timestamp>,
     /// The answer broke off.
     pub(crate) interrupted: bool,
-    /// The provider's word for how the answer ended, where it is incomplete or was blocked.
+    /// The provider's word for how the answer ended, if it is incomplete or was blocked.
     pub(crate) finish: Option<String>,
-    /// Who answered, where that is not the conversation's provider and model.
+    /// Who answered, if not the conversation's provider and model.
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
-    /// The calls of tools that led to the answer.
+    /// The tool calls that led to the answer.
     pub(crate) steps: Vec<Step>,
-    /// The JSON that it was read from, which is kept as it is; `None` for one that is new.
+    /// The JSON that it was read from, which is kept as it is; `None` for a new message.
     pub(super) json: Option<Arc<str>>,
     /// Provider and model are not in that JSON yet.
     pub(super) signed: bool,
@@ -68,7 +68,7 @@ impl PartialEq for Entry {
 }
 
 impl Entry {
-    /// One that no file has yet.
+    /// A message that is in no file yet.
     pub(crate) fn new(message: Message, timestamp: Timestamp) -> Entry {
         Entry {
             message,
@@ -87,7 +87,7 @@ impl Entry {
         self.message.role
     }
 
-    /// The message as it is sent again: calls as text before the answer that they led to.
+    /// The message as it is sent again: its calls become text before the answer.
     fn to_message(&self) -> Message {
         if self.steps.is_empty() {
             return self.message.clone();
@@ -117,12 +117,12 @@ impl Exchange {
         exchanges
     }
 
-    /// The question, where there is one.
+    /// The question, if there is one.
     pub(crate) fn question(&self) -> Option<&Entry> {
         self.entries.first().filter(|entry| entry.role() == Role::User)
     }
 
-    /// Whether its last answer is there as a whole.
+    /// Whether its last answer is complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.answer().is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
     }
@@ -132,7 +132,7 @@ impl Exchange {
         self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
     }
 
-    /// Its answers that do not say so yet are of this provider and this model.
+    /// Marks its answers with this provider and model, unless they are marked already.
     fn sign(&mut self, provider: &str, model: &str) {
         let answers = self.entries.iter_mut().filter(|entry| entry.role() == Role::Assistant);
         for answer in answers.filter(|answer| answer.provider.is_none() && answer.model.is_none()) {
@@ -141,7 +141,7 @@ impl Exchange {
         }
     }
 
-    /// The last answer, where there is one.
+    /// The last answer, if there is one.
     pub(crate) fn answer(&self) -> Option<&Entry> {
         self.entries.last().filter(|entry| entry.role() == Role::Assistant)
     }
@@ -171,12 +171,12 @@ impl Conversation {
         self.exchanges.iter().map(|exchange| exchange.entries.len()).sum()
     }
 
-    /// Whether there is nothing that a follow-up could build on.
+    /// Whether there is nothing that a follow-up could continue.
     pub(crate) fn is_empty(&self) -> bool {
         self.exchanges.is_empty() && self.system.is_none() && self.tools.is_empty()
     }
 
-    /// The last messages, oldest first. What was blocked once is not sent again.
+    /// The last messages, oldest first. Blocked exchanges are not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
         let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());
         let mut window: Vec<Message> =
@@ -185,8 +185,8 @@ impl Conversation {
         window
     }
 
-    /// Adds an exchange to the end. Where another provider or model answered, the conversation becomes theirs, and the answers
-    /// before it say whose they are; or, if it `keeps_own`, the new answer says so.
+    /// Adds an exchange to the end. If another provider or model answered, the conversation switches to it; the answers
+    /// before it are marked with their own; if it `keeps_own`, only the new answer is marked.
     pub(crate) fn add(&mut self, mut exchange: Exchange, provider: &str, model: &str, keeps_own: bool) {
         if (self.provider.as_str(), self.model.as_str()) != (provider, model) {
             if keeps_own {
@@ -201,7 +201,7 @@ impl Conversation {
         self.exchanges.push(exchange);
     }
 
-    /// Takes the last exchange away. `None` where nothing was asked.
+    /// Removes the last exchange. `None` if it has no question.
     pub(crate) fn undo(&mut self) -> Option<Exchange> {
         self.exchanges.pop_if(|exchange| exchange.question().is_some())
     }
@@ -242,7 +242,7 @@ pub(super) mod tests {
         exchange
     }
 
-    /// A conversation of these exchanges, begun at moment 0.
+    /// A conversation with these exchanges, begun at moment 0.
     pub(in crate::session) fn conversation(exchanges: &[(&str, &str)]) -> Conversation {
         let mut conversation = Conversation::new("openai", "m", moment(0));
         for (second, (question, answer)) in exchanges.iter().enumerate() {
@@ -328,7 +328,7 @@ pub(super) mod tests {
         let mut conversation = Conversation::new("openai", "m", moment(0));
         let mut asked = with_attachments(exchange("one", "1", 0), attachments.clone());
         conversation.add(asked.clone(), "openai", "m", false);
-        // As no file of q's has it.
+        // No file that q wrote has this.
         asked.entries[0].steps = vec![Step { calls: vec![ran()], ..Step::default() }];
         conversation.add(asked, "openai", "m", false);
         let window = conversation.window(4);

@@ -19,35 +19,35 @@ use crate::unix;
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
 
-/// The name of the file that is being written, in the folder of the one that it will replace. Only the holder of the
-/// lock writes, so one name is enough, and what a killed run left behind is in nobody's way.
+/// The name of the file that is being written, in the folder of the file that it will replace. Only the holder of the
+/// lock writes, so one name is enough, and what a killed run left does no harm.
 const TEMPORARY: &str = ".tmp";
 
-/// After a longer time without a look the clock is not believed, and nothing is removed until the next one.
+/// After a longer time without a search the clock may be wrong, so nothing is removed until the next one.
 const LONGEST_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How often conversations are looked for that are to be removed.
+/// How often q looks for conversations to remove.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How much of a file is written at once.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 
-/// The copy of a file that is being archived, where there are no links.
+/// The copy of a file that is being archived, on file systems without links.
 const COPY: &str = ".tmp-copy";
 
-/// The most bytes that the name of a file may have.
+/// The most bytes of a file's name.
 const LONGEST_NAME: usize = 255;
 
 /// What follows the name of a conversation.
 pub(crate) const ENDING: &str = ".json";
 
-/// The kind of the error where a pipe, a device or a folder stands in a conversation's place.
+/// The kind of the error if a pipe, a device or a folder is in a conversation's place.
 pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 
-/// What follows the name of a file set aside that could not be read.
+/// What follows the name of an archived file that could not be read.
 const UNREADABLE: &str = ".json.unreadable";
 
-/// The folder `q` among the user's state, of which nothing needs to exist yet.
+/// The folder `q` among the user's state. It need not exist yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     root: PathBuf,
@@ -55,23 +55,23 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// The folder below `$XDG_STATE_HOME`, where that is set, else below the platform's folder for state, or for local data
-    /// where it has none. `None` without a home.
+    /// The folder below `$XDG_STATE_HOME`, if that is set, else below the platform's folder for state, or for local
+    /// data if it has none. `None` without a home folder.
     pub(crate) fn find(state_home: Option<PathBuf>) -> Option<Folder> {
         let home = state_home.or_else(|| {
             let folders = directories::BaseDirs::new()?;
             Some(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_owned())
         });
-        // A relative one would be another folder in each folder that q is started in.
+        // A relative path would mean another folder wherever q is started.
         let home = home.filter(|home| home.is_absolute())?;
         let root = home.join("q");
         Some(Folder { sessions: root.join("sessions"), root })
     }
 
-    /// The file of a conversation. For an id, the one that holds it now; where none does, one that does not exist.
+    /// The file of a conversation. For an id, the file that has it now; if none has, one that does not exist.
     ///
     /// # Errors
-    /// The conversation with an id cannot be looked for, or a file cannot be read that may hold it.
+    /// The search for an id failed, or a file that may have it cannot be read.
     pub(crate) fn path(&self, which: &Which) -> io::Result<PathBuf> {
         Ok(match which {
             Which::Current { slot: None } => self.sessions.join("current.json"),
@@ -79,13 +79,13 @@ impl Folder {
             Which::Named(name) => self.sessions.join(format!("{name}.json")),
             Which::Id(created) => {
                 let mut unread = None;
-                // The last one finds a file that was renamed by hand.
+                // The last search finds a file that was renamed by hand.
                 for beginning in ["current", ARCHIVED, ""] {
                     if let Some((path, _)) = self.find_created(*created, beginning, &mut unread)? {
                         return Ok(path);
                     }
                 }
-                // An unreadable file may be the one that is looked for.
+                // An unreadable file may be the right one.
                 if let Some(error) = unread {
                     return Err(error);
                 }
@@ -100,7 +100,7 @@ impl Folder {
         &self.sessions
     }
 
-    /// Makes the folders, and puts their modes right where they are this user's.
+    /// Makes the folders, and corrects the modes of those that belong to this user.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         if let Some(parent) = self.root.parent() {
             fs_err::create_dir_all(parent)?;
@@ -121,15 +121,15 @@ impl Folder {
         Ok(())
     }
 
-    /// Whether there is anything at all.
+    /// Whether the folder exists.
     ///
     /// # Errors
-    /// Nobody can say: a folder above cannot be entered.
+    /// It cannot be known, because a folder above it cannot be entered.
     pub(crate) fn exists(&self) -> io::Result<bool> {
         is_there(&self.sessions)
     }
 
-    /// Takes the lock that allows to write a file, and undoes what a killed run left of it. While another process has the
+    /// Takes the lock for writing a file, and undoes what a killed run left half done. While another process has the
     /// lock, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let file = self.root.join("lock");
@@ -153,7 +153,7 @@ impl Folder {
         Ok(lock)
     }
 
-    /// Tells a lock whose file is new, perhaps because somebody has deleted it, which moments are taken.
+    /// Gives a lock with a new file, perhaps because the old one was deleted, the moments that are taken.
     fn tell_moments(&self, lock: &mut Lock) {
         let conversations = self.all().into_iter().flatten().filter_map(|path| match read(&path) {
             Ok(Found::Conversation(conversation)) => Some(conversation.created),
@@ -164,7 +164,7 @@ impl Folder {
         }
     }
 
-    /// Takes away the archived name of a file that a killed run gave to it before it had put another file in its place; no
+    /// Removes the archived name that a killed run gave to a file before it had put another file in its place; no
     /// other name, which may be the user's own.
     fn undo_second_name(&self, path: &Path) {
         let Ok(metadata) = fs::symlink_metadata(path) else { return };
@@ -192,14 +192,14 @@ impl Folder {
         path.parent().filter(|folder| *folder != self.sessions)
     }
 
-    /// Writes a file in place of another, so that a reader finds either the old one or the new one, whole. The caller has
+    /// Replaces a file, so that a reader finds either the complete old one or the complete new one. The caller has
     /// the lock.
     pub(crate) fn replace(&self, path: &Path, conversation: &Conversation) -> io::Result<()> {
         self.replace_after(path, conversation, || Ok(None))
     }
 
-    /// As [`Folder::replace`], for a file that holds another conversation: what is there is archived first, so that it is
-    /// never missing. `stamp` and `ending` say under which name.
+    /// As [`Folder::replace`], for a file with another conversation: the old file is archived first, so that it is
+    /// never missing. `stamp` and `ending` make its new name.
     pub(crate) fn displace(
         &self,
         lock: &mut Lock,
@@ -226,7 +226,7 @@ impl Folder {
         before_rename: impl FnOnce() -> io::Result<Option<PathBuf>>,
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
-        // Only a file of the user's own choice has a mode and an owner of the user's choice.
+        // Only a file that the user chose may have a mode and an owner that the user chose.
         let like = self.is_elsewhere(path).and_then(|_| fs::symlink_metadata(path).ok()).filter(Metadata::is_file);
         let written = write_new(&temporary, conversation, like.as_ref()).and_then(|()| {
             let archived = before_rename()?;
@@ -242,8 +242,8 @@ impl Folder {
         written
     }
 
-    /// The file that is written before it takes the place of another. Only the holder of the lock writes it, so one name is
-    /// enough; among other people's files it says whose it is.
+    /// The file that is written before it replaces another. Only the holder of the lock writes it, so one name is
+    /// enough; among a user's other files, the name says what it belongs to.
     fn temporary_for(&self, path: &Path) -> PathBuf {
         let Some(name) = path.file_name().filter(|_| self.is_elsewhere(path).is_some()) else {
             return self.sessions.join(TEMPORARY);
@@ -254,7 +254,7 @@ impl Folder {
         path.with_file_name(format!(".{}{TEMPORARY}", &name[..end]))
     }
 
-    /// Gives a file a second name among those archived, the first that is free; where there are no links, a copy.
+    /// Gives a file a second name, the first free one for archived files; without links, makes a copy.
     fn archive(&self, lock: &mut Lock, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
         if !lock.may_change_state() {
             return Err(io::Error::other("the state folder cannot be used"));
@@ -280,14 +280,14 @@ impl Folder {
                 }
             })
         })?;
-        // It is kept from now on, however long it was left alone before. Where its time cannot be set it goes sooner.
+        // The time to keep it starts now. If its time cannot be set, it is removed sooner.
         if is_plain_file(&archived) {
             let _ = File::options().append(true).open(&archived).and_then(|file| file.set_modified(SystemTime::now()));
         }
         Ok(archived)
     }
 
-    /// The conversation in a file elsewhere, with a `created` of its own, if it has one that is taken here: a q with
+    /// The conversation in a file elsewhere. It gets a new `created` if its own is taken here: a q with
     /// another state folder may have given it.
     fn moved_from_taken_moment(&self, lock: &mut Lock, path: &Path) -> io::Result<Option<Conversation>> {
         if self.is_elsewhere(path).is_none() {
@@ -303,9 +303,9 @@ impl Folder {
         Ok(Some(conversation))
     }
 
-    /// Writes an archived conversation of its own; needs no lock.
+    /// Writes an archived conversation. Needs no lock.
     pub(crate) fn write_archived(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
-        // A file without a name goes with its process.
+        // A file without a name disappears with its process.
         if let Ok(mut file) = unix::unnamed_file(&self.sessions, PRIVATE_FILE) {
             write_all(&mut file, conversation).and_then(|()| file.sync_all())?;
             if let Ok(archived) = self.first_free(stamp, ENDING, |archived| unix::name_file(&file, archived)) {
@@ -341,12 +341,12 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The archived conversation that was created then, and its file.
+    /// The archived conversation created at this time, and its file.
     pub(crate) fn find_archived(&self, created: Timestamp) -> io::Result<Option<(PathBuf, Conversation)>> {
         self.find_created(created, ARCHIVED, &mut None)
     }
 
-    /// The conversation that was created then, in one of the files whose names begin so. A file that cannot be read is
+    /// The conversation created at this time, in a file whose name begins like this. A file that cannot be read is
     /// skipped; `unread` gets the first error.
     fn find_created(
         &self,
@@ -354,7 +354,7 @@ impl Folder {
         beginning: &str,
         unread: &mut Option<io::Error>,
     ) -> io::Result<Option<(PathBuf, Conversation)>> {
-        // The name of an archived one tells the second.
+        // The name of an archived file contains the second.
         let stamp = if beginning == ARCHIVED { created.stamp() } else { String::new() };
         let prefix = format!("{beginning}{stamp}");
         let entries = match fs_err::read_dir(&self.sessions) {
@@ -381,7 +381,7 @@ impl Folder {
         Ok(None)
     }
 
-    /// Removes a conversation's file, but keeps the conversation, archived.
+    /// Archives a conversation and removes its file.
     pub(crate) fn retire(&self, lock: &mut Lock, path: &Path, stamp: &str) -> io::Result<PathBuf> {
         let archived = self.archive(lock, path, stamp, ENDING);
         let done = archived.and_then(|archived| {
@@ -395,15 +395,15 @@ impl Folder {
         Ok(archived)
     }
 
-    /// Whether a new file in place of this one would lock its owner out: it belongs to another user, whose it cannot be
-    /// made, and not everybody may read and write it.
+    /// Whether a new file in place of this one would lock its owner out: it belongs to another user, q cannot give the
+    /// new file to that user, and not everybody may read and write it.
     pub(crate) fn locks_owner_out(&self, path: &Path) -> bool {
         let Ok(metadata) = fs::symlink_metadata(path) else { return false };
         let own = [0, metadata.uid()].contains(&unix::effective_user());
         metadata.is_file() && self.is_elsewhere(path).is_some() && !own && metadata.mode() & 0o006 != 0o006
     }
 
-    /// The files of all conversations, also of those that cannot be read; in no order.
+    /// The files of all conversations, including those that cannot be read; in no order.
     pub(crate) fn all(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs_err::read_dir(&self.sessions) {
             Ok(entries) => entries,
@@ -434,8 +434,8 @@ impl Folder {
         }
     }
 
-    /// Removes what was set aside, and conversations of other terminals, that nobody has changed for longer than `keep`;
-    /// once a day at most, and by their modification time alone. The caller has the lock.
+    /// Removes archived conversations, and those of other terminals, that nobody has changed for longer than `keep`;
+    /// at most once a day, and by their modification time alone. The caller has the lock.
     pub(crate) fn sweep(&self, keep: Option<Duration>, now: SystemTime) {
         let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
         let marker = self.root.join("swept");
@@ -452,7 +452,7 @@ impl Folder {
             .custom_flags(libc::O_NONBLOCK)
             .open(&marker)
             .and_then(|marker| marker.set_modified(now));
-        // Without the mark it would be done at every call. A clock that has jumped so far may jump back.
+        // Without the mark, every run would do this. A clock that has jumped so far may jump back.
         if touched.is_err() || since.is_some_and(|since| since > LONGEST_ABSENCE) {
             return;
         }
@@ -474,16 +474,16 @@ impl Folder {
     }
 }
 
-/// The ending and the stamp under which a file is set aside that holds no conversation that can be used.
+/// The ending and the stamp for archiving a file without a usable conversation.
 pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
     (Timestamp::of_file(modified).stamp(), UNREADABLE)
 }
 
-/// Reads what stands at a path.
+/// Reads what is at a path.
 ///
 /// # Errors
-/// It cannot be read, for a reason that says nothing about what it holds.
+/// It cannot be read, for a reason that says nothing about its content.
 pub(crate) fn read(path: &Path) -> io::Result<Found> {
     read_with_source(path).map(|(found, _)| found)
 }
@@ -498,7 +498,7 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Found::Nothing, Vec::new())),
         Err(error) => return Err(error),
     };
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
@@ -510,10 +510,10 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
     Ok((found, bytes))
 }
 
-/// Whether there is anything at a path, be it a link to nothing.
+/// Whether there is anything at a path, even a link to nothing.
 ///
 /// # Errors
-/// Nobody can say: a folder above cannot be entered.
+/// It cannot be known, because a folder above it cannot be entered.
 pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
     match fs_err::symlink_metadata(path) {
         Ok(_) => Ok(true),
@@ -522,7 +522,7 @@ pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a name is one that q gives to conversations that it archives.
+/// Whether a name is one that q gives to archived conversations.
 pub(crate) fn is_archived(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ARCHIVED.as_bytes())
 }
@@ -532,7 +532,7 @@ pub(crate) fn is_current(name: &OsStr) -> bool {
     name == "current.json" || name.as_encoded_bytes().starts_with(b"current-")
 }
 
-/// Deletes a file. Returns whether there was one.
+/// Deletes a file. Returns whether it existed.
 pub(crate) fn remove(path: &Path) -> io::Result<bool> {
     match fs_err::remove_file(path) {
         Ok(()) => Ok(true),
@@ -552,7 +552,7 @@ fn write_new(path: &Path, conversation: &Conversation, like: Option<&Metadata>) 
     })
 }
 
-/// Only root may give a file to another user, and others only to groups that they are in.
+/// Only root may give a file to another user; others may give it only to their own groups.
 fn keep_owner(file: &File, like: &Metadata) {
     let Ok(own) = file.metadata() else { return };
     if own.uid() != like.uid() && fchown(file, Some(like.uid()), Some(like.gid())).is_ok() {
@@ -571,26 +571,26 @@ fn write_new_bytes(path: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::
         }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         write(&mut file)?;
-        // The umask may have taken some of the mode, and a new owner some more.
+        // The umask may have removed bits of the mode, and a new owner some more.
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()
     };
     written().map_err(|error| named(error, "write", path))
 }
 
-/// Writes in large parts, though a conversation has many small ones.
+/// Writes in large parts, because a conversation has many small ones.
 fn write_all(file: &mut File, conversation: &Conversation) -> io::Result<()> {
     let mut writer = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
     format::write(conversation, &mut writer)?;
     writer.flush()
 }
 
-/// Whether this is a file itself, and not a link to one, of which nothing must be changed.
+/// Whether this is a file itself, not a link; the target of a link must not be changed.
 fn is_plain_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// What is set aside may have been a file with a mode of its own.
+/// The archived file may have had a mode of its own.
 fn make_private(path: &Path) {
     if is_plain_file(path) {
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE_FILE));

@@ -1,4 +1,4 @@
-//! The JSON of a conversation's file, version 1: read whole, and written without losing what q does not know.
+//! The JSON of a conversation's file, version 1: read completely, and written without losing what q does not know.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::message::{Attachment, Call, Message, Ran, Role, Step};
 /// The version of the format that q reads and writes.
 const VERSION: u64 = 1;
 
-/// The most bytes that a file of a conversation may have.
+/// The most bytes of a conversation's file.
 pub(crate) const LARGEST: usize = 10_000_000;
 
 /// Stands between two messages.
@@ -28,7 +28,7 @@ const SEPARATOR: &str = ",\n";
 /// What comes after the last message.
 const TAIL: &str = "\n]}\n";
 
-/// Why a file is no conversation that q can use.
+/// Why q cannot use a file as a conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
     /// In the parser's words.
@@ -42,7 +42,7 @@ impl fmt::Display for Unusable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unusable::Malformed(reason) => write!(formatter, "it cannot be parsed ({reason})"),
-            Unusable::Version(version) => write!(formatter, "it is of version {version}, not of version {VERSION}"),
+            Unusable::Version(version) => write!(formatter, "it has version {version}, but q reads version {VERSION}"),
             Unusable::TooLarge(bytes) => write!(formatter, "it has {bytes} bytes, more than {LARGEST}"),
         }
     }
@@ -51,14 +51,14 @@ impl fmt::Display for Unusable {
 /// Reads a file's bytes.
 ///
 /// # Errors
-/// Why it is no conversation that can be used.
+/// Why it cannot be used as a conversation.
 pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, Unusable> {
     if bytes.len() > LARGEST {
         return Err(Unusable::TooLarge(bytes.len() as u64));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Unusable::Malformed("it is not UTF-8".to_owned()))?;
     let file: File = serde_json::from_str(text).map_err(|error| match serde_json::from_str(text) {
-        // Another version may have another shape.
+        // Another version may have another form.
         Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
         _ => Unusable::Malformed(error.to_string()),
     })?;
@@ -71,7 +71,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, Unusable> {
 /// Writes the file: JSON, one message a line.
 ///
 /// # Errors
-/// What the writer fails with.
+/// The error of the writer.
 pub(crate) fn write(conversation: &Conversation, file: &mut impl Write) -> io::Result<()> {
     file.write_all(head(conversation).as_bytes())?;
     for (index, entry) in conversation.entries().enumerate() {
@@ -91,7 +91,7 @@ fn size_of_exchange(exchange: &Exchange) -> usize {
     sizes.sum()
 }
 
-/// How many bytes are written, without keeping them.
+/// Counts the bytes written, without keeping them.
 fn bytes_of(write: impl FnOnce(&mut Counter) -> io::Result<()>) -> usize {
     let mut counter = Counter(0);
     // Counting cannot fail.
@@ -112,7 +112,7 @@ impl Write for Counter {
     }
 }
 
-/// What a conversation has lost so that its file is not too large.
+/// What a conversation has lost so that its file does not get too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Loss {
     /// How many of the remaining attachments lost their data.
@@ -121,8 +121,8 @@ pub(crate) struct Loss {
     pub(crate) messages: usize,
 }
 
-/// Makes a conversation smaller until its file has no more bytes than this: the data of the oldest attachments goes, and
-/// then the oldest exchanges. The last exchange stays in any case; its data goes only where the file could not be read with it.
+/// Makes a conversation smaller until its file fits into this many bytes: it loses the data of the oldest attachments,
+/// then the oldest exchanges. The last exchange stays; it loses its data only if the file could not be read with it.
 pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) -> Loss {
     let mut total = size(conversation);
     let older = conversation.exchanges.len().saturating_sub(1);
@@ -159,14 +159,14 @@ fn drop_data(exchange: &mut Exchange, bytes: usize) -> usize {
             }
         }
         if attachments > before {
-            // It was read as objects like these, so this never fails; q would write the message itself then.
+            // This was read as such objects, so it never fails; if it did, q would write the message itself.
             entry.json = entry.json.take().and_then(|json| without_data(&json, &entry.message).ok()).map(Arc::from);
         }
     }
     attachments
 }
 
-/// The JSON of a message, in which attachments have data only where those of `message` have some. All else stays as it is.
+/// The JSON of a message, with data only in those attachments that have some in `message`. All else stays as it is.
 fn without_data(json: &str, message: &Message) -> serde_json::Result<String> {
     let Members(mut members) = serde_json::from_str(json)?;
     for (_, value) in members.iter_mut().filter(|(name, _)| is_named(name, "attachments")) {
@@ -181,7 +181,7 @@ fn without_data(json: &str, message: &Message) -> serde_json::Result<String> {
     Ok(object(&members))
 }
 
-/// The members of an object, each with its name and its value as they are written.
+/// The members of an object, each with its name and its value as written.
 struct Members<'a>(Vec<(&'a str, Cow<'a, str>)>);
 
 fn is_named(written: &str, name: &str) -> bool {
@@ -217,7 +217,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// All that stands before the first message.
+/// Everything before the first message.
 fn head(conversation: &Conversation) -> String {
     let mut head = format!(
         "{{\"version\":{VERSION},\"provider\":{},\"model\":{},\"created\":\"{}\",\"updated\":\"{}\"",
@@ -313,7 +313,7 @@ fn write_entry(entry: &Entry, file: &mut impl Write) -> io::Result<()> {
     let Entry { message, timestamp, interrupted, finish, provider, model, steps, .. } = entry;
     if let Some(json) = &entry.json {
         return match (provider, model, json.strip_suffix('}')) {
-            // A field that is there twice would make the file unusable.
+            // A repeated field would make the file unusable.
             (Some(provider), Some(model), Some(fields))
                 if entry.signed && !["\"provider\"", "\"model\""].iter().any(|name| fields.contains(name)) =>
             {
@@ -336,7 +336,7 @@ fn write_entry(entry: &Entry, file: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer(file, &written).map_err(io::Error::from)
 }
 
-/// A message as files have it; other fields stay in the JSON that is kept.
+/// A message in a file; other fields stay in the JSON that is kept.
 #[derive(Deserialize)]
 struct Read<'a> {
     role: Role,
@@ -344,7 +344,7 @@ struct Read<'a> {
     content: Cow<'a, str>,
     #[serde(default, deserialize_with = "time_if_readable")]
     timestamp: Option<Timestamp>,
-    /// Those of a question are read; of an answer they are a field that q does not know.
+    /// Read for questions; on an answer, this is a field that q does not know.
     #[serde(borrow, default)]
     attachments: Option<&'a RawValue>,
     #[serde(default)]
@@ -369,7 +369,7 @@ struct ReadAttachment<'a> {
     data: Option<ReadData<'a>>,
 }
 
-/// Many bytes, which are not copied while they are read; an `Option<Cow<str>>` would be.
+/// Many bytes, which must not be copied while reading; an `Option<Cow<str>>` would be.
 #[derive(Deserialize)]
 struct ReadData<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -380,7 +380,7 @@ impl From<ReadAttachment<'_>> for Attachment {
     }
 }
 
-/// A struct that is an object in the file. What serde derives for it would also take a list of the values.
+/// A struct that is an object in the file. The code that serde derives would also accept a list of the values.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -437,7 +437,7 @@ impl From<ReadStep> for Step {
     }
 }
 
-/// Every message is read whole: one that cannot be read makes the file unusable, and none is skipped.
+/// A message that cannot be read makes the file unusable; none is skipped.
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entry, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?;
@@ -462,13 +462,13 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-/// A text that is not a time as q writes it counts for no time.
+/// A text that is not a time in q's form counts as no time.
 fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<Cow<str>>::deserialize(deserializer)?;
     Ok(text.and_then(|text| Timestamp::parse(&text)))
 }
 
-/// Text of which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
+/// Text in which other tools may have escaped halves of a character (lone surrogates); they become U+FFFD.
 fn lossy_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
     struct LossyVisitor;
 
@@ -506,7 +506,7 @@ struct File {
     conversation: Conversation,
 }
 
-/// By hand, since serde cannot keep raw values in a flattened map.
+/// By hand, because serde cannot keep raw values in a flattened map.
 impl<'de> Deserialize<'de> for File {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<File, D::Error> {
         deserializer.deserialize_map(FileVisitor)
@@ -554,7 +554,7 @@ impl<'de> Visitor<'de> for FileVisitor {
     }
 }
 
-/// Fails for a field that is there twice: nobody can say which of the two counts.
+/// Fails for a repeated field, because nobody can say which of the two counts.
 fn set_once<T, E: serde::de::Error>(name: &'static str, field: &mut Option<T>, value: T) -> Result<(), E> {
     match field.replace(value) {
         None => Ok(()),
@@ -667,38 +667,38 @@ mod tests {
 
     #[test]
     fn what_is_no_conversation_is_told_apart() {
-        let sound = String::from_utf8(to_bytes(&Conversation::new("p", "m", moment(0)))).expect("text");
+        let valid = String::from_utf8(to_bytes(&Conversation::new("p", "m", moment(0)))).expect("text");
         for (file, words) in [
             (String::new(), "cannot be parsed"),
             ("{".to_owned(), "cannot be parsed"),
             ("[]".to_owned(), "cannot be parsed"),
             ("{}".to_owned(), "missing field"),
-            ("{\"version\":2,\"messages\":{}}".to_owned(), "of version 2"),
-            (sound.replace("\"version\":1", "\"version\":7"), "of version 7"),
-            (sound.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
-            (sound.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
-            (sound.replace("[\n]", "[[\"user\",\"a\"]]"), "invalid type: sequence"),
-            (sound.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "expected text"),
-            (sound.replace("[\n]", r#"[{"role":"user","content":"a","content":"b"}]"#), "duplicate field `content`"),
-            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":"user"}]"#), "duplicate field `role`"),
-            (sound.replace("[\n]", r#"[{"role":"user","content":"a","role":5}]"#), "duplicate field `role`"),
+            ("{\"version\":2,\"messages\":{}}".to_owned(), "has version 2"),
+            (valid.replace("\"version\":1", "\"version\":7"), "has version 7"),
+            (valid.replace("[\n]", "[{\"role\":\"system\",\"content\":\"x\"}]"), "unknown variant"),
+            (valid.replace("[\n]", "[{\"role\":\"user\"}]"), "missing field"),
+            (valid.replace("[\n]", "[[\"user\",\"a\"]]"), "invalid type: sequence"),
+            (valid.replace("[\n]", "[{\"role\":\"user\",\"content\":null}]"), "expected text"),
+            (valid.replace("[\n]", r#"[{"role":"user","content":"a","content":"b"}]"#), "duplicate field `content`"),
+            (valid.replace("[\n]", r#"[{"role":"user","content":"a","role":"user"}]"#), "duplicate field `role`"),
+            (valid.replace("[\n]", r#"[{"role":"user","content":"a","role":5}]"#), "duplicate field `role`"),
             (
-                sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":"","timestamp":""}]"#),
+                valid.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":"","timestamp":""}]"#),
                 "duplicate field",
             ),
-            (sound.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":7}]"#), "invalid type"),
-            (sound.replace("[\n]", r#"[{"role":"user","content":"a","interrupted":"yes"}]"#), "invalid type"),
-            (sound.replace("\"version\":1", "\"version\":1,\"model\":\"m\""), "duplicate field `model`"),
-            (sound.replace("\n]", "\n],\"messages\":[]"), "duplicate field `messages`"),
-            (sound.replace("\"version\":1", "\"version\":1,\"system\":7"), "invalid type"),
-            (sound.replace("[\n]", r#"[{"role":"assistant","content":"a","model":7}]"#), "invalid type"),
-            (format!("{sound}x"), "trailing"),
+            (valid.replace("[\n]", r#"[{"role":"user","content":"a","timestamp":7}]"#), "invalid type"),
+            (valid.replace("[\n]", r#"[{"role":"user","content":"a","interrupted":"yes"}]"#), "invalid type"),
+            (valid.replace("\"version\":1", "\"version\":1,\"model\":\"m\""), "duplicate field `model`"),
+            (valid.replace("\n]", "\n],\"messages\":[]"), "duplicate field `messages`"),
+            (valid.replace("\"version\":1", "\"version\":1,\"system\":7"), "invalid type"),
+            (valid.replace("[\n]", r#"[{"role":"assistant","content":"a","model":7}]"#), "invalid type"),
+            (format!("{valid}x"), "trailing"),
             (" ".repeat(LARGEST + 1), "more than"),
         ] {
             let unusable = read(file.as_bytes()).map(|_| ()).expect_err("no conversation");
             assert!(unusable.to_string().contains(words), "{unusable}");
         }
-        assert!(read(sound.as_bytes()).is_ok());
+        assert!(read(valid.as_bytes()).is_ok());
     }
 
     #[test]
@@ -719,7 +719,7 @@ mod tests {
         }
     }
 
-    /// A file of these messages, one after another.
+    /// A file with these messages, one after another.
     fn file_of(messages: &str) -> String {
         format!(
             r#"{{"version":1,"provider":"p","model":"m","created":"2026-11-21T10:00:00.000Z","updated":"2026-11-21T10:00:00.000Z","messages":[{messages}]}}"#
@@ -927,7 +927,7 @@ mod tests {
             prop_assert_eq!(shrunk.exchanges.last(), conversation.exchanges.last());
             let left: Vec<String> = texts(&conversation).split_off(lost.messages);
             prop_assert_eq!(texts(&shrunk), left);
-            // Of the attachments that are left, those that had data until now lose it in their order.
+            // The remaining attachments lose their data in order.
             let mut were = attachments(&conversation);
             let are = attachments(&shrunk);
             let were = were.split_off(were.len() - are.len());
@@ -935,7 +935,7 @@ mod tests {
             let kept: Vec<bool> = had.map(|(_, is)| is.data.is_some()).collect();
             prop_assert_eq!(kept.iter().position(|kept| *kept).unwrap_or(kept.len()), lost.attachments);
             prop_assert!(kept.is_sorted());
-            // No message goes while older data would.
+            // No message is removed while there is older data to remove.
             let newest = shrunk.exchanges.len().saturating_sub(1);
             let older = shrunk.exchanges[..newest].iter().flat_map(|exchange| &exchange.entries);
             prop_assert!(lost.messages == 0 || older.flat_map(|entry| &entry.message.attachments).all(|one| one.data.is_none()));

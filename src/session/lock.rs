@@ -1,5 +1,5 @@
 //! The lock on conversations: its holder first undoes what a killed run left half done, and gives each conversation a
-//! `created` that no other one has.
+//! unique `created`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -13,7 +13,7 @@ use super::format;
 use super::timestamp::Timestamp;
 use crate::unix;
 
-/// How long to wait for the lock, where nothing makes it urgent.
+/// How long to wait for the lock if nothing makes it urgent.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long to wait between two looks at a lock that another process holds.
@@ -22,14 +22,14 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 /// A mark further ahead of the clock was made while the clock was wrong.
 const FURTHEST_AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The most that is read of the lock's file; its one line is far shorter.
+/// The most that q reads of the lock's file; its one line is far shorter.
 const LONGEST_JOURNAL: u64 = 64 << 10;
 
-/// Held while conversations are read, changed and written; dropping it gives it back.
+/// Held while conversations are read, changed and written; dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// The lock of the state folder; `None` where only a file elsewhere is written, and the state folder cannot be used, or
-    /// where there are no locks.
+    /// The lock of the state folder; `None` if only a file elsewhere is written and the state folder cannot be used, or
+    /// if there are no locks.
     state: Option<StateLock>,
     may_change_state: bool,
     /// The folder of the file that is written. Another user, or a q with another state folder, locks it as well.
@@ -43,7 +43,7 @@ pub(crate) enum NoLock {
     Busy,
     /// This file system has no locks.
     Unsupported,
-    /// What is to be locked cannot be opened.
+    /// The file or folder to lock cannot be opened.
     Failed(io::Error),
 }
 
@@ -53,7 +53,7 @@ struct StateLock {
     journal: Journal,
 }
 
-/// What the file of the lock says, as one line of JSON.
+/// The content of the lock's file, as one line of JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Journal {
     /// The last `created` that was given to a conversation.
@@ -63,7 +63,7 @@ struct Journal {
     archiving: Option<Archiving>,
 }
 
-/// A file that is about to be archived: once another one has taken its place, or it is gone, that is done.
+/// A file that is about to be archived. This is done once another file has replaced it, or it is gone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Archiving {
     from: PathBuf,
@@ -78,13 +78,13 @@ impl Lock {
         let state = StateLock::acquire(file, &|| give_up(began.elapsed()))?;
         let folder = match lock_folder(sessions, &|| give_up(began.elapsed())) {
             Err(NoLock::Busy) => return Err(NoLock::Busy),
-            // The first lock is enough among all that share the state folder.
+            // The first lock is enough for all that share the state folder.
             folder => folder.ok(),
         };
         Ok(Lock { state: Some(state), may_change_state: true, _folder: folder })
     }
 
-    /// Takes the lock on the folder of a file elsewhere, and, where it can be had, the one in the state folder.
+    /// Takes the lock on the folder of a file elsewhere and, if possible, the one in the state folder.
     pub(super) fn of_file(file: &Path, folder: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let began = Instant::now();
         let folder = lock_folder(folder, &|| give_up(began.elapsed()))?;
@@ -100,12 +100,12 @@ impl Lock {
         self.may_change_state
     }
 
-    /// What stands in for a lock where the file system has none, for an action that must not fail for that.
+    /// A substitute on file systems without locks, for an action that must work anyway.
     pub(crate) fn nowhere() -> Lock {
         Lock { state: None, may_change_state: true, _folder: None }
     }
 
-    /// Undoes what a killed run began: a second name that it gave to a file, or a copy, before another file had taken the
+    /// Undoes what a killed run began: the second name or copy that it gave a file before another file had taken the
     /// place of the first.
     pub(super) fn recover(&mut self) {
         let Some(state) = &mut self.state else { return };
@@ -124,7 +124,7 @@ impl Lock {
         }
     }
 
-    /// The file is archived, or is not going to be.
+    /// The file is archived, or will not be.
     pub(super) fn archived(&mut self) {
         if let Some(state) = &mut self.state {
             state.journal.archiving = None;
@@ -132,14 +132,14 @@ impl Lock {
         }
     }
 
-    /// A `created` for a new conversation: now, or the first moment that is later than all that were given, and than
-    /// `after`, that of the conversation whose place it takes or from which it comes.
+    /// A `created` for a new conversation: now, or the first moment after all that were given, and after
+    /// `after`, the moment of the conversation that it replaces or comes from.
     pub(crate) fn unique(&mut self, now: Timestamp, after: Option<Timestamp>) -> Timestamp {
         let believed = after.filter(|after| now.elapsed_until(*after) <= FURTHEST_AHEAD);
         self.unique_from(now, believed.map_or(now, |after| now.max(after.next())), after)
     }
 
-    /// The same for a conversation that is left of another one: its moment stays close to the other's.
+    /// The same for the rest of another conversation: its moment stays close to the other's.
     pub(crate) fn unique_after(&mut self, now: Timestamp, other: Timestamp) -> Timestamp {
         self.unique_from(now, other.next(), Some(other))
     }
@@ -149,7 +149,7 @@ impl Lock {
         self.state.as_ref().is_some_and(|state| state.journal.created.is_none())
     }
 
-    /// A conversation has this `created` already, so no other one may get it from now on.
+    /// A conversation has this `created` already, so no other one may get it.
     pub(super) fn taken(&mut self, created: Timestamp) {
         if let Some(state) = &mut self.state {
             state.journal.created = state.journal.created.max(Some(created));
@@ -176,7 +176,7 @@ impl StateLock {
         loop {
             let file = open(path).map_err(|error| NoLock::Failed(named(error, path)))?;
             wait_for(&file, give_up)?;
-            // Whoever deletes or replaces the file lets two runs hold a lock at once.
+            // If the file was deleted or replaced, two runs could hold a lock at once.
             let same = |held: fs::Metadata, there: fs::Metadata| (held.dev(), held.ino()) == (there.dev(), there.ino());
             if let (Ok(held), Ok(there)) = (file.metadata(), fs::metadata(path))
                 && same(held, there)
@@ -191,7 +191,7 @@ impl StateLock {
         }
     }
 
-    /// What cannot be read says nothing.
+    /// A file that cannot be read counts as empty.
     fn read(&mut self) {
         let mut text = String::new();
         let read = self.file.rewind().and_then(|()| (&self.file).take(LONGEST_JOURNAL).read_to_string(&mut text));
@@ -199,8 +199,8 @@ impl StateLock {
         self.journal = serde_json::from_str(line).unwrap_or_default();
     }
 
-    /// One write, and then the rest of a longer line is cut off: whoever is killed in between leaves a first line that is
-    /// whole. Where it cannot be written, runs that are killed may leave more behind.
+    /// One write, and then the rest of a longer line is cut off: a run killed in between leaves a complete first
+    /// line. If this file cannot be written, killed runs may leave more behind.
     fn write(&mut self) {
         // A path that is not UTF-8 cannot be noted.
         let Ok(mut line) = serde_json::to_string(&self.journal) else { return };
@@ -210,8 +210,8 @@ impl StateLock {
     }
 }
 
-/// Whether a run was killed after it had made a second name, or a copy, and before another file had taken the place:
-/// all that has been archived is still there. Another state folder's q may have added to it.
+/// Whether a run was killed after it had made a second name or a copy, but before another file had taken the place:
+/// everything archived is still in the original. A q with another state folder may have added to it.
 fn is_unfinished(from: &Path, to: &Path) -> bool {
     let (Ok(from_metadata), Ok(to_metadata)) = (fs::symlink_metadata(from), fs::symlink_metadata(to)) else {
         return false;
@@ -222,7 +222,7 @@ fn is_unfinished(from: &Path, to: &Path) -> bool {
     let exchanges = |path| format::read(&fs::read(path).ok()?).ok().map(|conversation| conversation.exchanges);
     match (exchanges(from), exchanges(to)) {
         (Some(from), Some(to)) => from.starts_with(&to),
-        // Of a file that cannot be used only its bytes can be compared.
+        // If a file cannot be used, only its bytes can be compared.
         _ => fs::read(from).ok() == fs::read(to).ok(),
     }
 }
@@ -230,10 +230,10 @@ fn is_unfinished(from: &Path, to: &Path) -> bool {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    // Opening a pipe that somebody has put there would wait for a reader.
+    // Opening a pipe in its place would wait for a reader.
     options.custom_flags(libc::O_NONBLOCK);
     options.open(path).or_else(|error| {
-        // A umask that takes everything has made it unusable even for its owner.
+        // A umask that removes all permissions has made it unusable even for its owner.
         let metadata = fs::metadata(path).map_err(|_| io::Error::new(error.kind(), error.to_string()))?;
         if error.kind() != io::ErrorKind::PermissionDenied || metadata.uid() != unix::effective_user() {
             return Err(error);
@@ -285,11 +285,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         assert_eq!(locked(folder).unique(moment(0), None), moment(0));
-        // The clock stands still, goes back, goes on.
+        // The clock stands still, goes back, moves on.
         assert_eq!(locked(folder).unique(moment(0), None), moment(0).next());
         assert_eq!(locked(folder).unique(moment(-9), None), moment(0).next().next());
         assert_eq!(locked(folder).unique(moment(5), None), moment(5));
-        // A file of another hand has that moment, or a later one.
+        // A file from another program has that moment, or a later one.
         assert_eq!(locked(folder).unique(moment(6), Some(moment(6))), moment(6).next());
         assert_eq!(locked(folder).unique(moment(6), Some(moment(8))), moment(8).next());
         assert_eq!(locked(folder).unique_after(moment(9), moment(2)), moment(8).next().next());
@@ -301,12 +301,12 @@ mod tests {
         assert_eq!(locked(folder).unique(moment(far), None), moment(far));
         assert_eq!(locked(folder).unique(moment(7), None), moment(7));
         assert_eq!(locked(folder).unique(moment(7), None), moment(7).next());
-        // The one whose place it takes was made while the clock was wrong.
+        // The conversation that it replaces was made while the clock was wrong.
         assert_eq!(locked(folder).unique(moment(8), Some(moment(far))), moment(8));
         // There is no moment after the last one.
         let last = Timestamp::from_id("session_99991231235959999").expect("an id");
         assert_eq!(locked(folder).unique(moment(9), Some(last)), moment(9));
-        // One that came from elsewhere is not given again.
+        // A moment that came from elsewhere is not given again.
         locked(folder).taken(moment(20));
         assert_eq!(locked(folder).unique(moment(20), None), moment(20).next());
         locked(folder).taken(moment(3));

@@ -1,4 +1,4 @@
-//! Which conversation is meant: the current one, one by name, or a file by its path.
+//! Which conversation to use: the current one, one by name, or a file by its path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ const LONGEST: usize = 100;
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The current one; or that of a slot, which `Q_SESSION` names.
+    /// The current one, or that of the slot that `Q_SESSION` names.
     Current { slot: Option<String> },
     /// One that has a name, and never expires.
     Named(String),
-    /// The one that was created then, wherever it is.
+    /// The one created at this time, wherever it is.
     Id(Timestamp),
     /// A file anywhere, by its resolved path. It never expires either.
     File(PathBuf),
 }
 
 impl Which {
-    /// The conversation that the option names, else the one of the slot that `Q_SESSION` names, else the current one.
+    /// The conversation that the option names, else that of the slot that `Q_SESSION` names, else the current one.
     ///
     /// # Errors
     /// `Usage` or `Settings`: a value that cannot be a name.
@@ -38,12 +38,13 @@ impl Which {
     /// Reads the value of `-s`: a name, or, where it ends in `.json`, the path of a file.
     ///
     /// # Errors
-    /// Why it can be neither.
+    /// Why it is neither.
     fn parse(value: &OsStr) -> Result<Which, String> {
         if value.as_encoded_bytes().ends_with(b".json") {
             return resolve(Path::new(value)).map(Which::File);
         }
-        let name = value.to_str().ok_or_else(|| format!("“{}” is no name: it is not UTF-8", value.display()))?;
+        let name =
+            value.to_str().ok_or_else(|| format!("“{}” is not a valid name: it is not UTF-8", value.display()))?;
         check(name)?;
         Ok(Timestamp::from_id(name).map_or_else(|| Which::Named(name.to_owned()), Which::Id))
     }
@@ -51,13 +52,13 @@ impl Which {
     /// Reads the value of `Q_SESSION`.
     ///
     /// # Errors
-    /// Why it is no name.
+    /// Why it is not a valid name.
     fn slot(name: &str) -> Result<Which, String> {
         check(name)?;
         Ok(Which::Current { slot: Some(name.to_owned()) })
     }
 
-    /// The option that names it to an action, with a blank before it; nothing for a current one.
+    /// The option that names it for an action, with a blank before it; nothing for a current one.
     pub(crate) fn option(&self) -> String {
         match self {
             Which::Current { .. } => String::new(),
@@ -67,7 +68,7 @@ impl Which {
         }
     }
 
-    /// What `-s` takes for the conversation that was created then: it stays valid when the conversation is displaced.
+    /// The value for `-s` that names the conversation created at this time: it stays valid when that is displaced.
     pub(crate) fn id(&self, created: Timestamp) -> String {
         match self {
             Which::Named(name) => name.clone(),
@@ -76,7 +77,7 @@ impl Which {
         }
     }
 
-    /// Reads the name for a copy: one that a user may give.
+    /// Reads the name for a copy, which must be one that users may give.
     ///
     /// # Errors
     /// `Usage`: a value that cannot be such a name.
@@ -87,10 +88,10 @@ impl Which {
             Which::Named(name) if !Which::is_name(name) => {}
             _ => return Ok(which),
         }
-        Err(Error::usage(format!("--copy: names that begin with {ARCHIVED} are given by q itself")))
+        Err(Error::usage(format!("--copy: only q itself gives names that begin with {ARCHIVED}")))
     }
 
-    /// Whether a user may have given this name to a conversation.
+    /// Whether users may give this name to a conversation.
     pub(crate) fn is_name(name: &str) -> bool {
         check(name).is_ok() && !name.starts_with(ARCHIVED)
     }
@@ -104,28 +105,28 @@ impl Which {
 fn check(name: &str) -> Result<(), String> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     if name.is_empty() || name.len() > LONGEST || !name.chars().all(allowed) {
-        return Err(format!("“{name}” is no name: it must be 1 to {LONGEST} of A-Z a-z 0-9 . _ -"));
+        return Err(format!("“{name}” is not a valid name: it must be 1 to {LONGEST} of A-Z a-z 0-9 . _ -"));
     }
     if name.starts_with('.') || name.starts_with("current") {
-        return Err(format!("“{name}” is no name: it must not begin with a dot, nor with “current”"));
+        return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
     }
     Ok(())
 }
 
-/// The path without links, of a file that may be yet to come in a folder that is there.
+/// The path without links. The file need not exist yet, but its folder must.
 fn resolve(path: &Path) -> Result<PathBuf, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     match std::fs::canonicalize(path) {
         Ok(path) => Ok(path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A link to what is yet to come; a link to itself is another error.
+            // A link to a file that does not exist yet; a link to itself is another error.
             if let Ok(target) = std::fs::read_link(path) {
                 return resolve(&path.with_file_name("").join(target));
             }
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let folder = std::fs::canonicalize(folder)
                 .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-            let name = path.file_name().ok_or_else(|| format!("{} names no file", path.display()))?;
+            let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
             Ok(folder.join(name))
         }
         Err(error) => Err(wrong(error)),

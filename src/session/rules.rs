@@ -1,4 +1,4 @@
-//! Whether a follow-up can go on with the conversation that is there, and with which model.
+//! Whether a follow-up can continue the current conversation, and with which model.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::conversation::Conversation;
 use super::format::Unusable;
 use super::timestamp::Timestamp;
 
-/// What stands where the current conversation is kept.
+/// What is in the file of the current conversation.
 #[derive(Debug)]
 pub(crate) enum Found {
     Nothing,
@@ -19,15 +19,15 @@ pub(crate) enum Found {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) provider: &'a str,
-    /// `None` where no model is named anywhere: the conversation's own is used.
+    /// `None` if no model is named anywhere: the conversation's own is used.
     pub(crate) model: Option<&'a str>,
-    /// The longest idle time; `None` is any.
+    /// The longest idle time; `None` is no limit.
     pub(crate) expire: Option<Duration>,
-    /// Another provider or model may go on with it.
+    /// Another provider or model may continue it.
     pub(crate) hands_over: bool,
 }
 
-/// Why a follow-up starts anew.
+/// Why a follow-up starts a new conversation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Anew {
     Nothing,
@@ -42,7 +42,7 @@ pub(crate) fn archives(keep: Option<Duration>) -> bool {
     keep.is_none_or(|keep| !keep.is_zero())
 }
 
-/// Why a follow-up cannot go on with what is there, if it cannot.
+/// Why a follow-up cannot continue the current conversation, if it cannot.
 pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
     match found {
         Found::Nothing => Some(Anew::Nothing),

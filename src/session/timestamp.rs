@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// How ids begin, and the names of archived conversations.
+/// The beginning of ids, and of the names of archived conversations.
 pub(crate) const ARCHIVED: &str = "session_";
 
 /// A date, a time and milliseconds.
@@ -18,12 +18,12 @@ const ID_DIGITS: usize = 17;
 pub(crate) struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    /// A moment, less what is finer than a millisecond.
+    /// A moment, cut to the millisecond.
     pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp::checked(moment).unwrap_or(Timestamp(OffsetDateTime::UNIX_EPOCH))
     }
 
-    /// The time of a file, as far as the calendar goes.
+    /// The time of a file, within the limits of the calendar.
     pub(crate) fn of_file(modified: SystemTime) -> Timestamp {
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::new(
@@ -33,7 +33,7 @@ impl Timestamp {
         )
     }
 
-    /// Reads RFC 3339. `None`: it is no such time.
+    /// Reads RFC 3339. `None`: it is not such a time.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
         OffsetDateTime::parse(text, &Rfc3339).ok().and_then(Timestamp::checked)
     }
@@ -44,12 +44,12 @@ impl Timestamp {
         moment.replace_millisecond(moment.millisecond()).ok().map(Timestamp)
     }
 
-    /// The next moment that can be told from this one.
+    /// The next moment, one millisecond later.
     pub(crate) fn next(self) -> Timestamp {
         Timestamp(self.0.checked_add(time::Duration::MILLISECOND).unwrap_or(self.0))
     }
 
-    /// How long ago this was; nothing where it is yet to come.
+    /// How long ago this was; zero if it is in the future.
     pub(crate) fn elapsed_until(self, now: Timestamp) -> Duration {
         Duration::try_from(now.0 - self.0).unwrap_or_default()
     }
@@ -59,12 +59,12 @@ impl Timestamp {
         self.0.date()
     }
 
-    /// The id of the conversation that was created then: `session_` and the moment to the millisecond, in 17 digits.
+    /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub(crate) fn id(self) -> String {
         format!("{ARCHIVED}{}{:03}", self.stamp(), self.0.millisecond())
     }
 
-    /// Reads an id. `None`: it is none.
+    /// Reads an id. `None`: it is not an id.
     pub(super) fn from_id(id: &str) -> Option<Timestamp> {
         let digits = id.strip_prefix(ARCHIVED)?;
         if digits.len() != ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -83,7 +83,7 @@ impl Timestamp {
         ))
     }
 
-    /// `YYYYMMDDHHMMSS`, as it stands in the name of a conversation set aside.
+    /// `YYYYMMDDHHMMSS`, as in the name of an archived conversation.
     pub(crate) fn stamp(self) -> String {
         let (date, time) = (self.0.date(), self.0.time());
         format!(
