@@ -15,10 +15,10 @@ use crate::message::{Message, Ran, Role, Step, Tool};
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// The API demands a limit; this one is sent where the user sets none.
+/// The API demands a limit; this one is sent unless the user sets one.
 const MAX_TOKENS: u64 = 16_384;
 
-/// The field of a block that has the arguments of a call.
+/// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Body<'a> {
     messages: Vec<Element<Turn<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
-    /// The API demands the tools wherever the messages have calls, even if the model must not call any more.
+    /// The API demands the tools if the messages have calls, even if the model must not call tools again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct Turn<'a> {
     content: Content<'a>,
 }
 
-/// Not every server that speaks this dialect takes parts, so text alone stays text.
+/// Not every server with this dialect accepts parts, so text alone stays text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -108,7 +108,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     )
 }
 
-/// The attachments of a message, and its text after them, which must not be blank.
+/// The attachments of a message, then its text, which must not be blank.
 fn content_of(message: &Message) -> Content<'_> {
     let text = &message.text;
     let mut parts: Vec<Part> = attachment::of(message).map(part_of).collect();
@@ -131,7 +131,7 @@ fn part_of(attached: Attached) -> Part {
 
 fn output_config<'a>(prompt: &Prompt<'a>) -> Option<OutputConfig<'a>> {
     let format = match prompt.form {
-        // The API knows no object without a schema.
+        // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
         AnswerForm::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
     };
@@ -143,7 +143,7 @@ fn offer(tool: &Tool) -> Value {
     json!({"name": tool.name, "description": tool.description, "input_schema": schema})
 }
 
-/// The model's turn as it came, since signatures are valid only for what is unchanged.
+/// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(step: &Step) -> Value {
     let blocks = if step.echo.is_empty() { blocks_of(step) } else { step.echo.clone() };
     // The API refuses text that is blank.
@@ -162,7 +162,7 @@ fn blocks_of(step: &Step) -> Vec<Value> {
     std::iter::once(text).chain(step.calls.iter().map(call)).collect()
 }
 
-/// All results of a turn, which must stand in one message.
+/// All results of a turn, which must be in one message.
 fn results_of(step: &Step) -> Value {
     let results: Vec<Value> = step.calls.iter().map(result_of).collect();
     json!({"role": "user", "content": results})
@@ -176,12 +176,12 @@ fn result_of(ran: &Ran) -> Value {
     result
 }
 
-/// The fields of all events that matter here. Types that are not known are ignored, as the API's documents ask.
+/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(default, rename = "type")]
     kind: IfReadable<String>,
-    /// Which block.
+    /// The number of the block.
     #[serde(default)]
     index: Count,
     #[serde(borrow, default)]
@@ -237,7 +237,7 @@ struct Block<'a> {
     text: Text<'a>,
 }
 
-/// A message as it comes back: whole, or its beginning in `message_start`.
+/// A message from the server: complete, or its beginning in `message_start`.
 #[derive(Deserialize)]
 struct Answer<'a> {
     #[serde(borrow, default)]
@@ -250,7 +250,7 @@ struct Answer<'a> {
     usage: IfReadable<Counts>,
 }
 
-/// The count of the input leaves out what was read from a cache or written into one.
+/// The count of the input does not include what was read from a cache or written into one.
 #[derive(Deserialize)]
 struct Counts {
     #[serde(default)]
@@ -367,11 +367,11 @@ fn add_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) -> Result<(
     Ok(())
 }
 
-/// Keeps a block, which goes back with the results of its calls. Until it is complete its input is text.
+/// Keeps a block, which is sent back with the results of its calls. Until it is complete its input is text.
 fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
     let Ok(mut block) = serde_json::from_str::<Map<String, Value>>(json.get()) else { return };
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
-        // Where the input comes in fragments, an empty object stands here, or nothing.
+        // If the input comes in fragments, this is an empty object or missing.
         let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
         let input = input.map(Value::to_string).unwrap_or_default();
         block.insert(INPUT.into(), input.into());
@@ -399,7 +399,7 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
     Ok(())
 }
 
-/// The blocks are complete: reads the input of each that has one, and takes calls out of them.
+/// The blocks are complete: reads the input of each that has one, and finds the calls in them.
 fn read_calls(reply: &mut Reply) {
     let mut blocks = std::mem::take(reply.echo_mut());
     for block in blocks.values_mut().filter_map(Value::as_object_mut) {

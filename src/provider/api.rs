@@ -1,4 +1,4 @@
-//! The dialects by name: which one makes a request, and which one reads the reply.
+//! The dialects by name: each makes requests and reads replies in its own way.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{anthropic, failure, gemini, openai, responses};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// The dialects, by the names that the configuration file has for them.
+/// The dialects, by their names in the configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
     /// Chat completions, as most servers speak them.
@@ -47,12 +47,12 @@ impl Api {
         Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
     }
 
-    /// Whether the API can see to this shape. Anthropic's takes only objects whose fields have names.
+    /// Whether the API can enforce this shape. Anthropic's accepts only objects whose fields have names.
     pub(crate) fn can_enforce(self, shape: &Shape) -> bool {
         self != Api::Anthropic || !shape.has_maps()
     }
 
-    /// Whether the API can be asked for JSON of whatever shape.
+    /// Whether the API can be asked for JSON of any shape.
     pub(crate) fn knows_object_form(self) -> bool {
         self != Api::Anthropic
     }
@@ -90,12 +90,12 @@ impl Api {
         headers
     }
 
-    /// Takes the data of one event of a stream into the reply.
+    /// Adds the data of one event of a stream to the reply.
     ///
     /// # Errors
-    /// The data is not what the dialect says.
+    /// The data does not fit the dialect.
     pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        // OpenAI's last event. Proxies send it in every dialect, also where the answer has broken off.
+        // OpenAI's last event. Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == "[DONE]" {
             if self == Api::OpenAi || reply.finished().is_some() {
                 reply.end();
@@ -117,10 +117,10 @@ impl Api {
         }
     }
 
-    /// Takes an answer that came in one piece into the reply.
+    /// Adds an answer that came in one piece to the reply.
     ///
     /// # Errors
-    /// The body is not what the dialect says.
+    /// The body does not fit the dialect.
     pub(crate) fn read_whole(self, body: &str, reply: &mut Reply) -> Result<(), Malformed> {
         match self {
             Api::OpenAi => openai::read_whole(body, reply),
@@ -184,14 +184,14 @@ pub(super) mod tests {
         }
     }
 
-    /// A tool whose schema not every API takes as it is.
+    /// A tool with a schema that some APIs refuse unchanged.
     pub(in crate::provider) fn tool() -> Tool {
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
         Tool { name: "db__get".into(), description: "Gets it.".into(), schema }
     }
 
-    /// Two rounds: two calls at once, one of which fails, then one more. What the API wants back is given by round.
+    /// Two rounds: two calls at once, one of them failing, then one more. What the API wants back is given by round.
     pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
         let ran = |id: &str, arguments: &str, result: &str, is_error| Ran {
             call: Call { id: id.into(), name: "db__get".into(), arguments: arguments.into() },
@@ -242,7 +242,7 @@ pub(super) mod tests {
         reply
     }
 
-    /// The calls of a reply: id, name and arguments. An id of q's own is shown as an empty one.
+    /// The calls of a reply: id, name and arguments. An id that q made up is shown as empty.
     pub(in crate::provider) fn calls_of(reply: &Reply) -> Vec<(&str, &str, &str)> {
         let is_own = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let id = |id| if is_own(id) { "" } else { id };
@@ -261,7 +261,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The body that the dialect makes of a prompt.
+    /// The body that the dialect makes from a prompt.
     fn body(api: Api, prompt: &Prompt) -> Value {
         let body = api.request(prompt, table::USUAL, None).body.expect("a body");
         serde_json::from_slice(&body).expect("a body is JSON")
@@ -275,7 +275,7 @@ pub(super) mod tests {
         let bare_text = |text: &str| json!({"text": text});
         let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
         let inline = |media: &str, data: &str| json!({"inlineData": {"mimeType": media, "data": data}});
-        // Where the first message is, an image, a PDF, a text beside them, and one alone.
+        // The place of the first message, an image, a PDF, text beside them, and text alone.
         for (api, (list, first, field), picture, document, text, alone) in [
             (
                 Api::OpenAi,
@@ -321,7 +321,7 @@ pub(super) mod tests {
                 let body = body(api, &Prompt { messages: vec![message], ..prompt() });
                 assert_eq!(body[list][first], json!({"role": "user", field: content}), "{api}: {case}");
             }
-            // Those of earlier questions too, and the calls come after them all.
+            // Attachments of earlier questions too; the calls come after them all.
             let (tools, steps) = ([tool()], steps([vec![], vec![]]));
             let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
             prompt.messages[0] = question(vec![image()], "one");
@@ -370,7 +370,7 @@ pub(super) mod tests {
             (
                 Api::Anthropic,
                 "output_config",
-                // The API knows no object without a schema.
+                // The API has no way to ask for an object without a schema.
                 [None, Some(anthropic(strict.schema())), Some(anthropic(&in_words))],
             ),
             (

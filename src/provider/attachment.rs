@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::message::{Attachment, Message};
 
-/// How the file names of PDFs end.
+/// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
 
 /// An image or a PDF that can be sent.
@@ -17,7 +17,7 @@ pub(super) struct Attached<'a> {
     pub(super) data: &'a str,
 }
 
-/// The attachments of a message whose data is there.
+/// The attachments of a message that still have their data.
 pub(super) fn of(message: &Message) -> impl Iterator<Item = Attached<'_>> {
     message.attachments.iter().filter_map(|attachment| Some(Attached { attachment, data: attachment.data.as_deref()? }))
 }
@@ -35,15 +35,15 @@ impl<'a> Attached<'a> {
         DataUrl(self)
     }
 
-    /// The name of a PDF without its folders, which are nobody's business. OpenAI knows the type of a file by its name,
-    /// so this one ends in `.pdf` even where the file's own does not.
+    /// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,
+    /// so this name ends in `.pdf` even if the file's own does not.
     pub(super) fn file_name(self) -> Cow<'a, str> {
         let name = self.base_name();
         let has_ending = name.to_ascii_lowercase().ends_with(PDF);
         if has_ending { name.into() } else { format!("{name}{PDF}").into() }
     }
 
-    /// The name of a PDF as a title for Anthropic, which refuses some characters; `None` where nothing else is left.
+    /// The name of a PDF as a title for Anthropic, which refuses some characters; `None` if no others are left.
     pub(super) fn title(self) -> Option<String> {
         let is_taken = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '(' | ')' | '[' | ']');
         let words = self.base_name().split(|char| !is_taken(char)).filter(|word| !word.is_empty());
@@ -62,7 +62,7 @@ pub(super) struct DataUrl<'a>(Attached<'a>);
 
 impl Serialize for DataUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The data has megabytes, so it goes straight into the body.
+        // The data may have megabytes, so it goes straight into the body.
         let DataUrl(attached) = self;
         serializer.collect_str(&format_args!("data:{};base64,{}", attached.media(), attached.data))
     }

@@ -1,4 +1,4 @@
-//! The calls of a reply, put together from the fragments that they come in.
+//! The calls of a reply, assembled from their fragments.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::message::Call;
 
-/// What an id of q's own consists of. Mistral accepts no other ids than nine of these characters.
+/// The characters of an id that q makes up. Mistral accepts only ids of nine of these.
 const ID_CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 const ID_LENGTH: usize = 9;
 
-/// The arguments of a call that has none.
+/// The arguments of a call without any.
 const NO_ARGUMENTS: &str = "{}";
 
 /// The calls of a reply while it is read.
@@ -28,7 +28,7 @@ impl Calls {
         &self.calls
     }
 
-    /// Adds a fragment to the call with this index, or begins another call. Any of the texts may be empty.
+    /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty.
     pub(super) fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
         if id.is_empty() && name.is_empty() && arguments.is_empty() {
             return;
@@ -69,14 +69,14 @@ impl Calls {
     }
 }
 
-/// Whether a fragment at the index of a call is the first of another call. Ollama gives all calls the index 0. LM Studio
+/// Whether a fragment at the index of a call begins another call. Ollama gives all calls the index 0. LM Studio
 /// gives each fragment of a call another id, but only the first fragment has a name.
 fn begins_another(call: &Call, id: &str, name: &str) -> bool {
     if name.is_empty() || call.name.is_empty() {
         return false;
     }
     if id.is_empty() || call.id.is_empty() {
-        // Some servers repeat the name in each fragment. Only a complete call is followed by another one.
+        // Some servers repeat the name in each fragment, so only a complete call is followed by another one.
         return serde_json::from_str::<Value>(&call.arguments).is_ok();
     }
     id != call.id
@@ -98,7 +98,7 @@ fn settled(mut call: Call, position: usize) -> Call {
     call
 }
 
-/// An id for a call that has none: the same for the same call at the same position.
+/// An id for a call without one: always the same for the same call at the same position.
 fn made_up_id(call: &Call, position: usize) -> String {
     let mut hasher = DefaultHasher::new();
     (&call.name, &call.arguments, position).hash(&mut hasher);
@@ -112,13 +112,13 @@ fn made_up_id(call: &Call, position: usize) -> String {
     (0..ID_LENGTH).map(|_| digit()).collect()
 }
 
-/// The arguments of a call as an object. What is no object becomes an empty one, since APIs refuse anything else.
+/// The arguments of a call as an object. Anything else becomes an empty object, because APIs refuse it.
 pub(super) fn object(call: &Call) -> Value {
     let arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments);
     Value::Object(arguments.unwrap_or_default())
 }
 
-/// The arguments of a call as the model has written them; `{}` for what is no object, since servers read the text.
+/// The arguments of a call as the model wrote them; `{}` unless they are an object, because servers parse the text.
 pub(super) fn text(call: &Call) -> &str {
     let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
     if is_object { &call.arguments } else { NO_ARGUMENTS }
@@ -185,7 +185,7 @@ mod tests {
                 calls.add(*index, id, name, arguments);
             }
             calls.settle();
-            // An id of q's own stands as an empty one in the table.
+            // An id that q made up is empty in the table.
             let id = |call: &'_ Call| if call.id.len() == ID_LENGTH { String::new() } else { call.id.clone() };
             let found: Vec<_> =
                 calls.list().iter().map(|call| (id(call), call.name.as_str(), call.arguments.as_str())).collect();

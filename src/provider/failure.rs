@@ -1,16 +1,16 @@
-//! What servers say when they fail: the message inside an error's body, and what the error means.
+//! Errors from servers: the message inside an error's body, and what the error means.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// How much of a body that is no known form of error is shown.
+/// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
 
-/// The statuses of errors that may be gone at the next try.
+/// The statuses of errors after which another try may succeed.
 pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
 
-/// Types and codes of such errors, where they are reported without a status.
+/// Types and codes of such errors, for errors reported without a status.
 const PASSING_CODES: &[&str] = &[
     "overloaded_error",
     "rate_limit_error",
@@ -28,11 +28,11 @@ const PASSING_CODES: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ServerError {
     pub(crate) message: String,
-    /// The server's code for it and its type, such as `model_not_found`; empty where it has none.
+    /// The server's code and type for it, such as `model_not_found`; empty if it has none.
     code: String,
-    /// The field of the request that it is about, such as `text.format.schema`; empty where the server names none.
+    /// The field of the request that it is about, such as `text.format.schema`; empty if the server names none.
     field: String,
-    /// The status that stands in the error itself.
+    /// The status given in the error itself.
     status: Option<u16>,
     /// How long the server asks to wait before the next try.
     pub(crate) retry_after: Option<Duration>,
@@ -43,7 +43,7 @@ impl ServerError {
         ServerError { message: message.into(), ..ServerError::default() }
     }
 
-    /// Whether the model that was asked for is none that the server knows. An error inside a reply has no status, or one
+    /// Whether the server does not know the model. An error inside a reply has no status, or one
     /// of its own.
     pub(crate) fn unknown_model(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
@@ -107,8 +107,8 @@ impl ServerError {
         CODES.iter().any(|known| self.code.contains(known)) || WORDS.iter().any(|known| message.contains(known))
     }
 
-    /// Whether the server refuses the form that the answer was to have: it has no such field, does not take the schema,
-    /// or wants something more for it. An error inside a reply has no status, or one of its own.
+    /// Whether the server refuses the requested form of the answer: it has no such field, does not accept the schema,
+    /// or demands something else with it. An error inside a reply has no status, or one of its own.
     pub(crate) fn refuses_form(&self, status: Option<u16>) -> bool {
         const WORDS: &[&str] = &[
             "response_format",
@@ -122,7 +122,7 @@ impl ServerError {
             "responsemimetype",
             "response_mime_type",
             "schema",
-            // What llama.cpp makes of a schema.
+            // What llama.cpp turns a schema into.
             "grammar",
         ];
         let status = status.or(self.status);
@@ -149,20 +149,20 @@ impl ServerError {
             _ if self.too_long() || is_something_else => false,
             Some(400 | 422) => self.names_attachments() || self.may_be_about_messages(),
             Some(415) => true,
-            // Too large a request, too many, or too much to do; a model's name may well have “vision” in it.
+            // A request that is too large, too many requests, or overload; a model's name may well contain “vision”.
             Some(413 | 429 | 503 | 529) => false,
-            // A 404 may just as well come from a wrong address.
+            // A 404 may also come from a wrong address.
             Some(400..) | None => self.names_attachments(),
             Some(_) => false,
         }
     }
 
-    /// Whether the request has more bytes than the server takes.
+    /// Whether the request has more bytes than the server accepts.
     pub(crate) fn too_large(&self, status: Option<u16>) -> bool {
         status.or(self.status) == Some(413)
     }
 
-    /// Whether the field that the error is about is that of the messages, if it names one below the body at all.
+    /// Whether the error is about the field of the messages, if it names a field below the body at all.
     fn may_be_about_messages(&self) -> bool {
         matches!(self.field.as_str(), "" | "body")
             || ["messages", "input", "contents"].iter().any(|field| self.is_about(field))
@@ -189,36 +189,36 @@ impl ServerError {
         words.any(|word| WORDS.contains(&word))
     }
 
-    /// Whether the error names this field of the request: in its message, or in a place of its own.
+    /// Whether the error names this field of the request, in its message or separately.
     fn names(&self, field: &str) -> bool {
         has_name(&self.message, field) || self.is_about(field)
     }
 
-    /// Whether the place of its own names this field.
+    /// Whether the error names this field separately.
     fn is_about(&self, field: &str) -> bool {
         has_name(&self.field, field)
     }
 
-    /// Whether the next try may succeed, for an error that came without a status of its own.
+    /// Whether another try may succeed, for an error that came without a status of its own.
     pub(crate) fn may_pass(&self) -> bool {
         let code = self.code.to_lowercase();
         let known = PASSING_CODES.iter().any(|known| code.split(' ').any(|word| word == *known));
         self.status.map_or(known, |status| PASSING_STATUSES.contains(&status))
     }
 
-    /// The same with what an end of an answer says about it.
+    /// Adds what the end of the answer says about it.
     pub(crate) fn with_code(mut self, code: &str) -> ServerError {
         self.code = format!("{} {code}", self.code).trim().to_owned();
         self
     }
 }
 
-/// Whether a text has the name of a field that is not a part of a longer one.
+/// Whether a text contains the name of a field, not as a part of a longer name.
 fn has_name(text: &str, field: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_').any(|word| word == field)
 }
 
-/// Reads the body of an error in any of the forms that servers are known to use; else the title of a page for browsers, or
+/// Reads the body of an error in any form that servers are known to use; else the title of a page for browsers, or
 /// the text itself, if it is text.
 pub(crate) fn read(body: &str) -> Option<ServerError> {
     match serde_json::from_str::<Value>(body) {
@@ -227,7 +227,7 @@ pub(crate) fn read(body: &str) -> Option<ServerError> {
     }
 }
 
-/// Reads the error in JSON that should have been an answer, or a part of one; `None` where it holds none.
+/// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
 pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(json).ok()?;
     let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
@@ -238,13 +238,13 @@ pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     is_error.then(|| from_value(&value))?
 }
 
-/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so one is looked for
-/// wherever the event has the field of an error, or lacks what every event of the dialect has.
+/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so q looks for one
+/// if the event has an error field, or lacks a field that every event of the dialect has.
 pub(super) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerError> {
     may_be_error.then(|| error_in(json))?
 }
 
-/// Some servers send an empty error where there is none.
+/// Some servers send an empty error when nothing is wrong.
 pub(crate) fn is_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -255,7 +255,7 @@ pub(crate) fn is_something(value: &Value) -> bool {
     }
 }
 
-/// Reads the value of an `error` field, or a whole body.
+/// Reads the value of an `error` field, or a complete body.
 pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
@@ -270,7 +270,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let codes = ["code", "type", "status", "error_type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
     let inner = fields.get("error").or_else(|| fields.get("errors")).filter(|inner| is_something(inner));
-    // Where the field has no more than a name for the error, the words stand beside it.
+    // If the field only names the error, the words are in a field beside it.
     let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
     let error = match inner {
         Some(Value::String(name)) => {
@@ -293,8 +293,8 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     Some(ServerError { status, retry_after, field: field.unwrap_or_default(), ..error })
 }
 
-/// The field of the request that an error is about: OpenAI's `param`, and the `loc` of servers in Python, a list of the
-/// names down to it.
+/// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
+/// names on the path to it.
 fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     let names = |value: &Value| {
         let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -304,7 +304,7 @@ fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     field.or_else(|| fields.get("loc").map(names))
 }
 
-/// Gateways put what the provider behind them said into `metadata.raw`.
+/// Gateways put the error of the provider behind them into `metadata.raw`.
 fn with_upstream(message: String, fields: &Map<String, Value>) -> String {
     match fields.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
         Some(raw) => format!("{message}: {raw}"),
@@ -319,7 +319,7 @@ fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// The message in one of the fields that may have it, and the field of the request that it is about.
+/// The message, from one of the fields that may have it, and the field of the request that it is about.
 fn message_of(value: &Value) -> Option<(String, String)> {
     match value {
         Value::String(message) => Some((message.clone(), String::new())).filter(|_| !message.is_empty()),
@@ -469,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_context_that_is_too_long_is_recognized_in_everyones_words() {
-        // Every server's words are in the corpus of replies.
+        // The words of every server are in the corpus of replies.
         for body in [
             r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#,
             r#"{"error":{"message":"no","type":"exceed_context_size_error"}}"#,

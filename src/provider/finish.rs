@@ -3,38 +3,38 @@
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// It had said everything; the provider's word, which may be empty.
+    /// The answer is complete; the provider's word, which may be empty.
     Complete(String),
-    /// The limit of tokens was reached; the provider's word for it.
+    /// The answer reached the token limit; the provider's word for it.
     Limit(String),
-    /// For another reason the answer is incomplete, or may be: a pause, calls of tools that were not offered, or a word that
+    /// The answer is or may be incomplete for another reason: a pause, calls of tools not offered, or a word that
     /// q does not recognize.
     Other(String),
     /// The model or the server failed.
     Failed(String),
-    /// The provider held the answer, or its rest, back; its word for why.
+    /// The provider blocked the answer, or its rest; its word for why.
     Blocked(String),
 }
 
-/// What programs see of a normal end.
+/// What `--json` says for a normal end.
 const STOP: &str = "stop";
 
-/// A normal end. An empty word is one too.
+/// The words for a normal end. An empty word means the same.
 const COMPLETE: &[&str] =
     &["", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "end"];
 
-/// The model stopped to have tools called.
+/// The model stopped to call tools.
 const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"];
 
-/// The limit of tokens, of the answer or of the context.
+/// The token limit of the answer or of the context.
 const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
 
 const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource"];
 
-/// So begin Gemini's words for an answer that the model got wrong.
+/// The beginning of Gemini's words for an answer that the model got wrong.
 const FAILED_BEGINNING: &str = "malformed_";
 
-/// The answer, or its rest, was held back: OpenAI and Azure, Anthropic, Gemini, Zhipu.
+/// The provider blocked the answer, or its rest: OpenAI and Azure, Anthropic, Gemini, Zhipu.
 const BLOCKED: &[&str] = &[
     "content_filter",
     "refusal",
@@ -52,7 +52,7 @@ const BLOCKED: &[&str] = &[
 ];
 
 impl Finish {
-    /// Reads a provider's word, in any case of letters.
+    /// Reads a provider's word, in upper or lower case.
     pub(crate) fn of(word: &str) -> Finish {
         let lower = word.to_lowercase();
         let is = |words: &[&str]| words.contains(&lower.as_str());
@@ -65,7 +65,7 @@ impl Finish {
         }
     }
 
-    /// Whether the provider says that calls of tools ended the answer.
+    /// Whether the provider says that tool calls ended the answer.
     pub(super) fn is_for_calls(&self) -> bool {
         matches!(self, Finish::Other(word) if CALLS.contains(&word.to_lowercase().as_str()))
     }
@@ -82,7 +82,7 @@ impl Finish {
         }
     }
 
-    /// The word that programs are told: `stop`, `length` or the provider's.
+    /// The word in JSON: `stop`, `length` or the provider's.
     pub(crate) fn told(&self) -> &str {
         match self {
             Finish::Complete(_) => STOP,

@@ -13,10 +13,10 @@ use super::request::{self, AnswerForm, Element, Listed, Prompt};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
-/// What may stand in a path as it is (RFC 3986, unreserved).
+/// What a path may contain unescaped (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The field of a part that is a call.
+/// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
 
 #[derive(Serialize)]
@@ -109,7 +109,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     )
 }
 
-/// The attachments of a message, and its text after them.
+/// The attachments of a message, then its text.
 fn parts_with_text(message: &Message) -> Vec<SentPart<'_>> {
     let mut parts: Vec<SentPart> = attachment::of(message).map(inline).collect();
     let text = &*message.text;
@@ -136,7 +136,7 @@ fn generation_config<'a>(prompt: &Prompt<'a>) -> Option<GenerationConfig<'a>> {
     })
 }
 
-/// `parametersJsonSchema` takes most of JSON Schema. `parameters` takes so little of it that requests would be refused.
+/// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
 fn offer(tools: &[Tool]) -> Value {
     let declare = |tool: &Tool| {
         let schema = schema::without_references(&schema::of_object(tool));
@@ -146,7 +146,7 @@ fn offer(tools: &[Tool]) -> Value {
     json!([{"functionDeclarations": declarations}])
 }
 
-/// The model's turn as it came, since each signature must be on the part that it came with.
+/// The model's turn as it came, because each signature must stay with its part.
 fn answer_of(step: &Step) -> Value {
     let parts = if step.echo.is_empty() { parts_of(step) } else { step.echo.clone() };
     json!({"role": "model", "parts": parts})
@@ -160,7 +160,7 @@ fn parts_of(step: &Step) -> Vec<Value> {
 
 /// All results of a turn, in the order of the calls.
 fn results_of(step: &Step) -> Value {
-    // Only ids that the model gave are known to it.
+    // The model knows only the ids that it gave.
     let ids = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL)).map(|call| call.get("id").cloned());
     let ids = ids.chain(std::iter::repeat(None));
     let results: Vec<Value> = step.calls.iter().zip(ids).map(|(ran, id)| result_of(ran, id)).collect();
@@ -268,7 +268,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         reply.block(word);
         reply.explain(feedback.block_reason_message.0.unwrap_or_default());
     }
-    // Only one answer was asked for.
+    // q asks for only one answer.
     let first = event.candidates.into_iter().flatten().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
     let Some(candidate) = first else { return Ok(()) };
     for part in candidate.content.into_iter().flat_map(|content| content.parts.unwrap_or_default()) {
@@ -293,7 +293,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     Ok(())
 }
 
-/// Keeps a part, which goes back with the results of the calls, and takes a call out of it. The API wants reasoning and
+/// Keeps a part, which is sent back with the results of the calls, and finds a call in it. The API wants reasoning and
 /// empty text back only for their signatures.
 fn keep(json: &str, reply: &mut Reply) {
     let part = match serde_json::from_str(json) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a server sent is not what its dialect says.
+/// What a server sent does not fit its dialect.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) String);
 
@@ -18,7 +18,7 @@ impl From<serde_json::Error> for Malformed {
     }
 }
 
-/// A value that counts as missing where it has another form than it should have.
+/// A value that counts as missing if it has the wrong form.
 #[derive(Debug)]
 pub(super) struct IfReadable<T>(pub(super) Option<T>);
 
@@ -35,7 +35,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     }
 }
 
-/// A count of tokens. Some servers write a whole number with a fraction; anything else is no count.
+/// A count of tokens. Some servers write whole numbers as `9.0`; anything else counts as missing.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Count(pub(super) Option<u64>);
 
@@ -47,8 +47,8 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Text of an answer: a string, null, or a list of strings and of typed parts, of which only those of type `text` count. A
-/// list may stand in other places, too; anything else has no text.
+/// Text of an answer: a string, null, or a list of strings and typed parts; only parts of type `text` count.
+/// Other fields may be lists too; anything else has no text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Text<'a>(Option<&'a RawValue>);
 
@@ -59,11 +59,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 impl Text<'_> {
-    /// The text in WTF-8: like UTF-8, but halves of a character that were sent alone are there (as three bytes each), since
+    /// The text in WTF-8: UTF-8 that keeps halves of a character that were sent alone (as three bytes each), because
     /// the other half may come with the next event.
     ///
     /// # Errors
-    /// A string that is none.
+    /// Something other than a string.
     pub(super) fn wtf8(&self) -> Result<Cow<'_, [u8]>, Malformed> {
         let Some(json) = self.0.map(RawValue::get) else { return Ok(Cow::Borrowed(b"")) };
         match json.as_bytes().first() {
@@ -120,8 +120,8 @@ impl<'de> Visitor<'de> for Wtf8Visitor {
     }
 }
 
-/// Decodes WTF-8: two halves of a character become one, a half alone becomes U+FFFD. Half a character at the end is handed
-/// back, since the other half may come next.
+/// Decodes WTF-8: two halves of a character become one, a lone half becomes U+FFFD. Half a character at the end is
+/// handed back, because the other half may come next.
 pub(super) fn decode(bytes: &[u8]) -> (String, &[u8]) {
     const HALF: usize = 3;
     let is_half =
@@ -155,7 +155,7 @@ pub(super) fn decode(bytes: &[u8]) -> (String, &[u8]) {
     (text, b"")
 }
 
-/// The arguments of a call: JSON in text, or as it is; the latter becomes compact.
+/// The arguments of a call: JSON as text, or JSON itself, which becomes compact text.
 pub(super) fn arguments(json: Option<&RawValue>) -> String {
     let Some(json) = json.map(RawValue::get) else { return String::new() };
     if json.starts_with('"') {
@@ -168,10 +168,10 @@ pub(super) fn arguments(json: Option<&RawValue>) -> String {
     }
 }
 
-/// Reads an event: JSON of an object. Anything else, as some servers send to keep a connection alive, is no event.
+/// Reads an event: a JSON object. Anything else is no event; some servers send such things to keep a connection alive.
 ///
 /// # Errors
-/// It begins like an object or a list and is none, or it is not what the dialect says.
+/// It begins like an object or a list and is neither, or it does not fit the dialect.
 pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, Malformed> {
     match data.trim_start().as_bytes().first() {
         Some(b'{') => Ok(Some(serde_json::from_str(data)?)),
@@ -180,15 +180,15 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
     }
 }
 
-/// Reads the JSON of a field where it matters; `None` where the field is missing or null.
+/// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
 ///
 /// # Errors
-/// It is not what the dialect says.
+/// It does not fit the dialect.
 pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Result<Option<T>, Malformed> {
     Ok(json.map_or(Ok(None), |json| serde_json::from_str(json.get()))?)
 }
 
-/// Reads the JSON of a field whose odd forms count as missing.
+/// Reads the JSON of a field that counts as missing if it has an odd form.
 pub(super) fn if_readable<T: DeserializeOwned>(json: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(json?.get()).ok()
 }

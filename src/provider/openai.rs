@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and what the many servers that speak like it do otherwise.
+//! OpenAI's chat completions, and how the many compatible servers differ.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use super::{calls, schema};
 use crate::fence;
 use crate::message::{Message, Ran, Role, Step, Tool};
 
-/// The field of DeepSeek's reasoning, which others have too.
+/// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
 
-/// The field of OpenRouter's reasoning: a list, with signatures.
+/// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
 #[derive(Serialize)]
@@ -66,7 +66,7 @@ struct Turn<'a> {
     content: Content<'a>,
 }
 
-/// Not every server takes parts, so text alone stays text.
+/// Not every server accepts parts, so text alone stays text.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -95,7 +95,7 @@ struct File<'a> {
 }
 
 pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
-    // Some servers ignore `tool_choice`, so tools are left out; others then refuse calls, so these become text.
+    // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
     let steps = steps.iter().flat_map(|step| elements_of(step, habits)).map(Element::Step);
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
@@ -115,7 +115,7 @@ pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
     )
 }
 
-/// The system prompt and the messages. Where calls are forbidden, those so far are text after the question.
+/// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
 fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
     let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
     if prompt.forbids_calls
@@ -136,7 +136,7 @@ fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
-/// The attachments of a message, and its text after them.
+/// The attachments of a message, then its text.
 fn content_of<'a>(message: &'a Message, text: Cow<'a, str>, habits: Habits) -> Content<'a> {
     let mut parts: Vec<Part> = attachment::of(message).map(|attached| part_of(attached, habits)).collect();
     if parts.is_empty() {
@@ -208,7 +208,7 @@ struct Choice<'a> {
     /// In a stream.
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
-    /// In a whole answer. Perplexity sends both.
+    /// In a complete answer. Perplexity sends both.
     #[serde(borrow, default)]
     message: Option<Delta<'a>>,
     #[serde(default)]
@@ -220,12 +220,12 @@ struct Choice<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// Reasoning comes in fields of its own, which are kept only to be sent back with calls.
+/// Reasoning comes in separate fields, kept only to be sent back with calls.
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(borrow, default)]
     content: Text<'a>,
-    /// What the model says in place of an answer that it will not give.
+    /// What the model says instead of an answer.
     #[serde(borrow, default)]
     refusal: Text<'a>,
     #[serde(borrow, default)]
@@ -236,7 +236,7 @@ struct Delta<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// A part of a call, or a whole one.
+/// A part of a call, or a complete one.
 #[derive(Deserialize)]
 struct Fragment<'a> {
     #[serde(default)]
@@ -288,7 +288,7 @@ impl Counts {
     fn usage(&self) -> Usage {
         let reasoning = self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0);
         let (input, output) = (self.prompt_tokens.0, self.completion_tokens.0);
-        // xAI counts reasoning beside the answer, which only the total tells.
+        // xAI counts reasoning separately from the answer, which only the total shows.
         let beside = reasoning.filter(|reasoning| {
             *reasoning > 0 && self.total_tokens.0 == input.zip(output).map(|(input, output)| input + output + reasoning)
         });
@@ -326,7 +326,7 @@ fn read(
     if let Some(counts) = lenient::if_readable::<Counts>(chunk.usage) {
         reply.add_usage(counts.usage());
     }
-    // Only one answer was asked for.
+    // q asks for only one answer.
     let Some(choice) = chunk.choices.into_iter().flatten().next() else { return Ok(()) };
     if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
         reply.add_usage(counts.usage());
@@ -368,7 +368,7 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed
     Ok(())
 }
 
-/// Puts together what came of the reasoning: one object with the fields that it came in.
+/// Joins the fragments of the reasoning: one object with its fields.
 fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
     let text = lenient::if_readable::<String>(delta.reasoning_content).unwrap_or_default();
     let details = lenient::if_readable::<Vec<Value>>(delta.reasoning_details).unwrap_or_default();
@@ -399,14 +399,14 @@ struct Model {
     id: String,
     #[serde(default)]
     created: Count,
-    /// Anthropic's list is alike but for this.
+    /// Anthropic's list differs only in this.
     #[serde(default)]
     created_at: IfReadable<String>,
 }
 
 pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
     let models: Models = serde_json::from_str(body)?;
-    // With leading zeroes numbers compare like text.
+    // With leading zeros, numbers sort like text.
     let created = |model: &Model| model.created.0.map(|seconds| format!("{seconds:012}"));
     let listed = |model: Model| Listed { created: created(&model).or(model.created_at.0), id: model.id };
     Ok(models.data.into_iter().map(listed).collect())

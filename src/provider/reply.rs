@@ -1,4 +1,4 @@
-//! The reply as it is read: the answer's text without the reasoning, how it ended, and what it used.
+//! The reply as it is read: the answer's text without the reasoning, how it ended, and its usage.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use super::finish::Finish;
 use super::lenient;
 use crate::message::Call;
 
-/// The tags of reasoning that some models put at the beginning of their text, before the answer.
+/// The tags around the reasoning that some models put before the answer.
 const TAGS: &[(&str, &str)] =
     &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")];
 
-/// What ends reasoning whose opening tag the server's template has swallowed. It is known for what it is only where it comes
+/// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
 /// before any text was handed on: at the very beginning, or in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
-/// How an answer ended with a call of a tool that was not offered, where the provider calls that a normal end.
+/// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
 const UNOFFERED: &str = "tool_calls";
 
 /// Tokens, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Usage {
-    /// With those that were read from a cache or written into one.
+    /// Including those read from a cache or written into one.
     pub(crate) input_tokens: Option<u64>,
-    /// With those of the reasoning.
+    /// Including those of the reasoning.
     pub(crate) output_tokens: Option<u64>,
     /// How many of the input were read from a cache.
     #[serde(skip)]
@@ -36,13 +36,13 @@ pub(crate) struct Usage {
     pub(crate) reasoning: Option<u64>,
 }
 
-/// Where in a reply the text stands that comes next.
+/// Where in a reply the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing yet but white space and what may become an opening tag; it is held back.
+    /// So far only white space and perhaps the beginning of an opening tag; it is held back.
     #[default]
     Start,
-    /// Between the tags of reasoning; what may be part of this closing one is held back.
+    /// Between the tags of reasoning; what may begin this closing tag is held back.
     Thinking(&'static str),
     /// After the closing tag: white space is dropped.
     Thought,
@@ -53,13 +53,13 @@ enum Stage {
 /// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// Text of the answer that nobody has taken.
+    /// Text of the answer that nobody has taken yet.
     text: String,
     /// The answer has more than white space.
     says_something: bool,
     stage: Stage,
     held: String,
-    /// How much of what is held is white space that it begins with.
+    /// How much white space the held text begins with.
     held_blanks: usize,
     /// The first half of a character whose second half has not come (WTF-8).
     half: Vec<u8>,
@@ -81,7 +81,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// An empty one; calls are taken for calls only where tools were offered.
+    /// An empty reply. Calls count only if tools were offered.
     pub(crate) fn new(offers_tools: bool) -> Reply {
         Reply { offers_tools, ..Reply::default() }
     }
@@ -101,18 +101,18 @@ impl Reply {
         self.offers_tools
     }
 
-    /// The model calls a tool though none was offered: whatever word the provider has for it, this is no normal end.
+    /// The model calls a tool though none was offered. This is no normal end, whatever the provider calls it.
     pub(super) fn call_unoffered(&mut self) {
         self.called_unoffered = true;
     }
 
-    /// Adds a fragment of the call that the provider gives this index. Any of the texts may be empty.
+    /// Adds a fragment of the call with this index of the provider's. Each of the texts may be empty.
     pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
         self.text_after_finish |= self.finish.is_some();
         self.calls.add(index, id, name, arguments);
     }
 
-    /// Adds a call that came in one piece. Returns it with the id that it has then.
+    /// Adds a call that came in one piece. Returns it with its id, which q may have made up.
     pub(super) fn add_call(&mut self, id: &str, name: &str, arguments: &str) -> &Call {
         self.calls.add_whole(id, name, arguments)
     }
@@ -127,7 +127,7 @@ impl Reply {
         self.echo.insert(self.echo.len() as u64, item);
     }
 
-    /// Adds to the answer bytes of WTF-8, which an event may break off within a character.
+    /// Adds bytes of WTF-8 to the answer. An event may end within a character.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         if self.half.is_empty()
             && let Ok(text) = std::str::from_utf8(bytes)
@@ -141,7 +141,7 @@ impl Reply {
         self.add_text(&text);
     }
 
-    /// Adds what the model says in place of an answer that it will not give.
+    /// Adds what the model says instead of an answer.
     pub(super) fn refuse(&mut self, bytes: &[u8]) {
         self.refusal.push_str(&String::from_utf8_lossy(bytes));
         self.add(bytes);
@@ -162,7 +162,7 @@ impl Reply {
     }
 
     fn add_at_start(&mut self, piece: &str) {
-        // Only what is new is looked at, so that blanks without end take no longer than other text.
+        // Only new text is examined, so that endless blanks take no longer than other text.
         if self.held.len() == self.held_blanks {
             self.held_blanks += piece.len() - piece.trim_start().len();
         }
@@ -205,7 +205,7 @@ impl Reply {
         }
     }
 
-    /// What was held back is the beginning of the answer.
+    /// The text held back is the beginning of the answer.
     fn begin_answer(&mut self) {
         self.stage = Stage::Answer;
         let held = std::mem::take(&mut self.held);
@@ -217,8 +217,8 @@ impl Reply {
         self.text.push_str(text);
     }
 
-    /// The model has stopped, says this word of the provider's. More may come: text, usage, and the end. A word that is not
-    /// a normal end stays.
+    /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is
+    /// not a normal end stays.
     pub(super) fn finish(&mut self, word: &str) {
         if matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::of(word));
@@ -263,7 +263,7 @@ impl Reply {
         self.failure = Some(failure);
     }
 
-    /// Takes over the counts that are reported; a later count replaces an earlier one.
+    /// Stores the reported counts; a later count replaces an earlier one.
     pub(super) fn add_usage(&mut self, usage: Usage) {
         self.usage = Usage {
             input_tokens: usage.input_tokens.or(self.usage.input_tokens),
@@ -288,7 +288,7 @@ impl Reply {
         self.finish.as_ref()
     }
 
-    /// Why it ended so, in the provider's words: where it gave a reason, or what the model said in place of an answer.
+    /// Why it ended so, in the provider's words: its reason, or what the model said instead of an answer.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref().or(Some(self.refusal.as_str())).filter(|reason| !reason.is_empty())
     }
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
         assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
-        // What was handed on cannot be taken back.
+        // Text that was handed on cannot be taken back.
         assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
     }
 

@@ -1,4 +1,4 @@
-//! What a model is asked, in no dialect yet, and the HTTP request that a dialect makes of it.
+//! What a model is asked, independent of any dialect, and the HTTP request that a dialect makes from it.
 
 use serde_json::{Map, Value};
 
@@ -6,26 +6,26 @@ use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// What the model is asked, in no dialect yet.
+/// What the model is asked, independent of any dialect.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
     pub(crate) model: &'a str,
-    /// No system prompt is sent where this is empty.
+    /// If this is empty, no system prompt is sent.
     pub(crate) system: &'a str,
     /// Begins and ends with the user, and the roles alternate.
     pub(crate) messages: Vec<Message>,
-    /// The most tokens that the answer may have; `None` leaves it to the API where the API allows that.
+    /// The most tokens of the answer; `None` leaves this to the API if the API allows it.
     pub(crate) max_tokens: Option<u64>,
-    /// How much the model thinks, in words that the provider defines; `None` leaves it to the provider.
+    /// How much the model thinks, as a value that the provider defines; `None` leaves it to the provider.
     pub(crate) effort: Option<&'a str>,
-    /// The provider is asked not to store the request, where its API would do that by default.
+    /// The provider is asked not to store the request, if its API does so by default.
     pub(crate) refuses_storage: bool,
     pub(crate) stream: bool,
-    /// Tools that are offered, sorted by name; none changes nothing in the request.
+    /// The tools offered, sorted by name; without any, the request has nothing about tools.
     pub(crate) tools: &'a [Tool],
     /// Calls of this question so far, which follow the messages in the API's own form.
     pub(crate) steps: &'a [Step],
-    /// The tools are there, but must not be called any more.
+    /// The tools are there, but must not be called again.
     pub(crate) forbids_calls: bool,
     pub(crate) form: AnswerForm<'a>,
 }
@@ -34,27 +34,27 @@ pub(crate) struct Prompt<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum AnswerForm<'a> {
     Any,
-    /// A JSON object, of whatever shape.
+    /// A JSON object of any shape.
     Object,
     /// JSON of this shape.
     Shaped(&'a Shape),
 }
 
-/// What the shape of an answer is called towards APIs that want a name for it.
+/// The name of an answer's shape, for APIs that demand one.
 pub(super) const SHAPE_NAME: &str = "answer";
 
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) id: String,
-    /// When it was made: seconds since 1970, or RFC 3339, whichever the provider writes; only comparable within a list.
+    /// When it was made: seconds since 1970, or RFC 3339, as the provider writes it; comparable only within a list.
     pub(crate) created: Option<String>,
 }
 
 /// A field of the request's body that the user sets, or removes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
-    /// The names of the objects down to the field, and its own.
+    /// The names of the objects on the path to the field, and its own.
     pub(crate) path: Vec<String>,
     /// Null removes the field.
     pub(crate) value: Value,
@@ -95,28 +95,28 @@ impl Field {
     }
 }
 
-/// The body with these fields, the later over the earlier.
+/// The body with these fields; later ones win.
 pub(crate) fn with_fields(body: Vec<u8>, fields: &[Field]) -> Vec<u8> {
     if fields.is_empty() {
         return body;
     }
     let Ok(mut json) = serde_json::from_slice::<Value>(&body) else { return body };
-    // It may have megabytes, as the new one will.
+    // It may have megabytes, like the new one.
     let size = body.len();
     drop(body);
     fields.iter().for_each(|field| field.set(&mut json));
     to_json(&json, size + REST_OF_BODY)
 }
 
-/// How a server differs from others that speak its dialect.
+/// How a server differs from others with the same dialect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Habits {
-    /// Takes `stream_options`, and then tells the usage in a stream.
+    /// Accepts `stream_options`, and then reports the usage in a stream.
     pub(crate) stream_usage: bool,
     pub(crate) token_limit: TokenLimit,
     /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
     pub(crate) returns_reasoning: bool,
-    /// Takes PDFs as `document_url`, where others that take them at all have `file`.
+    /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
     pub(crate) document_url: bool,
 }
 
@@ -125,11 +125,11 @@ pub(crate) struct Habits {
 pub(crate) enum TokenLimit {
     /// What most servers know.
     MaxTokens,
-    /// What OpenAI's newer models demand in its place, and Mistral refuses.
+    /// What OpenAI's newer models demand instead, and Mistral refuses.
     MaxCompletionTokens,
 }
 
-/// How many bytes a body has, about, beside messages.
+/// About how many bytes a body has besides messages.
 const REST_OF_BODY: usize = 4 << 10;
 
 /// A request to a path below the client's address.
@@ -137,16 +137,16 @@ const REST_OF_BODY: usize = 4 << 10;
 pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, Secret)>,
-    /// JSON to be posted; `None` is a GET.
+    /// The JSON to post; `None` is a GET.
     pub(crate) body: Option<Vec<u8>>,
-    /// Calls of tools in the reply are calls; else they are an odd end of it.
+    /// Whether tool calls in the reply are expected; otherwise they are an odd end.
     pub(crate) offers_tools: bool,
-    /// Images or PDFs go with it, which not every model reads.
+    /// Whether images or PDFs go with it, which not every model reads.
     pub(crate) has_attachments: bool,
 }
 
 impl Request {
-    /// The request with these headers too, in place of those that have the same name.
+    /// The request with these headers too; they replace those with the same name.
     pub(crate) fn with_headers(mut self, headers: &[(String, Secret)]) -> Request {
         self.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
         self.headers.extend_from_slice(headers);
@@ -163,7 +163,7 @@ pub(super) enum Element<T> {
     Step(Value),
 }
 
-/// The JSON of the body that a dialect makes of a prompt.
+/// The JSON of the body that a dialect makes from a prompt.
 pub(super) fn body_of(prompt: &Prompt, body: &impl serde::Serialize) -> Vec<u8> {
     let attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
     let attached: usize = attachments.filter_map(|attachment| Some(attachment.data.as_ref()?.len())).sum();
@@ -171,7 +171,7 @@ pub(super) fn body_of(prompt: &Prompt, body: &impl serde::Serialize) -> Vec<u8> 
     to_json(body, attached + texts + REST_OF_BODY)
 }
 
-/// JSON of about so many bytes. Growing would copy megabytes of attachments once more.
+/// JSON of about this many bytes. Growing the buffer would copy megabytes of attachments again.
 fn to_json(value: &impl serde::Serialize, size: usize) -> Vec<u8> {
     let mut json = Vec::with_capacity(size);
     match serde_json::to_writer(&mut json, value) {

@@ -14,7 +14,7 @@ use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
 use super::{calls, schema};
 use crate::message::{Message, Ran, Role, Step, Tool};
 
-/// The type of a call of a tool that q offered.
+/// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
 
 /// The type of what the model said.
@@ -39,7 +39,7 @@ struct Body<'a> {
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
-    /// Reasoning that is not stored must come with the reply, since it is sent back with the results of calls.
+    /// Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
 }
@@ -106,7 +106,7 @@ pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
     )
 }
 
-/// The attachments of a message, and its text after them.
+/// The attachments of a message, then its text.
 fn content_of(message: &Message) -> Vec<Content<'_>> {
     let mut content: Vec<Content> = attachment::of(message).map(attached_as_content).collect();
     let text = &message.text;
@@ -136,7 +136,7 @@ fn format_of(form: AnswerForm) -> Option<Format> {
     }
 }
 
-/// The API makes a tool strict unless told otherwise, and the schemas of MCP do not follow the rules for that.
+/// The API makes a tool strict by default, but the schemas of MCP do not follow the rules for that.
 fn offer(tool: &Tool) -> Value {
     json!({"type": "function", "name": tool.name, "description": tool.description,
            "parameters": schema::of_object(tool), "strict": false})
@@ -175,7 +175,7 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A response: whole, or in the last event of a stream.
+/// A response: the body of a reply, or in the last event of a stream.
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(default)]
@@ -206,7 +206,7 @@ struct Item<'a> {
 struct FunctionCall<'a> {
     #[serde(default)]
     call_id: IfReadable<String>,
-    /// The item's own, which some servers give alone.
+    /// The item's own id, which some servers send alone.
     #[serde(default)]
     id: IfReadable<String>,
     #[serde(default)]
@@ -270,7 +270,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
         "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
         "response.output_item.added" => {
-            // A call that nobody offered ends the answer; one that was offered comes whole when it is done.
+            // A call of a tool that q did not offer ends the answer; an expected call comes complete when it is done.
             let item = lenient::in_field::<Item>(event.item).unwrap_or_default();
             let kind = item.and_then(|item| item.kind.0).filter(|kind| ends_the_answer(kind, reply));
             if let Some(kind) = kind {
@@ -280,12 +280,12 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         "response.output_item.done" if reply.offers_tools() => {
             event.item.into_iter().for_each(|item| keep(item, reply))
         }
-        // xAI closes with another word for it.
+        // xAI uses another closing word for it.
         kind @ ("response.completed" | "response.incomplete" | "response.failed" | "response.done") => {
             if let Some(response) = event.response {
                 read_response(response.get(), reply)?;
             }
-            // The response may be missing, or not say how it ended.
+            // The response may be missing, or may not say how it ended.
             if let Some(word @ ("incomplete" | "failed")) = kind.strip_prefix("response.") {
                 reply.finish(word);
             }
@@ -312,7 +312,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
         reply.fail(error);
         return Ok(());
     }
-    // In a stream the text has come already, and so have the items, except from some servers.
+    // In a stream the text has come already, and so have the items, except with some servers.
     let is_new = reply.is_blank();
     let keeps = reply.offers_tools() && reply.echo_mut().is_empty();
     for json in response.output.into_iter().flatten() {
@@ -340,13 +340,13 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Whether an item is a call of something that q did not offer.
+/// Whether an item calls something that q did not offer.
 fn ends_the_answer(kind: &str, reply: &Reply) -> bool {
     kind.ends_with("_call") && !(reply.offers_tools() && kind == FUNCTION_CALL)
 }
 
-/// Keeps an item, which goes back with the results of the calls, and takes a call out of it. Reasoning that is not
-/// encrypted is not kept, since the API would look for it in its store.
+/// Keeps an item, which is sent back with the results of the calls, and finds a call in it. Reasoning that is not
+/// encrypted is not kept, because the API would look for it in its store.
 fn keep(json: &RawValue, reply: &mut Reply) {
     let Some(mut item) = lenient::if_readable::<Value>(Some(json)) else { return };
     if item["type"] == "reasoning" && !item["encrypted_content"].is_string() {
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(input[1..4], [said, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]);
     }
 
-    /// Items that a model sends, and those that are to be sent back.
+    /// Items that a model sends, and those that q sends back.
     fn items() -> (Value, Value) {
         let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
         let bare = json!({"type": "reasoning", "id": "r2", "summary": []});

@@ -8,26 +8,26 @@ use crate::shape;
 /// The words that join several schemas. Anthropic refuses them at the top.
 const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 
-/// The schemas that references refer to. They are of no use once the references are replaced.
+/// The schemas that references refer to. They are not needed once the references are replaced.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
-/// The names below these are names of properties and not words of JSON Schema.
+/// Names below these are property names, not words of JSON Schema.
 const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 
-/// What is below these is data and no schema.
+/// Values below these are data, not schemas.
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
 
-/// The words of JSON Schema that Anthropic takes in the schema of an answer, whatever their values.
+/// The words of JSON Schema that Anthropic accepts in the schema of an answer, whatever their values.
 const TAKEN: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
 
-/// The formats of text that it takes.
+/// The text formats that it accepts.
 const TAKEN_FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// How many references may be replaced within each other.
+/// How deeply replaced references may be nested.
 const DEEPEST: usize = 32;
 
-/// How many values a schema may have once its references are replaced, which may double it again and again.
+/// How many values a schema may have once its references are replaced; each may double it.
 const LARGEST: usize = 20_000;
 
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
@@ -49,25 +49,25 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
     schema
 }
 
-/// A schema with each reference replaced by what it refers to, and without `$schema`. Gemini wants this.
+/// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
 pub(super) fn without_references(schema: &Value) -> Value {
     Inlining { root: schema, open: Vec::new(), left: LARGEST }.schema(schema)
 }
 
-/// The schema of an answer in the words of JSON Schema that Anthropic takes, as its own libraries send it: the rules in
-/// other words become words of the description, which the model at least reads.
+/// The schema of an answer in the words of JSON Schema that Anthropic accepts, as its own libraries send it: rules in
+/// other words move into the description, where the model at least reads them.
 pub(super) fn with_rules_in_words(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
     let is_reference = fields.contains_key("$ref");
     let mut kept = Map::new();
     let mut rules: Vec<String> = Vec::new();
     for (name, value) in fields {
-        // Nothing but definitions may stand beside a reference.
+        // A reference may only be accompanied by definitions.
         if is_reference && name != "$ref" && !DEFINITIONS.contains(&name.as_str()) {
             continue;
         }
         let (name, value) = match name.as_str() {
-            // An object must take no other properties, and the rest says nothing about the answer.
+            // An object must forbid other properties; the rest says nothing about the answer.
             "additionalProperties" | "$schema" | "$id" | "$comment" => continue,
             "properties" | "$defs" | "definitions" => (name.as_str(), named_with_rules_in_words(value)),
             "items" if value.is_object() => ("items", with_rules_in_words(value)),
@@ -101,7 +101,7 @@ fn each_with_rules_in_words(schemas: &Value) -> Value {
     schemas.as_array().into_iter().flatten().map(with_rules_in_words).collect()
 }
 
-/// Whether Anthropic takes a word of JSON Schema as it is, with this value.
+/// Whether Anthropic accepts a word of JSON Schema unchanged, with this value.
 fn is_taken(name: &str, value: &Value) -> bool {
     match name {
         "format" => value.as_str().is_some_and(|format| TAKEN_FORMATS.contains(&format)),
@@ -122,10 +122,10 @@ fn in_words(name: &str) -> String {
     words
 }
 
-/// The replacing of references by what they refer to.
+/// Replaces references by what they refer to.
 struct Inlining<'a> {
     root: &'a Value,
-    /// The references that are being replaced. One that leads back to itself is cut off there.
+    /// The references being replaced. One that leads back to itself is cut off there.
     open: Vec<&'a str>,
     /// How many more values there may be.
     left: usize,

@@ -9,26 +9,26 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) api: Api,
     pub(crate) base_url: &'static str,
-    /// The variables that may hold the key, in order; none where the server wants no key.
+    /// The variables that may hold the key, in order; none if the server wants no key.
     pub(crate) key_variables: &'static [&'static str],
     /// `None`: the first model that the server lists.
     pub(crate) model: Option<&'static str>,
-    /// What takes the place of the default model once the provider no longer serves it: the newest model with this name,
+    /// What replaces the default model once the provider no longer serves it: the newest model with this name,
     /// `*` standing for anything.
     pub(crate) family: Option<&'static str>,
-    /// What is sent where nobody says how much the model should think; `None` leaves it to the provider.
+    /// The effort to send if the user sets none; `None` leaves it to the provider.
     pub(crate) effort: Option<&'static str>,
     pub(crate) habits: Habits,
-    /// How to start it, for a server on the user's own machine.
+    /// The command that starts it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
 }
 
-/// What is assumed of a server of which nothing else is known.
+/// What is assumed about an unknown server.
 pub(crate) const USUAL: Habits =
     Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false, document_url: false };
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
-/// default models are as the providers' own documents have them in November 2026; defaults are retired within months,
+/// default models are from the providers' own documents, November 2026. Defaults are retired within months,
 /// so prefer names that the provider keeps pointing at its newest model.
 pub(crate) const PROVIDERS: &[Row] = &[
     Row {
@@ -44,7 +44,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
     },
     Row {
         name: "openai",
-        // At this address; what stands elsewhere in its place speaks chat completions.
+        // At this address; replacements at other addresses speak chat completions.
         api: Api::Responses,
         base_url: "https://api.openai.com/v1",
         key_variables: &["OPENAI_API_KEY"],

@@ -1,4 +1,4 @@
-//! One call of a provider: the request goes out, pieces of the answer come in, and every failure is put into words.
+//! One request to a provider: sends it, hands on the pieces of the answer, and describes every failure.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::provider::request::Request;
 use crate::provider::{Api, Malformed};
 use crate::secret::{self, Secret};
 
-/// Whom to call, and what must not be shown.
+/// Which server to call, and what must not be shown.
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
     pub(crate) provider: &'a str,
     pub(crate) api: Api,
     pub(crate) address: &'a Address,
     pub(crate) secrets: Vec<Secret>,
-    /// What to do about a key that is refused.
+    /// Advice for a key that is refused.
     pub(crate) key_advice: Option<String>,
     pub(crate) notes: &'a Notes,
 }
@@ -36,7 +36,7 @@ pub(crate) struct CallError {
     pub(crate) unknown_model: bool,
     /// The server refuses the field that asks it not to store the request.
     pub(crate) refuses_store: bool,
-    /// The server refuses the form that the answer was to have.
+    /// The server refuses the requested form of the answer.
     pub(crate) refuses_form: bool,
     /// Another try may succeed.
     may_pass: bool,
@@ -44,11 +44,11 @@ pub(crate) struct CallError {
     retry_after: Option<Duration>,
 }
 
-/// Why a call ended without a whole answer.
+/// Why a call ended without a complete answer.
 #[derive(Debug)]
 pub(crate) enum CallEnd {
     Failed(CallError),
-    /// Nobody takes the answer any more.
+    /// Nobody takes the answer anymore.
     Output(OutputError),
 }
 
@@ -66,8 +66,8 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, again where that may help and no text has come, and hands on each piece of the answer as it comes, with whether
-    /// it is the last. The reply has what was read so far, also on failure.
+    /// Asks, if necessary again until text has come. Hands on each piece of the answer as it comes, and whether
+    /// it is the last. The reply has what was read so far, even on failure.
     ///
     /// # Errors
     /// Why the answer is incomplete, or what `take` returned.
@@ -105,7 +105,7 @@ impl Call<'_> {
         })
     }
 
-    /// Asks for something that is not an answer, again where that may help, and returns the body.
+    /// Asks for something other than an answer, if necessary again, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
         let Response { body, content_type } = loop {
@@ -122,7 +122,7 @@ impl Call<'_> {
         self.client.send(request).map_err(|failure| self.explain(failure, request))
     }
 
-    /// Waits, where the request is to be sent again. Returns whether it is.
+    /// Waits if the request will be sent again. Returns whether it will.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
         if tried == self.client.retries() || !failed.may_pass {
             return false;
@@ -134,11 +134,11 @@ impl Call<'_> {
         true
     }
 
-    /// Puts into words why there is no complete answer.
+    /// Describes why there is no complete answer.
     fn explain_reading(&self, error: ReadError, content_type: &str, request: &Request) -> CallError {
         let longest = stream::LONGEST;
         self.failed(match error {
-            // The headers have come, so the request may have been served.
+            // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => {
                 return CallError { may_pass: false, ..self.explain(self.client.read_failure(error), request) };
             }
@@ -149,7 +149,9 @@ impl Call<'_> {
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
             ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
-            ReadError::NoStream => format!("what the server sent is no event stream (its type is “{content_type}”)"),
+            ReadError::NoStream => {
+                format!("what the server sent is not an event stream (its type is “{content_type}”)")
+            }
             ReadError::EndedEarly => "the stream ended before the answer did".to_owned(),
             ReadError::Compressed => COMPRESSED.to_owned(),
             ReadError::Page(title) => format!("the server sent a page for browsers: “{title}”"),
@@ -164,7 +166,7 @@ impl Call<'_> {
             ReadError::LimitBeforeText => {
                 let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
                 return self
-                    .failed("the limit of tokens was used up before the first word".to_owned())
+                    .failed("the token limit was reached before the first word".to_owned())
                     .advise(Some(advice));
             }
             ReadError::Empty(None) => "the answer is empty".to_owned(),
@@ -173,7 +175,7 @@ impl Call<'_> {
         })
     }
 
-    /// Puts it into words that what has come is not what the dialect says.
+    /// Describes a body that does not fit the dialect.
     pub(crate) fn malformed(&self, error: &Malformed) -> CallError {
         self.failed(format!("what the server sent cannot be read ({})", error.0))
     }
@@ -184,7 +186,7 @@ impl Call<'_> {
     }
 
     fn failed(&self, message: String) -> CallError {
-        // An address or a page's title may have the words for a model that is not there.
+        // An address or a page's title may contain the words for an unknown model.
         CallError { unknown_model: false, ..self.reported(ServerError::new(message), None) }
     }
 
@@ -206,9 +208,9 @@ impl Call<'_> {
         }
     }
 
-    /// An error that the server reported, as a status or inside a reply, and what to do about it.
+    /// An error that the server reported, as a status or inside a reply, with advice.
     fn refused(&self, error: ServerError, status: Option<u16>, may_pass: bool, request: &Request) -> CallError {
-        // A model that cannot read images cannot read them at the next try either.
+        // A model that cannot read images will not read them at the next try either.
         let may_pass = may_pass && !(request.has_attachments && error.may_refuse_attachments(status));
         let advice = self.advice(&error, status, request.has_attachments);
         CallError { may_pass, ..self.reported(error, status) }.advise(advice)
@@ -217,19 +219,19 @@ impl Call<'_> {
     fn advice(&self, error: &ServerError, status: Option<u16>, has_attachments: bool) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
         match status {
-            _ if error.unknown_model(status) => Some(format!("{list} lists the models that it has")),
+            _ if error.unknown_model(status) => Some(format!("{list} lists its models")),
             _ if error.wrong_key(status) => self.key_advice.clone(),
             Some(400) | None if error.message.contains("does not support tools") => {
-                Some("ask another model with -m, or without -t".to_owned())
+                Some("-m chooses another model\nwithout -t the model needs no tools".to_owned())
             }
             _ if has_attachments && error.too_large(status) => {
-                Some("attach less; in a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
+                Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
             }
             _ if has_attachments && error.may_refuse_attachments(status) => {
-                Some(format!("the model may not read images or PDFs; -m names another one, and {list} lists them"))
+                Some(format!("the model may not read images or PDFs; -m chooses another one\n{list} lists the models"))
             }
-            Some(404) => Some(format!("check the base URL; and the model, with {list}")),
-            Some(300..=399) => Some("redirects are not followed; set the base URL to where it leads".to_owned()),
+            Some(404) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
+            Some(300..=399) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
             Some(429 | 500..=599) | None => error
                 .retry_after
                 .filter(|wait| !wait.is_zero())
@@ -238,7 +240,7 @@ impl Call<'_> {
         }
     }
 
-    /// Puts a failure of the connection, or a status that is no success, into words.
+    /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
         let may_pass = failed.may_pass();
         match failed {
@@ -246,9 +248,9 @@ impl Call<'_> {
                 CallError { may_pass, ..self.failed(cause) }.advise(advice)
             }
             TransportError::Status { status, body, retry_after } => {
-                // Before any of it is cut off, so that no part of a secret is left.
+                // Redact before anything is cut off, so that no part of a secret is left.
                 let error = failure::read(&secret::redact(&body, &self.secrets));
-                let mut error = error.unwrap_or_else(|| ServerError::new("the server says no more"));
+                let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
                 error.retry_after = retry_after.or(error.retry_after);
                 self.refused(error, Some(status), may_pass, request)
             }
@@ -281,11 +283,11 @@ mod tests {
         let key_advice = Some("check the key".to_owned());
         let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
-        let hint = "the model may not read images or PDFs; -m names another one, and q --models -p p lists them";
-        let no_model = "q --models -p p lists the models that it has";
-        let wrong_address = "check the base URL; and the model, with q --models -p p";
-        let no_tools = "ask another model with -m, or without -t";
-        let attach_less = "attach less; in a follow-up, --messages 0 also leaves out earlier images and PDFs";
+        let hint = "the model may not read images or PDFs; -m chooses another one\nq --models -p p lists the models";
+        let no_model = "q --models -p p lists its models";
+        let wrong_address = "check the base URL\ncheck the model: q --models -p p lists the models";
+        let no_tools = "-m chooses another model\nwithout -t the model needs no tools";
+        let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [
             (Some(400), "no", (Some(hint), false), (None, false)),

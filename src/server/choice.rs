@@ -1,5 +1,5 @@
-//! Which provider and which model a question goes to: decided here, once, by what options, settings, the conversation and
-//! the table of providers say.
+//! Decides, once, which provider and which model a question goes to: by options, settings, the conversation and the
+//! table of providers.
 
 use crate::error::{Error, Kind};
 use crate::settings::{Given, Origin, Provider, Settings};
@@ -25,7 +25,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// The model's name, where it is known.
+    /// The model's name, if it is known.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Model::Named(name) | Model::OfConversation(name) | Model::Default(name) => Some(name),
@@ -41,8 +41,8 @@ pub(crate) struct HeldWith<'a> {
     pub(crate) model: &'a str,
 }
 
-/// Chooses by options and settings alone, or, for a conversation that keeps its own provider and model, by those unless
-/// options name others. `None`: nobody names a provider, and no key is set.
+/// Chooses by options and settings. A conversation that `keeps` its own provider and model is asked with those unless
+/// options name others. `None`: nothing names a provider, and no key is set.
 ///
 /// # Errors
 /// `Session`: the conversation's provider is no longer configured.
@@ -56,11 +56,8 @@ pub(crate) fn choose<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Res
         Some(provider) => provider,
         None => settings.provider_named(held.provider).ok_or_else(|| {
             let name = held.provider;
-            Error::new(
-                Kind::Session,
-                format!("the conversation is with the provider “{name}”, which is not configured"),
-            )
-            .advise(format!("-p chooses one of {}", settings.provider_names()))
+            Error::new(Kind::Session, format!("the conversation's provider “{name}” is not configured"))
+                .advise(format!("-p chooses one of {}", settings.provider_names()))
         })?,
     };
     let choice = match (&settings.model, provider.name == held.provider) {
@@ -71,7 +68,7 @@ pub(crate) fn choose<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Res
     Ok(Some(choice))
 }
 
-/// A provider with the model that is named for it, else its own.
+/// A provider with the model that is named for it, else its default.
 fn of_settings<'a>(settings: &Settings, provider: &'a Provider) -> Choice<'a> {
     let model = match (&settings.model, &provider.model) {
         (Some(named), _) => Model::Named(named.text.clone()),
@@ -83,7 +80,7 @@ fn of_settings<'a>(settings: &Settings, provider: &'a Provider) -> Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The model that somebody has named.
+    /// The model that the user has named.
     pub(crate) fn named_model(&self) -> Option<&str> {
         match &self.model {
             Model::Named(model) => Some(model),
@@ -91,7 +88,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The same for a conversation that is continued with this provider: its own model, unless another one is named.
+    /// The same for a conversation that continues with this provider: its own model, unless another one is named.
     pub(crate) fn continue_with(&mut self, model: &str) {
         if !matches!(self.model, Model::Named(_)) {
             self.model = Model::OfConversation(model.to_owned());
@@ -133,7 +130,7 @@ mod tests {
             let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let arguments = Arguments { provider: option(provider), model: option(model), ..Arguments::default() };
             let settings =
-                Settings::load(&arguments, &Environment::of(variables), Path::new("")).expect("sound settings");
+                Settings::load(&arguments, &Environment::of(variables), Path::new("")).expect("valid settings");
             let keeps = keeps.map(|(provider, model)| HeldWith { provider, model });
             let choice = choose(&settings, keeps).expect("a provider that is configured").expect("a provider");
             assert_eq!(
@@ -149,7 +146,7 @@ mod tests {
         let keeps = Some(HeldWith { provider: "gone", model: "m" });
         let load = |provider: Option<&str>| {
             let arguments = Arguments { provider: provider.map(str::to_owned), ..Arguments::default() };
-            Settings::load(&arguments, &Environment::default(), Path::new("")).expect("sound settings")
+            Settings::load(&arguments, &Environment::default(), Path::new("")).expect("valid settings")
         };
         let error = choose(&load(None), keeps).map(|_| ()).expect_err("a provider that is gone");
         assert!(error.message.contains("gone") && error.advice.is_some_and(|advice| advice.contains("groq")));
@@ -166,7 +163,7 @@ mod tests {
     #[test]
     fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
         let settings = Settings::load(&Arguments::default(), &Environment::of(&[("XAI_API_KEY", "k")]), Path::new(""));
-        let settings = settings.expect("sound settings");
+        let settings = settings.expect("valid settings");
         let choice = choose(&settings, None).expect("no error").expect("xai");
         for (model, continued) in [
             (Model::Default("a".into()), Model::OfConversation("own".into())),

@@ -1,5 +1,5 @@
-//! HTTP: the only file that names the client; which proxy and certificates, how long to wait, and every failure with its
-//! cause.
+//! HTTP: chooses proxy and certificates, limits how long q waits, and gives every failure its cause. Only this file
+//! names the HTTP library.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -16,28 +16,28 @@ use crate::provider::failure::PASSING_STATUSES;
 use crate::provider::request::Request;
 use crate::settings::Environment;
 
-/// How long connecting may take, and before it the resolution of the name.
+/// How long connecting may take, and resolving the name before it.
 const CONNECT: Duration = Duration::from_secs(15);
 
-/// The most that is read of an error's body.
+/// The most that q reads of an error's body.
 const ERROR_BODY: u64 = 64 << 10;
 
-/// How data begins that is compressed by gzip (RFC 1952).
+/// The beginning of data compressed by gzip (RFC 1952).
 pub(super) const GZIP: &[u8] = b"\x1F\x8B";
 
-/// The words for a body that begins like this.
+/// The error for a body that begins like this.
 pub(super) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
 
-/// An answer with a status of success; its body comes as it arrives.
+/// A response with a status of success; its body is read as it arrives.
 pub(crate) struct Response {
     pub(crate) content_type: String,
     pub(crate) body: Box<dyn Read + Send>,
 }
 
-/// Why there is no answer, or no more of it.
+/// Why there is no response, or only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransportError {
-    /// The server answered with a status that is no success.
+    /// The server answered with a status other than success.
     Status { status: u16, body: String, retry_after: Option<Duration> },
     /// The connection failed.
     Connection { cause: String, advice: Option<String>, temporary: bool },
@@ -51,13 +51,13 @@ pub(crate) struct Client {
     retries: u32,
 }
 
-/// The proxy, as it is told.
+/// The proxy, as q reports it.
 struct ProxyUsed {
     /// The variable that names it.
     variable: &'static str,
     /// Host and port, without user and password.
     server: String,
-    /// The server's name is looked up here and not by the proxy.
+    /// The server's name is looked up here, not by the proxy.
     looks_up_here: bool,
 }
 
@@ -65,7 +65,7 @@ impl Client {
     /// Decides on proxy and certificates; nothing is sent yet. `timeout` is the longest silence.
     ///
     /// # Errors
-    /// `Settings`: a proxy that is not a URL, or certificates that were named and are none.
+    /// `Settings`: a proxy that is not a URL, or named certificates that cannot be used.
     pub(crate) fn new(
         address: &Address,
         timeout: Option<Duration>,
@@ -84,7 +84,7 @@ impl Client {
             .proxy(proxy.as_ref().map(|(_, proxy)| proxy.clone()))
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
-            // Resolving in a thread, which the time-out takes, is not worth it for what needs no resolving.
+            // The time-out needs a thread for resolving, which an IP address is not worth.
             .timeout_resolve(named.then_some(CONNECT))
             .timeout_connect(Some(CONNECT))
             .timeout_per_read(timeout)
@@ -98,15 +98,15 @@ impl Client {
         Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
     }
 
-    /// How often a request is tried again that failed.
+    /// How often a failed request is tried again.
     pub(super) fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// Sends a request, and returns when the headers of an answer are there.
+    /// Sends a request, and returns when the headers of the response have come.
     ///
     /// # Errors
-    /// The connection failed, or the status is no success.
+    /// The connection failed, or the status is not a success.
     pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
         let url = self.address.join(&request.path);
         let sent = match &request.body {
@@ -131,7 +131,7 @@ impl Client {
         if !status.is_success() {
             let retry_after =
                 header("retry-after").and_then(|text| retry::retry_after(&text, OffsetDateTime::now_utc()));
-            // A body that breaks off still says more than none.
+            // An incomplete body still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
             let is_compressed = body.starts_with(GZIP);
@@ -142,7 +142,7 @@ impl Client {
         Ok(Response { content_type, body: Box::new(response.into_body().into_reader()) })
     }
 
-    /// Puts a failure while the body was read into words.
+    /// Describes a failure while the body was read.
     pub(crate) fn read_failure(&self, error: io::Error) -> TransportError {
         self.connection_failure(ureq::Error::from(error))
     }
@@ -154,11 +154,11 @@ impl Client {
         let cause = match &error {
             ureq::Error::HostNotFound => format!("the host {host} has no address"),
             ureq::Error::Io(error) if is_lookup_failure(error) => {
-                // By most proxies it is the proxy's name alone that is looked up here.
+                // With most proxies, only the proxy's own name is looked up here.
                 let looked_up = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
                 let host = looked_up.map_or(host, |proxy| &proxy.server);
                 temporary = is_temporary_lookup_failure(error);
-                advice = Some("check the network, and the name in the address".to_owned());
+                advice = Some("check the network\ncheck the name in the address".to_owned());
                 format!("the name {host} cannot be resolved ({})", lookup_reason(error))
             }
             ureq::Error::Io(error) => match error.kind() {
@@ -221,7 +221,7 @@ fn is_lookup_failure(error: &io::Error) -> bool {
     error.to_string().starts_with(LOOKUP_FAILURE)
 }
 
-/// How the standard library begins the message of a name that was not resolved; there is no kind for it.
+/// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
 fn lookup_reason(error: &io::Error) -> String {
@@ -260,17 +260,17 @@ fn proxy_for(address: &Address, environment: &Environment) -> Result<Option<(&'s
     let Some((name, value)) = names.into_iter().find_map(|name| Some((name, environment.get(name)?))) else {
         return Ok(None);
     };
-    // The client takes more for a proxy than can be one.
+    // The library also accepts values that cannot be a proxy.
     let server = value.split_once("://").map_or(value, |(_, server)| server);
-    let sound = Address::parse(&format!("http://{server}")).is_ok();
+    let valid = Address::parse(&format!("http://{server}")).is_ok();
     match Proxy::new(value) {
-        Ok(proxy) if sound => Ok(Some((name, proxy))),
+        Ok(proxy) if valid => Ok(Some((name, proxy))),
         _ => Err(Error::settings(format!("{name} is not the URL of a proxy"))
             .advise("it looks like http://proxy.example:3128 or socks5://127.0.0.1:1080")),
     }
 }
 
-/// Whether `NO_PROXY` names the host or a domain that it belongs to.
+/// Whether `NO_PROXY` names the host or one of its domains.
 fn is_exempt(address: &Address, list: &str) -> bool {
     let host = address.host().to_ascii_lowercase();
     list.split([',', ' ', '\t']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
@@ -285,20 +285,20 @@ fn is_exempt(address: &Address, list: &str) -> bool {
     })
 }
 
-/// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name in their place.
+/// The system's certificates, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
 fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
     let named: Vec<&str> =
         ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().filter(|name| environment.get(name).is_some()).collect();
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         if named.is_empty() {
-            // The library takes an empty path for a path, and has not looked at the system's store.
+            // The library treats an empty value as a path, and has not looked at the system's store.
             if let Some(name) = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().find(|name| std::env::var_os(name).is_some()) {
                 return Err(Error::settings(format!("{name} is set, but empty")).advise("unset it"));
             }
             return Ok(RootCerts::WebPki);
         }
-        let reason = found.errors.first().map_or_else(|| "it holds none".to_owned(), ToString::to_string);
+        let reason = found.errors.first().map_or_else(|| "it has none".to_owned(), ToString::to_string);
         return Err(Error::settings(format!("{} yields no certificate: {reason}", named.join(" or ")))
             .advise("unset it to use the system's certificates"));
     }

@@ -1,4 +1,4 @@
-//! Finding a server to ask: the provider that is chosen, else the first server on this machine that has a model.
+//! Finds a server to ask: the chosen provider, else the first server on this machine that has a model.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use crate::output::Notes;
 use crate::settings::{Key, Provider, Settings};
 use crate::unix;
 
-/// How long the servers have for their answer, all at the same time.
+/// How long the servers have to answer, all at the same time.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The server that options, settings and a conversation that keeps its own choose, else the first local one.
+/// The server chosen by options, settings and a conversation that keeps its own, else the first local one.
 ///
 /// # Errors
-/// `Settings`: there is none, or the one that is chosen cannot be used. `Session`: the conversation's provider is gone.
+/// `Settings`: there is no server, or the chosen one cannot be used. `Session`: the conversation's provider is gone.
 pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &Notes) -> Result<Target<'a>, Error> {
     if let Some(choice) = choice::choose(settings, keeps)? {
         return Target::new(choice, settings);
@@ -25,22 +25,20 @@ pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &
     let Some(Running { provider, model }) = running(settings) else { return Err(nobody(settings)) };
     let name = &provider.name;
     notes.note(&format!(
-        "asking {name} at {}, the first local server that answers; Q_PROVIDER={name}, or provider = \"{name}\" in {}, \
-         silences this note",
-        provider.address()?,
-        settings.file.display()
+        "no provider is set: asking {name} at {}; Q_PROVIDER={name} silences this note",
+        provider.address()?
     ));
     let model = settings.model.as_ref().map_or(Model::Default(model), |named| Model::Named(named.text.clone()));
     Target::new(Choice { provider, model }, settings)
 }
 
-/// A server that runs, and the first model that it lists.
+/// A running server, and the first model that it lists.
 pub(crate) struct Running<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) model: String,
 }
 
-/// The first, in the order of the providers, of those that want no key and answer in time with at least one model.
+/// The first provider that needs no key and answers in time with at least one model.
 pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
     let (send, answers) = mpsc::channel();
     let candidates: Vec<&Provider> = settings.providers.iter().filter(|provider| provider.key == Key::None).collect();
@@ -52,7 +50,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
             continue;
         };
         let (send, provider) = (send.clone(), (*provider).clone());
-        // Not joined: one that hangs must not hold up the others.
+        // Not joined, because a server that hangs must not delay the others.
         let _ = unix::start_thread(move || {
             let target = Target::without_key(Choice { provider: &provider, model: Model::First }, client);
             let _ = send.send((index, target.model(&Notes::default()).ok()));
@@ -60,7 +58,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
     }
     let deadline = Instant::now() + PATIENCE;
     let mut models: Vec<Option<Option<String>>> = vec![None; candidates.len()];
-    // One that answers wins only once all before it are known to have nothing.
+    // An answer counts only once all servers before it are known to have nothing.
     while models.iter().find(|answer| !matches!(answer, Some(None))).is_some_and(Option::is_none) {
         match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok((index, model)) => models[index] = Some(model),
@@ -71,7 +69,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// Nobody to ask: every way out in one message.
+/// The error if there is no provider to ask: it names every way out.
 fn nobody(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
@@ -86,7 +84,7 @@ fn nobody(settings: &Settings) -> Error {
         }
     }
     Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
-        "set one of {}; or start one of {}",
+        "set one of {}\nor start one of {}",
         variables.join(", "),
         servers.join(", ")
     ))

@@ -1,4 +1,4 @@
-//! The command that tells a key, such as a password manager's: run without a shell, its first line is the key.
+//! The command that prints a key, such as a password manager's. It runs without a shell, and its first line is the key.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::secret::Secret;
 use crate::settings::usable_key;
 
-/// The most that is read of what the command prints.
+/// The most that q reads of what the command prints.
 const LONGEST_OUTPUT: u64 = 64 << 10;
 
-/// Runs the command and returns the key. What the command says on standard error passes through.
+/// Runs the command and returns the key. The command's standard error passes through.
 ///
 /// # Errors
-/// `Settings`: it cannot be run, it failed, or what it printed is no key.
+/// `Settings`: it cannot be run, it failed, or it printed something that is not a key.
 pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::settings("key_cmd names no command"))?;
     let cannot = |error: std::io::Error| Error::settings(format!("key_cmd: cannot run {program}: {error}"));
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
         .map_err(cannot)?;
     let mut printed = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        // The pipe closes behind this, which ends a command that prints without end.
+        // The pipe closes after this, which ends a command that prints without end.
         stdout.take(LONGEST_OUTPUT).read_to_end(&mut printed).map_err(cannot)?;
     }
     let status = child.wait().map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! The server of a provider: which one is asked, with which key, and one call of it over HTTP.
+//! The server of a provider: which one q asks, with which key, and each request over HTTP.
 
 pub(crate) mod call;
 pub(crate) mod choice;

@@ -1,4 +1,4 @@
-//! Reading a reply as it arrives: pieces of the answer go out, and what ends it is known.
+//! Reads a reply as it arrives: hands on the pieces of the answer, and finds out how it ends.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -13,10 +13,10 @@ use crate::provider::reply::Reply;
 use crate::provider::{Api, Malformed};
 use crate::unix;
 
-/// How long the end of a stream may stay away once the model has said that it is done.
+/// How long q waits for the end of a stream once the model has said that it is done.
 const TAIL: Duration = Duration::from_secs(10);
 
-/// How much is kept of what may be no stream.
+/// How much q keeps of a body that may not be a stream.
 const LONGEST_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
@@ -29,22 +29,22 @@ pub(super) const LONGEST_WHOLE: usize = stream::LONGEST;
 #[derive(Debug)]
 pub(super) enum ReadError {
     Connection(io::Error),
-    /// The server reported an error in place of the answer or of its rest.
+    /// The server reported an error instead of the answer or its rest.
     Server(ServerError),
     Malformed(Malformed),
     /// A line of the stream is longer than [`stream::LONGEST`].
     LineTooLong,
     /// An answer in one piece is longer than [`LONGEST_WHOLE`].
     WholeTooLong,
-    /// Nothing of what came was an event.
+    /// The body had no events.
     NoStream,
     /// The stream ended before the answer did.
     EndedEarly,
-    /// What came is compressed, though nobody asked for that.
+    /// The body is compressed, though q did not ask for that.
     Compressed,
-    /// What came is a page for browsers, with this title.
+    /// The body is a page for browsers, with this title.
     Page(String),
-    /// The provider held back the answer, or its rest; its word for why, and its reason where it gave one.
+    /// The provider blocked the answer, or its rest; its word for why, and its reason if it gave one.
     Blocked {
         word: String,
         reason: Option<String>,
@@ -54,9 +54,9 @@ pub(super) enum ReadError {
         word: String,
         reason: Option<String>,
     },
-    /// The limit of tokens was used up before the first word.
+    /// The token limit was reached before the first word.
     LimitBeforeText,
-    /// The answer has no text; the provider's word for how it ended, where it gave one.
+    /// The answer has no text; the provider's word for how it ended, if it gave one.
     Empty(Option<String>),
     Output(OutputError),
 }
@@ -82,7 +82,7 @@ impl From<TooLong> for ReadError {
 /// Takes each piece of the answer as it comes, and whether it is the last.
 pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), OutputError>;
 
-/// Reads a reply to its end, streamed or whole. `reply` has what was read so far, also on failure.
+/// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
 ///
 /// # Errors
 /// Why the answer is incomplete, or what `take` returned.
@@ -102,7 +102,7 @@ pub(super) fn read_reply(
     if body.beginning().starts_with(GZIP) {
         return Err(ReadError::Compressed);
     }
-    // Some servers answer in one piece though a stream was asked for; no stream begins like that.
+    // Some servers answer in one piece though q asked for a stream; no stream begins like that.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
@@ -120,7 +120,7 @@ pub(super) fn read_reply(
     judge(reply)
 }
 
-/// Reads a body that is no reply to its end.
+/// Reads a body that is not a reply to its end.
 ///
 /// # Errors
 /// The connection failed, or the body is too long.
@@ -145,7 +145,7 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
 fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut events = 0_usize;
-    // Of something else than a stream the beginning says most.
+    // If it is not a stream, its beginning says most.
     let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
@@ -155,7 +155,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
         }
         let mut event = |data: &str| {
             events += 1;
-            // What follows the end is no part of the answer.
+            // What follows the end does not belong to the answer.
             if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Malformed) }
         };
         let read = match end {
@@ -164,7 +164,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
         };
         take(&reply.take_text(), reply.is_complete())?;
         match read {
-            // The last event was cut off; how is said below.
+            // The last event was cut off; the code below says how.
             Err(ReadError::Malformed(_)) if end.is_some() => {}
             read => read?,
         }
@@ -197,7 +197,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
     }
 }
 
-/// Whether what has come is an answer.
+/// Whether the reply is an answer.
 fn judge(reply: &Reply) -> Result<(), ReadError> {
     if let Some(error) = reply.failure() {
         return Err(ReadError::Server(error.clone()));
@@ -223,7 +223,7 @@ struct Body {
 
 enum Source {
     Direct(Box<dyn Read + Send>),
-    /// Read by a thread of its own, so that waiting for it can be given up.
+    /// Read by its own thread, so that q can stop waiting for it.
     Thread(Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -232,7 +232,7 @@ impl Body {
         Body { source: Source::Direct(reader), buffer: vec![0; READ_SIZE], filled: 0 }
     }
 
-    /// Waits for more. Returns how much has come: nothing at the end, nor where the limit passes before anything comes.
+    /// Waits for more. Returns how much has come: nothing at the end, or if nothing comes before the limit.
     fn fill(&mut self, limit: Option<Duration>) -> io::Result<usize> {
         self.filled = 0;
         if let (Source::Direct(_), Some(_)) = (&self.source, limit) {
@@ -256,17 +256,17 @@ impl Body {
         &self.buffer[..self.filled]
     }
 
-    /// The same without what may stand before anything: a byte order mark and white space.
+    /// The same without a byte order mark and white space at its beginning.
     fn beginning(&self) -> &[u8] {
         let bytes = self.bytes();
         bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start()
     }
 
-    /// The client's time-outs cannot be changed on the way, but a thread can be left behind.
+    /// The client's time-outs cannot be changed during a request, but a thread can be left behind.
     fn hand_over(&mut self) {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
-        // Where there are no more threads the end is taken to have come.
+        // Without a thread, this counts as the end.
         let _ = unix::start_thread(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// What was taken, piece by piece with whether it was the last, and how reading ended.
+    /// The pieces, each with whether it was the last, and how reading ended.
     fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
         let mut pieces = Vec::new();
         let ended = read_reply(Api::OpenAi, Box::new(Parts(parts)), &mut Reply::default(), &mut |piece, last| {

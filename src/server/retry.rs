@@ -7,13 +7,13 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-/// The first wait before trying again; each further one is twice as long.
+/// The first wait before another try; each further wait is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 
 /// The longest wait that a server may ask for.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// How long to wait before the next try, after so many; `None` where the server asks for more than is waited.
+/// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
 pub(super) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_WAIT),

@@ -1,11 +1,11 @@
-//! An event stream, after the rules of the WHATWG (HTML, 9.2.6): bytes go in, split anywhere; the data of events come out.
+//! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, split anywhere; the data of events comes out.
 
 use memchr::memchr2;
 
 /// The most bytes that a line, or the data of one event, may have.
 pub(crate) const LONGEST: usize = 16_000_000;
 
-/// The most bytes that are kept of what is no event.
+/// The most bytes kept of text that is not an event.
 const LONGEST_STRAY: usize = 64 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -14,24 +14,24 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// What stands between two calls of [`Parser::feed`].
+/// The state between two calls of [`Parser::feed`].
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    /// The beginning of a line of which the end has not come.
+    /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     /// The lines of data of the event that has not been dispatched, joined by LF.
     data: Vec<u8>,
     has_data: bool,
-    /// Lines that are no fields, from one on that begins like JSON: some servers fail so.
+    /// Lines that are not fields, beginning with one that looks like JSON: some servers report errors like this.
     stray: String,
-    /// The last byte was CR, so that an LF now belongs to it.
+    /// The last byte was CR, so an LF now belongs to it.
     after_carriage_return: bool,
     past_first_line: bool,
 }
 
 impl Parser {
     /// Takes the next bytes and calls `event` with the data of each event that they complete. Bytes that are not UTF-8
-    /// become U+FFFD, as the rules ask.
+    /// become U+FFFD, as the rules demand.
     ///
     /// # Errors
     /// A line or an event that is too long, or what `event` returns.
@@ -68,8 +68,8 @@ impl Parser {
         Ok(())
     }
 
-    /// The stream has ended. By the rules an event that no empty line has finished is discarded; servers that leave out
-    /// the last line's end mean it all the same, so it is dispatched.
+    /// The stream has ended. The rules discard an event without an empty line after it, but servers that leave out
+    /// the last line end still mean it, so it is dispatched.
     ///
     /// # Errors
     /// As for [`Parser::feed`].
@@ -81,7 +81,7 @@ impl Parser {
         self.end_line(b"", event)
     }
 
-    /// What stands in the stream as plain JSON and not as an event, as far as it was kept.
+    /// Plain JSON in the stream that is not an event, as far as it was kept.
     pub(super) fn stray(&self) -> &str {
         &self.stray
     }
@@ -113,7 +113,7 @@ impl Parser {
         }
         if line.is_empty() {
             if std::mem::take(&mut self.has_data) {
-                // Most data are sound, and for those the plain check is much faster than a lossy one.
+                // Most data is valid, and for valid data the plain check is much faster than a lossy one.
                 match std::str::from_utf8(&self.data) {
                     Ok("") => {}
                     Ok(data) => event(data)?,
@@ -123,8 +123,7 @@ impl Parser {
             }
             return Ok(());
         }
-        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` say nothing that the data do not
-        // say as well.
+        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
         if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) {
             return Ok(());
         }

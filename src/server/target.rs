@@ -1,4 +1,4 @@
-//! The server that is asked: a provider with its model, its key and a client for its address.
+//! The server that q asks: a provider with its model, its key and a client for its address.
 
 use super::call::Call;
 use super::choice::{self, Choice, HeldWith, Model};
@@ -13,13 +13,13 @@ use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
 
-/// Where Google's own API is.
+/// The host of Google's own API.
 const GEMINI_HOST: &str = "generativelanguage.googleapis.com";
 
-/// How many of the models that are there an error names.
+/// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
 
-/// The newest model of a family by the list's own times, else the first.
+/// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[Listed], family: &str) -> Option<String> {
     let mut newest: Option<&Listed> = None;
     for model in models.iter().filter(|model| table::is_of_family(&model.id, family)) {
@@ -30,7 +30,7 @@ fn newest_of(models: &[Listed], family: &str) -> Option<String> {
     newest.map(|model| model.id.clone())
 }
 
-/// Everything that a request needs beside its question.
+/// Everything that a request needs besides its question.
 pub(crate) struct Target<'a> {
     pub(crate) choice: Choice<'a>,
     key: Option<Secret>,
@@ -41,7 +41,7 @@ impl<'a> Target<'a> {
     /// Checks everything that can be checked before anything is sent.
     ///
     /// # Errors
-    /// `Settings`: the key is missing or cannot be one, the address is no URL, or proxy or certificates cannot be used.
+    /// `Settings`: the key is missing or invalid, the address is not a URL, or proxy or certificates cannot be used.
     pub(crate) fn new(choice: Choice<'a>, settings: &Settings) -> Result<Target<'a>, Error> {
         let values = &settings.values;
         let address = choice.provider.address()?;
@@ -50,13 +50,13 @@ impl<'a> Target<'a> {
         Ok(Target { choice, key, client })
     }
 
-    /// A server that wants no key, with a client of its own.
+    /// A server that needs no key, with a client of its own.
     pub(super) fn without_key(choice: Choice<'a>, client: Client) -> Target<'a> {
         Target { choice, key: None, client }
     }
 
-    /// Chooses again now that the conversation is known. The provider was chosen by an option, or there is no conversation
-    /// that keeps its own, so only the model can be another one.
+    /// Chooses again now that the conversation is known. An option chose the provider, or no conversation keeps its
+    /// own, so only the model can change.
     ///
     /// # Errors
     /// As for [`choice::choose`].
@@ -73,8 +73,8 @@ impl<'a> Target<'a> {
         self.choice.provider
     }
 
-    /// Runs the command that prints the key, where there is one: only now, when a request is about to be sent. A note says
-    /// where the key leaves this machine unencrypted.
+    /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
+    /// when the key leaves this machine unencrypted.
     ///
     /// # Errors
     /// `Settings`: it failed, or printed no key.
@@ -92,7 +92,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// The model to ask; the server is asked for its list where nobody has chosen one.
+    /// The model to ask. If none is chosen, q asks the server for its list.
     ///
     /// # Errors
     /// The list cannot be fetched, or is empty.
@@ -101,31 +101,31 @@ impl<'a> Target<'a> {
             Model::Named(model) | Model::OfConversation(model) | Model::Default(model) => Ok(model.clone()),
             Model::First => self.models(notes)?.into_iter().next().map(|model| model.id).ok_or_else(|| {
                 let message = format!("{} has no model loaded", self.provider().name);
-                Error::new(Kind::Provider { status: None }, message).advise("load one, or name one with -m")
+                Error::new(Kind::Provider { status: None }, message).advise("load one\nor name one with -m")
             }),
         }
     }
 
-    /// The same where nothing is to be sent: only a server on this machine that needs no key is asked for its list.
+    /// The same for a dry run: only a server on this machine that needs no key is asked for its list.
     ///
     /// # Errors
-    /// Only another server could tell; or as for [`Target::model`].
+    /// The server that knows the model must not be asked; or as for [`Target::model`].
     pub(crate) fn model_without_key(&self, notes: &Notes) -> Result<String, Error> {
         match self.choice.model.name() {
             Some(model) => Ok(model.to_owned()),
             None if self.provider().key == Key::None && self.provider().address()?.is_loopback() => self.model(notes),
             None => {
-                Err(Error::settings("the model would be the first that the server lists, which only a request tells")
+                Err(Error::settings("the model would be the first on the server's list, which only a request shows")
                     .advise("name one with -m"))
             }
         }
     }
 
-    /// What takes the place of a model that the server does not know and nobody named: the newest of its family, which is that
-    /// of the provider's built-in default.
+    /// What replaces a model that the server does not know and that nobody named: the newest one of the family of the
+    /// provider's built-in default.
     ///
     /// # Errors
-    /// Nothing can take its place: `error`, with the names of models that are there.
+    /// Nothing can replace it: `error`, with the names of the provider's models.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().family;
         let family = match &self.choice.model {
@@ -140,7 +140,7 @@ impl<'a> Target<'a> {
         let newest = family.and_then(|family| newest_of(&models, family)).filter(|newest| newest != model);
         newest.ok_or_else(|| {
             let names: Vec<&str> = models.iter().take(NAMED_MODELS).map(|model| model.id.as_str()).collect();
-            error.advise(format!("-m or Q_MODEL chooses a model; there are {}", names.join(", ")))
+            error.advise(format!("-m or Q_MODEL chooses a model: {}", names.join(", ")))
         })
     }
 
@@ -156,13 +156,13 @@ impl<'a> Target<'a> {
         api.read_models(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
     }
 
-    /// A request with the headers that the file and the address ask for.
+    /// A request with the headers that the file and the address add.
     ///
     /// # Errors
-    /// `Settings`: the provider's address is no URL.
+    /// `Settings`: the provider's address is not a URL.
     fn complete(&self, request: Request) -> Result<Request, Error> {
         let login = self.provider().address()?.authorization().map(|login| ("authorization".to_owned(), login));
-        // A key in the same header is what the API itself asks for.
+        // The API's own key wins over a login in the same header.
         let login = login.filter(|(name, _)| !request.headers.iter().any(|(other, _)| other == name));
         let headers: Vec<_> = login.into_iter().chain(self.provider().headers.iter().cloned()).collect();
         Ok(request.with_headers(&headers))
@@ -171,7 +171,7 @@ impl<'a> Target<'a> {
     /// The request for a prompt, with the fields that the file sets and then those that options set.
     ///
     /// # Errors
-    /// `Settings`: the provider's address is no URL.
+    /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
         let mut request = provider.api.request(prompt, provider.habits, self.key.as_ref());
@@ -193,11 +193,11 @@ impl<'a> Target<'a> {
     /// What a call needs to know.
     ///
     /// # Errors
-    /// `Settings`: the provider's address is no URL.
+    /// `Settings`: the provider's address is not a URL.
     pub(crate) fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        // Of “Bearer KEY” a server may repeat the key alone.
+        // A server may repeat the key of “Bearer KEY” alone.
         let headers = provider.headers.iter().flat_map(|(_, value)| {
             let last = value.expose().rsplit(' ').next().unwrap_or_default();
             [value.clone(), Secret::new(last)]

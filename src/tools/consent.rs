@@ -1,4 +1,4 @@
-//! Whether a call may run: by the settings, by what its server says of the tool, or because a person at the terminal agrees.
+//! Decides whether a call may run: by the settings, by what its server says about the tool, or by asking the user.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::output::Notes;
 use crate::unix;
 
-/// Longer arguments cannot be judged by a person.
+/// A person cannot judge longer arguments.
 const LONGEST_SHOWN: usize = 4_000;
 
 /// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
@@ -26,7 +26,7 @@ pub(crate) struct Consent {
     always: HashSet<String>,
 }
 
-/// What a call is about.
+/// A call to decide on.
 pub(crate) struct Asked<'a> {
     /// The tool's full name.
     pub(crate) name: &'a str,
@@ -49,7 +49,7 @@ impl Consent {
         allowed || self.yes || self.always.contains(name)
     }
 
-    /// Asks, where that is needed and somebody is there.
+    /// Asks, if that is necessary and a person is there.
     ///
     /// # Errors
     /// Why the call does not run, in words for the model.
@@ -58,7 +58,7 @@ impl Consent {
             return Ok(());
         }
         let refused = |why: &str| {
-            notes.note(&format!("{} did not run: {why}; {} or --yes lets it run", asked.name, asked.setting));
+            notes.note(&format!("{} did not run: {why}; {} or --yes allows it", asked.name, asked.setting));
         };
         let shown = shown(asked.arguments);
         if shown.chars().count() > LONGEST_SHOWN {
@@ -82,7 +82,7 @@ impl Consent {
     }
 }
 
-/// The terminal, if a person sits there who would be asked by a program in the foreground.
+/// The terminal, if a person sits there and q is in the foreground.
 fn terminal() -> Option<File> {
     if !io::stderr().is_terminal() {
         return None;
@@ -91,20 +91,20 @@ fn terminal() -> Option<File> {
     unix::is_in_foreground(&terminal).then_some(terminal)
 }
 
-/// Puts the question, and reads a line that was typed after it.
+/// Asks, and reads a line typed afterwards.
 fn put(mut terminal: File, question: &str) -> io::Result<String> {
     unix::discard_input(&terminal);
     terminal.write_all(question.as_bytes())?;
     let mut answer = String::new();
     let read = BufReader::new(&terminal).read_line(&mut answer);
-    // A terminal that has gone says nothing, and the signal that ends q is on its way.
+    // A closed terminal gives no answer, and the signal that ends q is on its way.
     if unix::has_hung_up(&terminal) {
         std::thread::sleep(HANG_UP);
     }
     read.map(|_| answer)
 }
 
-/// Text in which nothing can hide: what does not print is shown by its number.
+/// Text in which nothing can hide: characters that do not print are shown by their numbers.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -120,8 +120,8 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// Characters that print nothing and change how others read: Unicode's categories Cf, Zl and Zp, and variation selectors and
-/// fillers, which are as invisible.
+/// Characters that print nothing but change how others read: Unicode's categories Cf, Zl and Zp, and the equally
+/// invisible variation selectors and fillers.
 fn is_format(character: char) -> bool {
     matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'

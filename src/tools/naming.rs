@@ -1,11 +1,11 @@
-//! The names of tools towards models: `server__tool`, in characters and a length that every API takes.
+//! The names of tools for models: `server__tool`, in characters and a length that every API accepts.
 
 use super::selection::SEPARATOR;
 
 /// The most characters that OpenAI allows.
 const LONGEST: usize = 64;
 
-/// How many digits tell one name that was cut from another.
+/// How many digits distinguish one shortened name from another.
 const DIGITS: usize = 6;
 
 /// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.

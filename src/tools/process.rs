@@ -1,4 +1,4 @@
-//! A server's process: lines to it and from it, and its end together with everything that it has started.
+//! A server's process: lines to it and from it, and ending it together with everything that it has started.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
 /// How long groups have between SIGTERM and SIGKILL once a signal has come.
 const LAST_MOMENT: Duration = Duration::from_millis(150);
 
-/// Says something about a server that only a curious user wants to know. It runs on any thread.
+/// Prints a detail about a server, for `-v`. Runs on any thread.
 pub(crate) type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The process groups of all servers, for the thread that handles signals.
@@ -55,7 +55,7 @@ impl Groups {
         self.signal_all(libc::SIGTERM);
     }
 
-    /// Ends every group, and lets no more start. Those that were asked to end have a moment for it.
+    /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub(crate) fn kill(&self) {
         let began = Instant::now();
         let is_left = |id: &i32| {
@@ -76,7 +76,7 @@ impl Groups {
         }
     }
 
-    /// Does not return once a signal is about to end q: a server that it has ended has not failed.
+    /// Does not return once a signal is about to end q: a server ended by that signal has not failed.
     pub(crate) fn wait_if_closed(&self) {
         while lock(&self.0).is_closed {
             thread::park();
@@ -85,7 +85,7 @@ impl Groups {
 
     /// Whether the process that leads a group has ended, whatever is left of the group.
     fn leader_has_ended(&self, id: i32, leader: &mut Child) -> bool {
-        // Held, because the system may give the id to another process as soon as nothing of the group is left.
+        // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut leaders = lock(&self.0);
         let has_ended = !matches!(leader.try_wait(), Ok(None));
         if has_ended {
@@ -99,7 +99,7 @@ impl Groups {
 
     /// Starts a process as the leader of a new group.
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        // Held until the group is known, so that a signal cannot miss it.
+        // Locked until the group is known, so that a signal cannot miss it.
         let mut leaders = lock(&self.0);
         if leaders.is_closed {
             return Err(io::Error::other("q is about to end"));
@@ -110,9 +110,9 @@ impl Groups {
         Ok(child)
     }
 
-    /// Whether nothing of a group is left. Its leader is reaped, and what has gone gets no more signals.
+    /// Whether nothing of a group is left. Its leader is reaped, and a group that is gone gets no more signals.
     fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
-        // Held, because the system may give the id to another process as soon as nothing of the group is left.
+        // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut leaders = lock(&self.0);
         if matches!(leader.try_wait(), Ok(None)) {
             return false;
@@ -161,7 +161,7 @@ pub(crate) struct Line {
     pub(crate) is_cut: bool,
 }
 
-/// What is to be run.
+/// What to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program<'a> {
     /// The program and its arguments; no shell reads them.
@@ -171,7 +171,7 @@ pub(crate) struct Program<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// A process that runs, with a process group of its own. Dropping it ends the group.
+/// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub(crate) struct Process {
     leader: Child,
@@ -282,7 +282,7 @@ pub(crate) fn end_all(processes: &mut [&mut Process]) {
         for process in processes.iter().filter(|process| !process.is_gone) {
             match signal {
                 Some(signal) => process.groups.signal(process.id, signal),
-                // It is killed, but the system still holds it; it can do nothing any more.
+                // It is killed, but the system still holds it; it can do nothing anymore.
                 None => process.groups.forget(process.id),
             }
         }
@@ -297,7 +297,7 @@ fn wait_until_gone(processes: &mut [&mut Process], patience: Duration) -> bool {
     let start = Instant::now();
     let [mut pause, longest] = POLL;
     loop {
-        // Each is looked at, so that one that has gone gets no signal.
+        // Look at each one, so that one that is gone gets no signal.
         let left = processes.iter_mut().fold(0, |left, process| left + usize::from(!process.look()));
         if left == 0 || start.elapsed() >= patience {
             return left == 0;
@@ -368,7 +368,7 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// A process that runs a shell's script, and the lines that it writes; they end with its standard output.
+    /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned);
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];

@@ -11,7 +11,7 @@ const VERSION: &str = "2025-11-25";
 /// The versions that a server may answer with.
 const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", VERSION];
 
-/// The most that is taken of a list of tools.
+/// The most bytes of a list of tools.
 const MOST_PAGES: usize = 100;
 const MOST_TOOLS: usize = 1000;
 const LONGEST_LIST: usize = 16 << 20;
@@ -27,7 +27,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) struct Hints {
     pub(crate) read_only: bool,
     pub(crate) destructive: Option<bool>,
-    /// Whether it reaches beyond the server's own domain, such as into the web; if unsaid, it does.
+    /// Whether it reaches beyond the server's own domain, such as to the web; by default it does.
     pub(crate) open_world: Option<bool>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Event {
     Unusable(String),
     /// The answer to a call.
     Answer(Id, Result<Value, Refusal>),
-    /// Something that only a curious user wants to know.
+    /// A detail for `-v`.
     Detail(String),
 }
 
@@ -112,7 +112,7 @@ impl Protocol {
 
     /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, String) {
-        // Progress is asked for because each line shows that the server still works.
+        // Ask for progress, because each line shows that the server still works.
         let meta = json!({"progressToken": self.last_id + 1});
         let line = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
         self.state = State::Calling(self.last_id);
@@ -135,15 +135,15 @@ impl Protocol {
         }
         match parse(line) {
             Ok(message @ Value::Object(_)) => self.receive_message(&message, line.len()),
-            // One of the versions has such batches.
+            // One version of the protocol has such batches.
             Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) => {
                 batch.iter().flat_map(|message| self.receive_message(message, line.len())).collect()
             }
-            _ => vec![Event::Detail(format!("wrote a line that is no message: {}", quote(line)))],
+            _ => vec![Event::Detail(format!("wrote a line that is not a message: {}", quote(line)))],
         }
     }
 
-    /// What it means that a line was too long to be read. It may have been the answer, so a request that waits for one
+    /// Handles a line that was too long to read. It may have been the answer, so a request that waits for one
     /// fails.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
         let message = format!("wrote a line of more than {} MB", limit >> 20);
@@ -175,7 +175,7 @@ impl Protocol {
     }
 
     fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
-        // Whatever else arrives is the late answer to a call that was given up.
+        // Anything else is the late answer to a call that was given up.
         let id = &message["id"];
         let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
         if id != Some(self.last_id) {
@@ -317,7 +317,7 @@ fn parse(line: &[u8]) -> serde_json::Result<Value> {
     })
 }
 
-/// JSON whose escaped halves of characters are replaced; `None` where it has none.
+/// JSON whose escaped halves of characters are replaced; `None` if it has none.
 fn without_lone_halves(text: &str) -> Option<String> {
     const ESCAPE: usize = "\\u0000".len();
     let half = |at: usize| {
@@ -362,7 +362,7 @@ mod tests {
         assert!(parse(b"{\"a\":\"\\ud800").is_err());
     }
 
-    /// What a server says about itself, with the version and the capabilities that the test is about.
+    /// What a server says about itself, with the version and the capabilities of the test.
     fn introduction(version: &str, capabilities: &Value) -> String {
         let about = json!({"name": "db", "version": "1.2"});
         let result = json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": about});
@@ -377,7 +377,7 @@ mod tests {
         json!({"name": name, "description": "D", "inputSchema": {"type": "object"}})
     }
 
-    /// The messages that are to be sent.
+    /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
         let lines = events.iter().filter_map(|event| if let Event::Send(line) = event { Some(line) } else { None });
         lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -589,7 +589,7 @@ mod tests {
     #[test]
     fn what_is_no_message_is_a_detail() {
         let mut protocol = listing();
-        let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is no message: {text}"))];
+        let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is not a message: {text}"))];
         assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
         assert_eq!(protocol.receive(b"\xff"), noise("\u{fffd}"));
         assert_eq!(protocol.receive(b"5"), noise("5"));

@@ -1,4 +1,4 @@
-//! What a tool answered, as the text that the model gets (pure).
+//! A tool's answer as the text that the model gets (pure).
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) struct Outcome {
     pub(crate) text: String,
     pub(crate) is_error: bool,
-    /// Why the server cannot go on, with its last lines, for the user alone.
+    /// Why the server cannot continue, with its last lines, for the user alone.
     pub(crate) server_failed: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The refusal that an `error` object means.
+    /// The refusal in an `error` object.
     pub(crate) fn read(error: &Value) -> Refusal {
         let message = error["message"].as_str().filter(|message| !message.is_empty());
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
@@ -43,7 +43,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// What the model gets for an answer to `tools/call`.
+/// The model's text for an answer to `tools/call`.
 pub(crate) fn read(answer: &Result<Value, Refusal>) -> Outcome {
     let result = match answer {
         Ok(result) => result,
@@ -73,7 +73,7 @@ fn text_of(result: &Value) -> String {
     pieces.join("\n")
 }
 
-/// The text of a content that is text.
+/// The text of a text content.
 fn plain(content: &Value) -> Option<&str> {
     match content["type"].as_str()? {
         "text" => content["text"].as_str(),
@@ -103,7 +103,7 @@ fn not_shown(kind: &str, format: &Value, data: &Value) -> String {
     format!("[{kind}{format}{size}, not shown]")
 }
 
-/// How many bytes a text in base64 stands for.
+/// How many bytes a text in base64 encodes.
 fn decoded_length(base64: &str) -> usize {
     let digits = base64.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').count();
     digits * 3 / 4

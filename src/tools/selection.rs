@@ -2,10 +2,10 @@
 
 use crate::settings::{Configured, NO_TOOLS, pattern};
 
-/// What parts a server's name from its tool's.
+/// Separates a server's name from its tool's.
 pub(crate) const SEPARATOR: &str = "__";
 
-/// What `-t` has named.
+/// The tools that `-t` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
     entries: Vec<Entry>,
@@ -14,7 +14,7 @@ pub(crate) struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     server: String,
-    /// For the names of its tools; `None` is all of them.
+    /// For the names of its tools; `None` matches all of them.
     pattern: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Selection {
         self.entries.is_empty()
     }
 
-    /// The servers that are named, each once, in the order in which they are configured.
+    /// The named servers, each once, in the order of the configuration.
     ///
     /// # Errors
     /// The first name whose server is not configured.
@@ -56,12 +56,12 @@ impl Selection {
         }
     }
 
-    /// Whether a server's tool is selected. `names` are its own name and the one that models know it by.
+    /// Whether a server's tool is selected. `names` are its own name and its name for models.
     pub(crate) fn has(&self, server: &str, names: &[&str]) -> bool {
         self.entries.iter().any(|entry| entry.server == server && entry.fits(names))
     }
 
-    /// The names that select none of these tools, each told by its server and its names.
+    /// The names that select none of these tools, each given by its server and its names.
     pub(crate) fn without_tools(&self, tools: &[(&str, [&str; 2])]) -> Vec<String> {
         let selects = |entry: &&Entry| tools.iter().any(|(server, names)| *server == entry.server && entry.fits(names));
         self.entries.iter().filter(|entry| !selects(entry)).map(Entry::name).collect()
@@ -75,10 +75,10 @@ impl Entry {
             Some((server, pattern)) => (server, Some(pattern)),
         };
         if name == NO_TOOLS {
-            return Err(format!("“{NO_TOOLS}” stands alone"));
+            return Err(format!("“{NO_TOOLS}” must be the only name"));
         }
         if server.is_empty() || pattern.is_some_and(str::is_empty) {
-            return Err(format!("“{name}” names no tools; a server, SERVER__TOOL or 'SERVER__list_*' does"));
+            return Err(format!("“{name}” names no tools; give a server, SERVER__TOOL or 'SERVER__list_*'"));
         }
         Ok(Entry { server: server.to_owned(), pattern: pattern.map(str::to_owned) })
     }

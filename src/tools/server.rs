@@ -27,13 +27,13 @@ pub(crate) struct Spec {
     /// The whole environment.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// How long it may take until its tools are listed; as long as it wants if unset.
+    /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
-    /// How long it may be silent during a call; as long as it wants if unset.
+    /// How long it may be silent during a call; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What is known of a server that has started.
+/// What q knows about a server that has started.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Started {
     pub(crate) about: About,
@@ -41,7 +41,7 @@ pub(crate) struct Started {
     pub(crate) took: Duration,
 }
 
-/// Why a server cannot go on, and its last lines.
+/// Why a server cannot continue, and its last lines.
 #[derive(Debug)]
 struct Failure {
     what: String,
@@ -60,7 +60,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// A server that runs. Dropping it ends it.
+/// A running server. Dropping it ends it.
 pub(crate) struct Server {
     spec: Spec,
     groups: Groups,
@@ -82,10 +82,10 @@ impl Server {
         Ok(Server { spec, groups, report, connection: Some(connection), is_second: false })
     }
 
-    /// Waits until the tools are listed; the time counts from the server's start. To be called once.
+    /// Waits until the tools are listed; the time counts from the server's start. Call this once.
     ///
     /// # Errors
-    /// `Tools`: the server has ended, is too slow, or cannot be spoken to.
+    /// `Tools`: the server has ended, is too slow, or does not speak the protocol.
     pub(crate) fn wait(&mut self) -> Result<Started, Error> {
         let Some(connection) = &mut self.connection else { return Err(failure(&self.spec, &"has ended")) };
         let started = connection.wait_until_ready(self.spec.start);
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// What came of a call. An error means that the server cannot go on.
+    /// The outcome of a call. An error means that the server cannot continue.
     fn call(
         &mut self,
         tool: &str,
@@ -222,7 +222,7 @@ impl Connection {
         }
         let sent = Instant::now();
         loop {
-            // Whatever the server writes shows that it lives.
+            // Any line shows that the server still works.
             let deadline = after(sent.max(self.last_heard()), patience);
             match self.next(deadline) {
                 Ok(Heard { event: Event::Answer(answered, answer), .. }) if answered == id => {
@@ -240,14 +240,14 @@ impl Connection {
         }
     }
 
-    /// What was heard next. What has been heard already counts even after the deadline. A server whose process has ended is
+    /// The server's next words. Words that have arrived count even after the deadline. A server without a process is
     /// gone, though something that it started may hold its output open.
     fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, RecvTimeoutError> {
         loop {
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(left.min(LOOK)) {
                 Err(RecvTimeoutError::Timeout) if self.process.leader_has_ended() => {
-                    // What it wrote last may still be on its way.
+                    // Its last lines may still be on their way.
                     let last = self.events.recv_timeout(LOOK);
                     return last.map_err(|_| RecvTimeoutError::Disconnected);
                 }
@@ -261,7 +261,7 @@ impl Connection {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server has ended, or has closed its output. What it said between two calls is dropped.
+    /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
     fn has_ended(&mut self) -> bool {
         loop {
             match self.events.try_recv() {
@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// How the server failed: the words, its exit status and its last lines. Nothing of it is left after this.
+    /// How the server failed: the reason, its exit status and its last lines. Nothing of it is left after this.
     fn ended(&mut self, words: &str) -> Failure {
         let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
         Failure { what: format!("{words}{status}"), lines: self.process.last_lines() }
@@ -282,7 +282,7 @@ impl Connection {
     }
 }
 
-/// Sees to a line that the server wrote.
+/// Handles a line that the server wrote.
 fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Sender<Heard>, report: &impl Fn(&str)) {
     let events = {
         let mut protocol = protocol.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,7 +302,7 @@ fn failure(spec: &Spec, reason: &impl std::fmt::Display) -> Error {
     Error::new(Kind::Tools, format!("{}: {reason}", spec.name))
 }
 
-/// Why a program cannot be run. The system does not say whether the program is missing or its folder.
+/// Why a program cannot be run. The system does not say whether the program or its folder is missing.
 fn cannot_run(spec: &Spec, error: &std::io::Error) -> String {
     if !spec.cwd.is_dir() {
         return format!("there is no folder {}", spec.cwd.display());
@@ -322,7 +322,7 @@ fn status_words(status: ExitStatus) -> String {
     status.to_string().replace(": ", " ")
 }
 
-/// Lines after a reason: one line continues it, several stand below it.
+/// Lines after a reason: a single line continues it, several go below it.
 fn quoted(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
@@ -376,7 +376,7 @@ mod tests {
         Server::start(spec, &Groups::default(), &silent()).expect("a process")
     }
 
-    /// What the model is told of a server that cannot go on, and what the user is told beyond it.
+    /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
         Outcome { text: format!("the tool's server db {what}"), is_error: true, server_failed }
@@ -422,7 +422,7 @@ mod tests {
         drop((server, report));
         let mut details: Vec<String> = details.iter().collect();
         details.sort();
-        let noise = "db: wrote a line that is no message: noise";
+        let noise = "db: wrote a line that is not a message: noise";
         assert_eq!(details, ["db: info: logged", "db: problem", noise]);
     }
 
@@ -536,7 +536,7 @@ mod tests {
         let took = start.elapsed();
         // One after the other would take at least six seconds.
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-        // Nothing is left that a signal could go to.
+        // Nothing is left that a signal could reach.
         assert_eq!(format!("{groups:?}"), format!("{:?}", Groups::default()));
     }
 }

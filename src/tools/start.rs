@@ -1,4 +1,4 @@
-//! Tool servers started side by side, and what of their tools is offered to the model.
+//! Starts tool servers side by side, and decides which of their tools the model may call.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::{Configured, Environment, Key, Settings, ToolServer};
 
-/// The most tools that OpenAI takes.
+/// The most tools that OpenAI accepts.
 const MOST_TOOLS: usize = 128;
 
 /// Where the system looks for programs if PATH is not set.
 const USUAL_PATH: &str = "/usr/bin:/bin";
 
-/// Servers that are being started.
+/// Servers that are starting.
 pub(crate) struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
@@ -33,10 +33,10 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts the servers that are selected; a signal ends them from now on.
+    /// Starts the selected servers; from now on, a signal ends them.
     ///
     /// # Errors
-    /// `Settings`: a server is not configured, or not validly, or its command is missing.
+    /// `Settings`: a server is not configured, its configuration is invalid, or its command is missing.
     pub(crate) fn new(
         selection: &Selection,
         settings: &Settings,
@@ -61,7 +61,7 @@ impl Starting {
         Ok(Starting { selection: Some(selection.clone()), servers, file: settings.file.clone(), secrets })
     }
 
-    /// Starts every server that is configured; a note names each that cannot be started.
+    /// Starts every configured server; a note names each one that cannot be started.
     ///
     /// # Errors
     /// `Settings`: the file that the setting `mcp` names cannot be read.
@@ -84,10 +84,10 @@ impl Starting {
         self.servers.is_empty()
     }
 
-    /// Waits until the tools are listed. `None` where none are selected.
+    /// Waits until the tools are listed. `None` if no tools are selected.
     ///
     /// # Errors
-    /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects none of them, or they are too many.
+    /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
     pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         let Some(selection) = self.selection.take().filter(|selection| !selection.is_empty()) else { return Ok(None) };
         let secrets = self.secrets.clone();
@@ -95,12 +95,12 @@ impl Starting {
         let offers = choose(&selection, &sections, offers)?;
         if offers.len() > MOST_TOOLS {
             return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
-                .advise("choose some with -t 'SERVER__list_*', or with only = [...] in the server's section"));
+                .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section"));
         }
         Ok(Some(Toolbox::new(servers, offers, yes, secrets)))
     }
 
-    /// The tools, sorted by name; with a selection those that are selected. Without one, a note names each server that fails.
+    /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     ///
     /// # Errors
     /// As for [`Starting::finish`].
@@ -121,7 +121,7 @@ impl Starting {
         Ok(offers)
     }
 
-    /// Waits for all servers; `failed` decides about one that does not start or has no tools.
+    /// Waits for all servers; `failed` decides about a server that does not start or has no tools.
     fn collect(
         self,
         notes: &Notes,
@@ -130,7 +130,7 @@ impl Starting {
         let names: Vec<&str> = self.servers.iter().map(|(section, _)| section.name.as_str()).collect();
         notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
         let (sections, servers): (Vec<ToolServer>, Vec<Server>) = self.servers.into_iter().unzip();
-        // From here on they end together, also after an error.
+        // From here on they end together, even after an error.
         let mut servers = Servers(servers);
         let mut offers = Vec::new();
         for (index, (section, server)) in sections.iter().zip(&mut servers.0).enumerate() {
@@ -148,7 +148,7 @@ impl Starting {
                     let tools = started.about.tools.into_iter().filter(|tool| section.offers(&tool.name));
                     offers.extend(tools.map(|tool| offer(index, section, tool, &self.file)));
                     if offers.len() == before {
-                        let what = format!("{}: the setting only fits none of the server's tools", section.name);
+                        let what = format!("{}: the setting only matches none of the server's tools", section.name);
                         failed(Error::new(Kind::Tools, what), notes)?;
                     }
                 }
@@ -163,7 +163,7 @@ impl Starting {
     }
 }
 
-/// What servers are started with.
+/// What q needs to start a server.
 struct Launch {
     groups: Groups,
     report: Report,
@@ -228,7 +228,7 @@ fn report_start(section: &ToolServer, started: &Started, notes: &Notes) {
     });
 }
 
-/// Those that are selected, sorted by name, so that a provider's cache of prompts finds them again.
+/// The selected tools, sorted by name, so that a provider's prompt cache finds them again.
 fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
     let names = |offer: &Offer| [offer.tool.clone(), naming::of_tool(&offer.shown.name).to_owned()];
     let all: Vec<(usize, [String; 2])> = offers.iter().map(|offer| (offer.server, names(offer))).collect();
@@ -238,12 +238,12 @@ fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>
     if !without.is_empty() {
         let there: Vec<&str> = offers.iter().map(|offer| offer.shown.name.as_str()).collect();
         return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
-            .advise(format!("there are {}", there.join(", "))));
+            .advise(format!("the tools are {}", there.join(", "))));
     }
     let mut selected = known.iter().map(|(server, names)| selection.has(server, names)).collect::<Vec<_>>().into_iter();
     offers.retain(|_| selected.next() == Some(true));
     offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
-    // No API takes a name twice.
+    // No API accepts a name twice.
     offers.dedup_by(|one, other| one.shown.name == other.shown.name);
     Ok(offers)
 }
@@ -252,8 +252,8 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
     let error = Error::settings(format!("there is no tool server “{name}”"));
     let file = settings.file.display();
     error.advise(match names.is_empty() {
-        true => format!("none is configured; a section [tools.NAME] in {file} adds one"),
-        false => format!("there are {}; a section [tools.NAME] in {file} adds one", names.join(", ")),
+        true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
+        false => format!("the servers are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
 }
 
@@ -269,7 +269,7 @@ fn secrets(sections: &[ToolServer], settings: &Settings) -> Vec<Secret> {
 /// A missing program is reported before q waits for anything.
 fn check_command(section: &ToolServer, environment: &Environment) -> Result<(), Error> {
     let program = &section.command[0];
-    // The system looks where the server's own variable says.
+    // The system searches the server's own PATH.
     let variables = section.environment(environment);
     let path = variables.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, path)| path);
     let is_there = match program.contains('/') {
@@ -282,7 +282,7 @@ fn check_command(section: &ToolServer, environment: &Environment) -> Result<(), 
     let name = &section.name;
     Err(Error::settings(format!("tools.{name}: there is no program {program}")).advise(match program.contains('/') {
         true => format!("correct the command of the server {name}"),
-        false => "install it, or write its whole path".to_owned(),
+        false => "install it\nor write its full path".to_owned(),
     }))
 }
 
@@ -295,7 +295,7 @@ fn spec(server: &ToolServer, environment: &Environment) -> Result<Spec, Error> {
     };
     let cwd = cwd.filter(|folder| folder.is_dir()).ok_or_else(|| {
         let folder = server.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{}: {folder} is no folder to start it in", server.name))
+        Error::settings(format!("tools.{}: {folder} is not a folder, so the server cannot start there", server.name))
     })?;
     let variables = server.environment(environment).into_iter();
     Ok(Spec {

@@ -16,10 +16,10 @@ use crate::secret::{self, Secret};
 const LONGEST_RESULT: usize = 50_000;
 const LONGEST_RESULTS: usize = 400_000;
 
-/// The most bytes of the mark where something was cut out.
+/// The most bytes of the mark for a part left out.
 const LONGEST_MARK: usize = 40;
 
-/// How often in a row the same call with the same arguments may come.
+/// How often in a row the model may make the same call with the same arguments.
 const SAME_CALLS: usize = 2;
 
 /// The tools that a question may use.
@@ -29,9 +29,9 @@ pub(crate) struct Toolbox {
     tools: Vec<Tool>,
     offers: Vec<Offer>,
     consent: Consent,
-    /// Values that the servers got and that must not be shown.
+    /// Values of the servers that must not be shown.
     secrets: Vec<Secret>,
-    /// How many more bytes of results there may be.
+    /// How many more bytes of results are allowed.
     room: usize,
     /// The last call, and how often it has come in a row.
     last: Option<(Call, usize)>,
@@ -39,13 +39,13 @@ pub(crate) struct Toolbox {
 
 /// A tool of a server.
 pub(crate) struct Offer {
-    /// Which of the servers.
+    /// The index of its server.
     pub(super) server: usize,
     /// The server's own name for it.
     pub(super) tool: String,
-    /// As models see it.
+    /// The tool for the model.
     pub(crate) shown: Tool,
-    /// It changes nothing, its server says.
+    /// Its server says that it changes nothing.
     pub(crate) reads: bool,
     /// It runs without asking.
     pub(crate) allowed: bool,
@@ -60,12 +60,12 @@ impl Toolbox {
         Toolbox { servers, tools, offers, consent: Consent::new(yes), secrets, room: LONGEST_RESULTS, last: None }
     }
 
-    /// What is offered to the model, sorted by name.
+    /// The tools offered to the model, sorted by name.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// Runs a call, if it may run; `runs` is called just before it does. `watched`: a person sees each call as a line.
+    /// Runs a call, if it may run, and calls `runs` just before. `watched`: a person sees each call as a line.
     pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Ran {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
@@ -85,7 +85,7 @@ impl Toolbox {
         Ran { call: call.clone(), result: text, is_error }
     }
 
-    /// What comes of a call.
+    /// The outcome of a call.
     ///
     /// # Errors
     /// Why it did not run, in words for the model.
@@ -98,7 +98,7 @@ impl Toolbox {
         self.refuse_repetition(call)?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
-        // Who is to agree must see all of it.
+        // The user must see all of it to agree.
         let asked = Asked { name: &call.name, arguments: &whole, allowed: offer.allowed, setting: &offer.setting };
         self.consent.ask(&asked, notes)?;
         let shown = secret::redact(&whole, &self.secrets);
