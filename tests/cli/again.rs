@@ -188,7 +188,11 @@ fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
     sandbox.q(&["-f", "more"]).run().success();
     gate.open();
     let outcome = running.wait();
-    outcome.exit(0).stdout("again\n").stderr_contains("has changed meanwhile").stderr_contains("saved on its own");
+    outcome
+        .exit(0)
+        .stdout("again\n")
+        .stderr_contains("has changed in the meantime")
+        .stderr_contains("saved on its own");
     sandbox.expect_texts("current.json", &["one", "two", "more", "other"]);
     sandbox.expect_texts(&sandbox.only_archived(), &["one", "again"]);
 }

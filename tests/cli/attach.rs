@@ -110,7 +110,7 @@ fn text_that_is_not_utf8_is_sent_with_a_note() {
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_home("latin1.txt", b"gr\xFC\xDFe\n");
     let outcome = sandbox.q(&["-a", "latin1.txt", "why?"]).run();
-    outcome.exit(0).stderr("q: latin1.txt is not all UTF-8: other bytes are sent as U+FFFD\n");
+    outcome.exit(0).stderr("q: latin1.txt is not all UTF-8: its other bytes are sent as U+FFFD\n");
     assert!(prompt(&server.request()).contains("gr\u{FFFD}\u{FFFD}e\n"));
 }
 
@@ -131,7 +131,7 @@ fn an_empty_file_is_reported() {
 fn what_cannot_be_attached_is_refused_before_anything_is_sent() {
     for (args, message, advice) in [
         (&["-a", "missing.rs", "why?"][..], "cannot read missing.rs: No such file", ""),
-        (&["-a", ".", "why?"], "cannot read .: it is a folder", "each file in it takes an -a of its own"),
+        (&["-a", ".", "why?"], "cannot read .: it is a folder", "give each file in it with its own -a"),
         (
             &["-a", "https://example.com/a?b=1&c='", "why?"],
             "cannot read https://example.com/a?b=1&c='",
@@ -402,7 +402,7 @@ fn contents_that_are_no_longer_kept_are_not_sent() {
     conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);
     sandbox.write_current(&conversation);
     let outcome = sandbox.q(&["-v", "-f", "and?"]).run();
-    outcome.exit(0).stderr_contains("gone.png, image/png, not sent, since it is no longer kept");
+    outcome.exit(0).stderr_contains("gone.png, image/png, not sent, because it is no longer kept");
     assert!(prompt(&server.request()).ends_with("Human: and?"));
 }
 
@@ -418,7 +418,7 @@ fn nothing_is_kept_of_a_file_that_is_asked_about_without_saving() {
 fn a_word_that_is_a_file_is_told_beside_attached_ones() {
     let (_server, sandbox) = with_files();
     let outcome = sandbox.shell("q -a *.rs 'why?'").run();
-    outcome.exit(0).stderr("q: two.rs is a word of the question: each file takes an -a of its own\n");
+    outcome.exit(0).stderr("q: two.rs is a word of the question: each file needs its own -a\n");
     let outcome = sandbox.q(&["-a", "one.rs", "why", "two.rs"]).run();
     outcome.success().stderr("");
 }
@@ -470,7 +470,7 @@ fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
 fn what_is_said_of_standard_input_as_a_file_is_true_of_it() {
     let (_server, sandbox) = numbered();
     let outcome = sandbox.q(&["-a", "-", "why?"]).stdin(b"gr\xFC\xDFe\n").run();
-    outcome.exit(0).stderr("q: standard input is not all UTF-8: other bytes are sent as U+FFFD\n");
+    outcome.exit(0).stderr("q: standard input is not all UTF-8: its other bytes are sent as U+FFFD\n");
     let outcome = refused(|sandbox| sandbox.q(&["-a", "-", "why?"]).stdin("x".repeat(10_000_001)));
     outcome.stderr_contains("standard input is longer").stderr_lacks("-n");
     let outcome = refused(|sandbox| sandbox.shell("q -a - 'why?' <."));
@@ -483,7 +483,7 @@ fn a_name_that_is_no_text_or_no_line_is_shown_as_one() {
     let name = OsStr::from_bytes(b"gr\xFCn.png");
     std::fs::write(sandbox.home().join(name), PNG).expect("a file");
     let outcome = sandbox.q(&["-a"]).arg(name).arg("why?").run();
-    outcome.exit(0).stderr("q: the name of a file is not all UTF-8: other bytes are sent as U+FFFD\n");
+    outcome.exit(0).stderr("q: the name of a file is not all UTF-8: its other bytes are sent as U+FFFD\n");
     sandbox.write_home("two\nq: lines.png", PNG);
     let outcome = sandbox.q(&["-v", "-a", "two\nq: lines.png", "why?"]).run();
     outcome.exit(0).stderr_contains("message 1: two q: lines.png, image/png");
@@ -497,7 +497,7 @@ fn an_image_that_is_no_longer_kept_is_missed_where_it_is_asked_about_again() {
     conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);
     sandbox.write_current(&conversation);
     let outcome = sandbox.q(&["--again"]).run();
-    outcome.exit(0).stderr("q: gone.png is no longer kept, and is not sent\n");
+    outcome.exit(0).stderr("q: gone.png is no longer kept, so it is not sent\n");
     assert_eq!(prompt(&server.request()), "[gone.png, no longer kept]");
 }
 

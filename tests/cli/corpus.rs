@@ -298,7 +298,7 @@ impl<'a> Run<'a> {
                 wrong.unless(stderr.contains(&self.server.url()), || "the error lacks the address".to_owned());
                 let lines = stderr.lines().filter(|line| line.starts_with("q: ")).count();
                 wrong.unless(lines == stderr.lines().count(), || "a line does not begin with q:".to_owned());
-                let most = if case.says("history", "yes") { 3 } else { 2 };
+                let most = if case.says("history", "yes") { 4 } else { 3 };
                 wrong.unless((1..=most).contains(&lines), || format!("the error has {lines} lines"));
             }
             _ => wrong.unless(!stderr.is_empty(), || "standard error is empty".to_owned()),

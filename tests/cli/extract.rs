@@ -132,7 +132,7 @@ fn code_that_breaks_off_is_not_printed_into_a_pipe() {
 
     // What was cut at the limit of tokens is saved as an answer, with the provider's word.
     let (sandbox, outcome) = asked(begun().piece(finish("length")).piece(DONE), 3);
-    outcome.stderr_contains("limit of tokens");
+    outcome.stderr_contains("token limit");
     sandbox.expect_answer(SCRIPT, false);
     assert_eq!(sandbox.current()["messages"][1]["finish"], "length");
     sandbox.q(&["--last", "-x"]).run().exit(1).stdout_is_empty().stderr_contains("length");

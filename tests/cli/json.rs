@@ -88,7 +88,7 @@ fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
     for (provider, events) in
         [("openai", openai("length")), ("anthropic", anthropic("max_tokens")), ("gemini", gemini("MAX_TOKENS"))]
     {
-        asked(provider, events, "length", 3).stderr_contains("limit of tokens");
+        asked(provider, events, "length", 3).stderr_contains("token limit");
     }
 }
 

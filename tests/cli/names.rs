@@ -708,10 +708,9 @@ fn a_person_is_told_that_a_name_is_new() {
     let (server, sandbox) = numbered();
     sandbox.write_session("work.json", &stored(&["one", "two"]));
     sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
-    for (name, told) in [
-        ("wrok", "q: wrok is a new conversation; there is one called work"),
-        ("garden", "q: garden is a new conversation"),
-    ] {
+    for (name, told) in
+        [("wrok", "q: wrok is a new conversation; did you mean work?"), ("garden", "q: garden is a new conversation")]
+    {
         let terminal = Terminal::new(WIDE);
         sandbox.q(&["-s", name, "hi"]).stderr_to(terminal.end()).run().exit(0);
         assert_eq!(terminal.screen(), [told, ""]);

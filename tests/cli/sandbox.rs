@@ -885,11 +885,11 @@ impl Outcome {
         self.check(right, || "expected lines on stderr that begin with `q: `".to_owned())
     }
 
-    /// One line that says what is wrong, and perhaps a second with what to do.
+    /// One line that says what is wrong, and perhaps one line for each thing to do.
     #[track_caller]
     pub fn explains(&self) -> &Outcome {
-        let right = self.stderr_is_of_q().stderr_text().lines().count() <= 2;
-        self.check(right, || "expected one line, and perhaps a second with what to do".to_owned())
+        let right = self.stderr_is_of_q().stderr_text().lines().count() <= 3;
+        self.check(right, || "expected one line, and at most two with what to do".to_owned())
     }
 
     /// Exit code 2, nothing on stdout, and an explanation that has each of these words.

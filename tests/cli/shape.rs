@@ -98,9 +98,9 @@ fn what_is_no_shape_is_refused() {
         ("{\"type\":", "--schema: it is not JSON"),
         ("missing.json", "missing.json"),
         ("broken.json", "broken.json: it is not JSON"),
-        ("list.json", "list.json: it is JSON, but no object"),
+        ("list.json", "list.json: it is JSON, but not an object"),
         ("age number", "the types are str, int, float, bool, list"),
-        ("name, name", "“name” is there twice"),
+        ("name, name", "“name” is given twice"),
         ("what is your name?", "the types are"),
         ("[name", "the bracket is not closed"),
     ] {
@@ -113,9 +113,9 @@ fn what_is_no_shape_is_refused() {
         outcome.stderr_contains("--schema: ").stderr_contains(reason);
     }
     let outcome = refused(|sandbox| sandbox.q(&["-x", "--schema", PERSON, "who?"]));
-    outcome.stderr_contains("--extract and --schema cannot go together");
+    outcome.stderr_contains("--extract and --schema cannot be used together");
     let outcome = refused(|sandbox| sandbox.q(&["--schema", PERSON, "--last"]));
-    outcome.stderr_contains("--last has no use for --schema");
+    outcome.stderr_contains("--last cannot use --schema");
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn verbose_tells_that_less_is_asked_for() {
     });
     let sandbox = Sandbox::new().server_env(&server);
     let outcome = sandbox.q(&["-v", "--schema", PERSON, "who?"]).run();
-    outcome.exit(0).stderr_contains(REFUSAL).stderr_contains("the prompt says which shape the answer must have");
+    outcome.exit(0).stderr_contains(REFUSAL).stderr_contains("the prompt describes the shape instead");
 }
 
 #[test]

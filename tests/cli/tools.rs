@@ -470,7 +470,7 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
         (&["-t", "web"][..], "", "", 2, &["no tool server “web”", "db"][..]),
         (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
         (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
-        (&["-t", "none,db"], "", "", 2, &["stands alone"]),
+        (&["-t", "none,db"], "", "", 2, &["must be the only name"]),
         (&["-t", ""], "", "", 2, &["names no tools"]),
         (&["-t", "db"], "broken", "", 1, &["db: ", "no module named mcp"]),
         (&["-t", "db"], "silent", "start = \"1s\"", 1, &["db: ", "within 1 s"]),
@@ -488,7 +488,7 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
     for (config, words) in [
         ("[tools.db]\ncommand = [\"no-such-program\"]\n", "no program no-such-program"),
         ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
-        ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "no folder"),
+        ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
         ("[tools.db]\n", "line 1: tools.db: has no command"),
         ("[tools.Db]\ncommand = [\"sh\"]\n", "a server's name"),
         ("", "none is configured"),
