@@ -2,7 +2,7 @@
 function __q_conversations
     set -l folders $HOME/.local/state "$HOME/Library/Application Support"
     string match -q '/*' -- "$XDG_STATE_HOME"; and set folders $XDG_STATE_HOME
-    # There are many session_... that q has set aside.
+    # There are many session_... that q has archived.
     set -l hidden '^(current(-|$)|session_)'
     string match -q '*session_*' -- "$(commandline -ct)"; and set hidden '^current(-|$)'
     for file in $folders/q/sessions/*.json
@@ -42,7 +42,7 @@ end
 
 complete -c q -n __q_options -s f -l follow -d 'continue the conversation'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
-complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'whom to ask'
+complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'which provider to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
 complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
@@ -54,11 +54,11 @@ complete -c q -n __q_options -l yes -d 'run tools without asking'
 complete -c q -n __q_options -l messages -x -d 'how many messages a follow-up sends'
 complete -c q -n __q_options -s n -l no-stdin -d 'leave standard input alone'
 complete -c q -n __q_options -l no-save -d 'leave no trace of this exchange'
-complete -c q -n __q_options -l no-stream -d 'print the answer when it is whole'
+complete -c q -n __q_options -l no-stream -d 'print the answer when it is complete'
 complete -c q -n __q_options -s x -l extract -d 'print only the answer\'s code blocks'
 complete -c q -n __q_options -s j -l json -d 'machine-readable output'
 complete -c q -n __q_options -s q -l quiet -d 'no notes at all'
-complete -c q -n __q_options -s v -l verbose -d 'tell what is done'
+complete -c q -n __q_options -s v -l verbose -d 'report what q does'
 complete -c q -n __q_options -l dry-run -d 'print the request, send nothing'
 complete -c q -n __q_options -l again -d 'ask the last question again'
 complete -c q -n __q_options -l history -d 'print the conversation'
