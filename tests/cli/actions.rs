@@ -378,8 +378,8 @@ fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
         for action in ["--history", "--last", "--undo"] {
             sandbox.q(&[action]).run().exit(1).stdout_is_empty().stderr_contains("current.json");
         }
-        let told = sandbox.q(&["--history", "--json"]).run();
-        told.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
+        let printed = sandbox.q(&["--history", "--json"]).run();
+        printed.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
         before.expect_unchanged();
     }
 }
@@ -388,29 +388,29 @@ fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
 fn actions_tell_as_json_what_they_show_or_have_done() {
     let sandbox = with_current();
     let id = "session_20260102030405678";
-    let told = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();
+    let printed = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();
     let expected = json!({
         "id": id, "provider": "openai", "model": STORED_MODEL, "answer": "four", "finish": "stop", "interrupted": false,
     });
-    assert_eq!(told(&["--last", "-j"]), expected);
-    assert_eq!(told(&["--copy", "work", "-j"]), json!({"id": "work"}));
-    assert_eq!(told(&["--undo", "-j"]), json!({"question": "three"}));
-    assert_eq!(told(&["--clear", "-j"]), json!({"cleared": 1}));
-    assert_eq!(told(&["--clear", "-j"]), json!({"cleared": 0}));
+    assert_eq!(printed(&["--last", "-j"]), expected);
+    assert_eq!(printed(&["--copy", "work", "-j"]), json!({"id": "work"}));
+    assert_eq!(printed(&["--undo", "-j"]), json!({"question": "three"}));
+    assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
+    assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 0}));
     let mut odd = stored(&["one", "```\nls\n```\nmore"]);
     let answer = &mut odd["messages"][1];
     (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));
     sandbox.write_session("odd.json", &odd);
-    let last = told(&["--last", "-j", "-s", "odd"]);
+    let last = printed(&["--last", "-j", "-s", "odd"]);
     assert_eq!((&last["finish"], &last["provider"], &last["model"]), (&json!("length"), &json!("groq"), &json!("big")));
     odd["messages"][1]["interrupted"] = json!(true);
     odd["messages"][1]["finish"] = json!(null);
     sandbox.write_session("odd.json", &odd);
-    assert_eq!(told(&["--last", "-j", "-s", "odd"])["interrupted"], true);
+    assert_eq!(printed(&["--last", "-j", "-s", "odd"])["interrupted"], true);
     odd["messages"][1]["interrupted"] = json!(false);
     sandbox.write_session("odd.json", &odd);
-    assert_eq!(told(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
-    assert_eq!(told(&["--clear", "--all", "-j"])["cleared"], 3);
+    assert_eq!(printed(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
+    assert_eq!(printed(&["--clear", "--all", "-j"])["cleared"], 3);
     let nothing = sandbox.q(&["--last", "-j"]).run();
     assert_eq!(nothing.exit(1).stdout_json()["error"]["message"], "there is no conversation");
 }

@@ -81,9 +81,9 @@ fn named_conversations_files_and_archived_ones_are_asked_again_too() {
     assert_eq!(texts(&sandbox.home_session("talk.json")), ["uno", "answer 1"]);
     let id = sandbox.q(&["-j", "first"]).run().success().stdout_json()["id"].as_str().expect("an id").to_owned();
     sandbox.q(&["second"]).run().success();
-    let told = sandbox.q(&["-j", "-s", &id, "--again"]).run().success().stdout_json();
-    assert_ne!(told["id"], id.as_str());
-    sandbox.q(&["--last", "-s", told["id"].as_str().expect("an id")]).run().success().stdout("answer 4\n");
+    let printed = sandbox.q(&["-j", "-s", &id, "--again"]).run().success().stdout_json();
+    assert_ne!(printed["id"], id.as_str());
+    sandbox.q(&["--last", "-s", printed["id"].as_str().expect("an id")]).run().success().stdout("answer 4\n");
     sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 2\n");
     sandbox.expect_texts("current.json", &["second", "answer 3"]);
 }
@@ -145,8 +145,8 @@ fn an_answer_of_its_own_is_found_by_the_id_that_is_told() {
     let server = Server::always(Reply::sse([word("half an answer"), finish("length")]));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_session("work.json", &stored(&["one", "two"]));
-    let told = sandbox.q(&["-s", "work", "--again", "-j"]).run().exit(3).stdout_json();
-    let id = told["id"].as_str().expect("an id");
+    let printed = sandbox.q(&["-s", "work", "--again", "-j"]).run().exit(3).stdout_json();
+    let id = printed["id"].as_str().expect("an id");
     sandbox.q(&["--last", "-s", id]).run().exit(0).stdout("half an answer\n");
     sandbox.q(&["--last", "-s", "work"]).run().success().stdout("two\n");
 }
@@ -232,8 +232,8 @@ fn code_and_json_come_of_the_new_answer() {
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&with(stored(&["one", "two"]), "system", "be brief"));
     sandbox.q(&["--again", "-x"]).run().success().stdout("ls\n");
-    let told = sandbox.q(&["--again", "-j"]).run().success().stdout_json();
-    assert_eq!(told["messages_sent"], 0);
+    let printed = sandbox.q(&["--again", "-j"]).run().success().stdout_json();
+    assert_eq!(printed["messages_sent"], 0);
     assert_eq!(server.last_request().json()["messages"][0]["content"], "be brief");
     assert_eq!(sandbox.current()["system"], "be brief");
 }

@@ -1,4 +1,4 @@
-//! Committing an exchange: what was acknowledged is never lost or torn, whoever else writes or kills.
+//! Committing an exchange: what was acknowledged is never lost or torn, whatever else writes or kills.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,7 +56,7 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
         created.insert(begun);
         said.extend(texts(&kept));
     }
-    assert_eq!(created.len(), CROWD, "two conversations cannot be told apart");
+    assert_eq!(created.len(), CROWD, "two conversations cannot be distinguished");
     assert_eq!(exchanges(&said), crowd_exchanges());
     let current = sandbox.current()["created"].as_str().unwrap().to_owned();
     assert_eq!(Some(&current), created.last(), "the current one is the newest");
@@ -77,7 +77,7 @@ fn a_follow_up_overtaken_twice_finds_its_own_among_those_of_the_same_second() {
     let second = "session_20260102030405-2.json";
     let (overtaken, sandbox) = overtaken("", |sandbox| {
         sandbox.q(&["new"]).run().success();
-        // Takes the old one's name, so that only what is in the files can tell them apart.
+        // Takes the old one's name, so that only what is in the files distinguishes them.
         assert_eq!(sandbox.only_archived(), ARCHIVED);
         fs::rename(sandbox.sessions().join(ARCHIVED), sandbox.sessions().join(second)).unwrap();
         let other = with(idle_for(HOUR, &["another", "2"]), "created", "2026-01-02T03:04:05.001Z");
@@ -302,7 +302,7 @@ fn a_conversation_that_would_grow_too_large_is_archived_whole_and_continues() {
     assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
     let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
     outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
-    assert_ne!(continued["created"], old["created"], "the two could not be told apart");
+    assert_ne!(continued["created"], old["created"], "the two could not be distinguished");
     sandbox.q(&["-f", "--messages", "2", "three"]).run().success();
     assert_eq!(texts(&sandbox.current()).len(), kept.len() + 2);
     assert_eq!(sandbox.session_files().len(), 2);

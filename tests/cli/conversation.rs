@@ -1,4 +1,4 @@
-//! Conversations: how their file looks, when a follow-up goes on with one, and what is never touched.
+//! Conversations: how their file looks, when a follow-up continues one, and what is never touched.
 
 use std::fs;
 use std::time::Duration;
@@ -116,8 +116,9 @@ fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
         let _case = case((idle, variable, file));
         let old = idle_for(idle, &["one", "1"]);
         let outcome = expect_replaced(&old, &["-f", "two"], ("Q_EXPIRE", variable), file, OPENAI_MODEL);
-        let told = outcome.stderr_text();
-        let words = ["25 hours", "2 hours", "2 minutes"].iter().any(|age| told.contains(&format!("idle for {age}:")));
+        let printed = outcome.stderr_text();
+        let words =
+            ["25 hours", "2 hours", "2 minutes"].iter().any(|age| printed.contains(&format!("idle for {age}:")));
         outcome.check(words, || "expected the idle time in words".to_owned());
     }
 }
@@ -175,8 +176,8 @@ fn expect_replaced(old: &Value, args: &[&str], variable: (&str, &str), file: &st
     let outcome = sandbox.q(args).env(variable.0, variable.1).run();
     outcome.exit(0).stdout("answer\n").stderr_contains("q --list");
     // It ends with the command that continues the old one.
-    let told = outcome.stderr_text();
-    let command = told.trim_end().rsplit_once(": q ").map_or("", |(_, command)| command);
+    let printed = outcome.stderr_text();
+    let command = printed.trim_end().rsplit_once(": q ").map_or("", |(_, command)| command);
     let command: Vec<&str> = ["--last"].into_iter().chain(command.split(' ')).collect();
     sandbox.q(&command).run().success().stdout("1\n");
     let sent = server.request();
@@ -471,7 +472,7 @@ fn a_time_that_is_yet_to_come_does_not_spread_to_new_conversations() {
 #[test]
 fn a_conversation_is_handed_over_where_that_is_wanted() {
     let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
-    for (args, provider, model, told) in [
+    for (args, provider, model, printed) in [
         (
             &["-p", "anthropic"][..],
             "anthropic",
@@ -493,7 +494,7 @@ fn a_conversation_is_handed_over_where_that_is_wanted() {
         sandbox.config("mismatch = \"continue\"\n");
         sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
         let outcome = sandbox.q(&["-f"]).args(args).arg("two").run();
-        outcome.exit(0).stderr(told);
+        outcome.exit(0).stderr(printed);
         let server = if provider == "openai" { &openai } else { &claude };
         assert_eq!(server.last_request().json()["model"], model);
         let current = sandbox.current();
@@ -517,7 +518,7 @@ fn a_conversation_is_handed_over_where_that_is_wanted() {
 
 #[test]
 fn a_note_says_how_many_messages_are_left_out() {
-    for (limit, told) in [
+    for (limit, printed) in [
         ("30", ""),
         ("17", "q: the oldest message was not sent: together they have more than 17 bytes (max_history)\n"),
         ("9", "q: the 2 oldest messages were not sent: together they have more than 9 bytes (max_history)\n"),
@@ -526,7 +527,7 @@ fn a_note_says_how_many_messages_are_left_out() {
         let _case = case(limit);
         let (_server, sandbox) = numbered();
         sandbox.write_current(&idle_for(HOUR, &["four", "five5", "four", "five5"]));
-        sandbox.q(&["-f", "more"]).env("Q_MAX_HISTORY", limit).run().exit(0).stderr(told);
+        sandbox.q(&["-f", "more"]).env("Q_MAX_HISTORY", limit).run().exit(0).stderr(printed);
     }
 }
 

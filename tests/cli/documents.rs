@@ -34,7 +34,7 @@ fn every_option_stands_in_every_document() {
     for option in &options {
         assert!(has_word(&short, option), "{option} is not in q -h");
         assert!(has_word(&page, option), "{option} is not in the man page");
-        // The README tells of each option by one of its names.
+        // The README has each option by one of its names.
         let named = |text: &str| options_of(option).iter().any(|name| has_word(text, name));
         assert!(readme.as_deref().is_none_or(named), "{option} is not in README.md");
     }

@@ -16,12 +16,12 @@ fn the_contents_of_fences_come_out_and_nothing_else() {
         ("~~~\na\n~~~\n", "a\n"),
         // Several blocks, one after the other.
         ("```\na\n```\ntext\n\n~~~ python\nb\n~~~\n", "a\nb\n"),
-        // A fence is closed by one of its own kind, at least as long, with nothing behind it.
+        // A fence is closed by one of its own kind, at least as long, with nothing after it.
         ("````md\n```sh\nx\n```\n````\n", "```sh\nx\n```\n"),
         ("```\na\n~~~\nb\n```\n", "a\n~~~\nb\n"),
         ("~~~\n```\n~~~~~\nout\n", "```\n"),
         ("```\na\n``` sh\nb\n```  \nout\n", "a\n``` sh\nb\n"),
-        // Info strings: backticks may not stand behind backticks, but behind tildes.
+        // Info strings: backticks may not come after backticks, but after tildes.
         ("```sh title=\"x.sh\" {1,2}\na\n```\n", "a\n"),
         ("~~~ a`b\nc\n~~~\n", "c\n"),
         ("``` a`b\nno code\n\n```\nx\n```\n", "x\n"),

@@ -76,7 +76,7 @@ fn all_conversations_are_searched_with_jq() {
     sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
     let readme = repository_file("README.md");
     let search = readme.lines().find(|line| line.trim_start().starts_with("jq -r 'select")).expect("a search with jq");
-    // Each conversation once, however often the word is said, and so that one can tell which it is.
+    // Each conversation once, however often the word is said, and so that one can see which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n"));
     let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path' | xargs -n 1 basename";

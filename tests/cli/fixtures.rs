@@ -561,7 +561,7 @@ pub fn typed_event(event: Value) -> Vec<u8> {
     format!("event: {name}\ndata: {event}\n\n").into_bytes()
 }
 
-/// One event a piece: `response.created`, each delta, and `response.completed`, which repeats the whole answer.
+/// One event a piece: `response.created`, each delta, and `response.completed`, which repeats the answer.
 pub fn responses_stream<S: AsRef<str>>(deltas: &[S]) -> Vec<Vec<u8>> {
     let mut events = vec![json!({"type": "response.created", "response": {"status": "in_progress", "output": []}})];
     let delta = |delta: &S| json!({"type": "response.output_text.delta", "delta": delta.as_ref()});
@@ -769,7 +769,7 @@ pub fn everybody(answer: &'static str) -> Server {
     })
 }
 
-/// A server whose answers tell their number, and a sandbox that asks it.
+/// A server whose answers have their number, and a sandbox that asks it.
 pub fn numbered() -> (Server, Sandbox) {
     let server = Server::openai_each(|number| format!("answer {number}"));
     let sandbox = Sandbox::new().server_env(&server);

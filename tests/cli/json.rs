@@ -38,9 +38,9 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     q(&["-s", "work", "six"]).success().stdout(line(&json!("work"), &json!(named), 0));
     let file = sandbox.home().join("talk.json");
     q(&["-s", "talk.json", "seven"]).success().check(file.exists(), || format!("expected the file {}", file.display()));
-    let told = q(&["-s", "talk.json", "eight"]).stdout_json();
-    let told = told["session"].as_str().expect("a path").to_owned();
-    assert_eq!(sandbox.home().join(told).canonicalize().expect("a file"), file);
+    let printed = q(&["-s", "talk.json", "eight"]).stdout_json();
+    let printed = printed["session"].as_str().expect("a path").to_owned();
+    assert_eq!(sandbox.home().join(printed).canonicalize().expect("a file"), file);
 }
 
 /// The id of a conversation: `session_` and the digits of its `created`.
@@ -64,10 +64,11 @@ fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
         let server = Server::always(Reply::sse(events));
         let sandbox = Sandbox::new().every_env(&server);
         let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
-        let told = outcome.exit(exit).stdout_json();
-        outcome.check(told["finish"] == finish && told["provider"] == provider, || format!("expected {finish:?}"));
-        assert_eq!(told["usage"], json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}));
-        assert_eq!(told["answer"], "x");
+        let printed = outcome.exit(exit).stdout_json();
+        outcome
+            .check(printed["finish"] == finish && printed["provider"] == provider, || format!("expected {finish:?}"));
+        assert_eq!(printed["usage"], json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}));
+        assert_eq!(printed["answer"], "x");
         outcome
     };
     for (provider, events, finish) in [
@@ -104,8 +105,10 @@ fn usage_that_nobody_told_is_null() {
         let server = Server::always(Reply::sse(events));
         let sandbox = Sandbox::new().every_env(&server);
         let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
-        let told = outcome.success().stdout_json();
-        outcome.check(told["usage"].is_null() && told["answer"] == "x", || "expected an answer without usage".into());
+        let printed = outcome.success().stdout_json();
+        outcome.check(printed["usage"].is_null() && printed["answer"] == "x", || {
+            "expected an answer without usage".into()
+        });
     }
 }
 
@@ -129,9 +132,9 @@ fn a_failure_is_one_line_of_json_and_the_error_on_stderr_too() {
         let outcome = sandbox.q(&["--json"]).args(args).run();
         let one_line = outcome.stdout.ends_with(b"}\n") && outcome.stdout_text().lines().count() == 1;
         outcome.exit(exit).check(one_line, || "expected one line of JSON".to_owned());
-        let told = outcome.stdout_json();
-        let message = told["error"]["message"].as_str().unwrap_or_default();
-        let right = told == json!({"error": {"message": message, "status": status}}) && !message.is_empty();
+        let printed = outcome.stdout_json();
+        let message = printed["error"]["message"].as_str().unwrap_or_default();
+        let right = printed == json!({"error": {"message": message, "status": status}}) && !message.is_empty();
         outcome.check(right, || format!("expected an error with the status {status}"));
         outcome.stderr_contains(&format!("q: {message}\n")).stdout_lacks(API_KEY);
     }
@@ -141,9 +144,9 @@ fn a_failure_is_one_line_of_json_and_the_error_on_stderr_too() {
 fn a_command_line_that_makes_no_sense_is_told_in_json_too() {
     for args in [&["--json", "hi", "-v"][..], &["-j", "--nonsense", "hi"], &["-j", "--models"], &["-fj", "--history"]] {
         let outcome = Sandbox::new().q(args).run();
-        let told = outcome.exit(2).stdout_json();
-        let message = told["error"]["message"].as_str().unwrap_or_default();
-        outcome.check(!message.is_empty() && told["error"]["status"].is_null(), || "expected an error".to_owned());
+        let printed = outcome.exit(2).stdout_json();
+        let message = printed["error"]["message"].as_str().unwrap_or_default();
+        outcome.check(!message.is_empty() && printed["error"]["status"].is_null(), || "expected an error".to_owned());
         outcome.stderr_contains(&format!("q: {message}\n"));
     }
 }

@@ -15,7 +15,7 @@ use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
 
-/// What a stored conversation of `one` and `two` becomes in front of a question.
+/// What a stored conversation of `one` and `two` becomes before a question.
 const HISTORY: &str = "Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: ";
 
 #[test]
@@ -584,8 +584,8 @@ fn what_is_archived_today_is_kept_however_old_it_is() {
 #[test]
 fn an_id_finds_a_conversation_wherever_it_lies() {
     let (server, sandbox) = numbered();
-    let told = sandbox.q(&["--json", "one"]).run().stdout_json();
-    let id = told["id"].as_str().expect("an id").to_owned();
+    let printed = sandbox.q(&["--json", "one"]).run().stdout_json();
+    let id = printed["id"].as_str().expect("an id").to_owned();
     // While it is current, by id it is continued like one by name, and stays current.
     sandbox.q(&["-s", &id, "two"]).run().success();
     sandbox.expect_texts("current.json", &["one", "answer 0", "two", "answer 1"]);
@@ -708,12 +708,12 @@ fn a_person_is_told_that_a_name_is_new() {
     let (server, sandbox) = numbered();
     sandbox.write_session("work.json", &stored(&["one", "two"]));
     sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
-    for (name, told) in
+    for (name, printed) in
         [("wrok", "q: wrok is a new conversation; did you mean work?"), ("garden", "q: garden is a new conversation")]
     {
         let terminal = Terminal::new(WIDE);
         sandbox.q(&["-s", name, "hi"]).stderr_to(terminal.end()).run().exit(0);
-        assert_eq!(terminal.screen(), [told, ""]);
+        assert_eq!(terminal.screen(), [printed, ""]);
         // Not once it is there, and not where nobody looks.
         let terminal = Terminal::new(WIDE);
         sandbox.q(&["-s", name, "hi"]).stderr_to(terminal.end()).run().exit(0);

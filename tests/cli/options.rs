@@ -194,7 +194,7 @@ fn no_save_leaves_no_trace() {
     sandbox.q(&["--no-save", "else"]).run().success();
     sandbox.q(&["--no-save", "-f", "so"]).run().success().stdout("answer 3\n");
     before.expect_unchanged();
-    // It goes on with the conversation all the same.
+    // It continues the conversation all the same.
     let question = prompt(&server.requests()[3]);
     assert_eq!(question, "Previous conversation:\nHuman: why\n\nAssistant: answer 1\n\nHuman: so");
 }

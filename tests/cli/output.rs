@@ -73,7 +73,7 @@ fn each_piece_leaves_before_the_next_arrives() {
                 reply = reply.wait_for(next.next().unwrap());
             }
         }
-        assert!(next.next().is_none(), "a gate behind each word");
+        assert!(next.next().is_none(), "a gate after each word");
         let server = Server::always(reply);
         let mut running = sandbox_of(&server).q(&["-p", provider, "why"]).spawn();
         let mut expected = String::new();

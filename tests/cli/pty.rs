@@ -63,7 +63,7 @@ impl Terminal {
         set_columns(&self.keyboard, columns);
     }
 
-    /// Waits until `text` has arrived behind the first `from` bytes, and returns all that has arrived up to now.
+    /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
         let has = |state: &State| contains(state.bytes.get(from..).unwrap_or_default(), text.as_bytes());

@@ -87,7 +87,7 @@ fn input_of_white_space_is_none_and_a_pipe_or_file_without_any_is_told_of() {
     sandbox.write_home("empty", "");
     let empty = "q: standard input was empty\n";
     let blank = "q: standard input was empty but for white space\n";
-    for (script, told) in [
+    for (script, printed) in [
         (": | q why", empty),
         ("q why <empty", empty),
         ("echo | q why", blank),
@@ -100,7 +100,7 @@ fn input_of_white_space_is_none_and_a_pipe_or_file_without_any_is_told_of() {
         ("echo why | q", ""),
     ] {
         let _case = case(script);
-        sandbox.shell(script).run().exit(0).stdout("fine\n").stderr(told);
+        sandbox.shell(script).run().exit(0).stdout("fine\n").stderr(printed);
         assert_eq!(prompt(&server.last_request()), "why");
     }
 }
@@ -164,7 +164,7 @@ fn binary_input_is_refused_at_its_first_nul() {
         for words in [&[][..], &["why"]] {
             let mut waiting = sandbox.q(words).stdin_open().spawn();
             waiting.write_stdin(input);
-            // The pipe is still open: what comes behind the NUL makes no difference.
+            // The pipe is still open: what comes after the NUL makes no difference.
             waiting.wait().exit(2).stdout_is_empty().stderr_contains("binary");
         }
         server.expect_requests(0);
@@ -179,7 +179,7 @@ fn bytes_that_are_not_utf8_are_replaced_with_a_note() {
     let runs: &[(&str, usize, Run)] = &[
         ("input", 1, &|sandbox| sandbox.q(&[]).stdin(text.as_bytes())),
         ("words", 1, &|sandbox| sandbox.q(&[]).arg(text)),
-        ("words behind --", 1, &|sandbox| sandbox.q(&["--"]).arg(text)),
+        ("words after --", 1, &|sandbox| sandbox.q(&["--"]).arg(text)),
         ("-S", 0, &|sandbox| sandbox.q(&["-S"]).arg(text).arg("why")),
         ("--system=", 0, &|sandbox| {
             let option = [b"--system=", text.as_bytes()].concat();

@@ -302,7 +302,7 @@ fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
     let outcome = sandbox.q(&["hi"]).run();
     outcome.exit(1).stderr_contains_all(&["`gpt-6-luna` does not exist", all]).stderr_lacks("m11");
     server.expect_requests(2);
-    // A list that is empty has nothing to tell.
+    // An empty list says nothing.
     sandbox.q(&["hi"]).server_env(&serving(&[])).run().exit(1).stderr_lacks("chooses a model");
     // A conversation stays in its family as well.
     let model = with(idle_for(Duration::ZERO, &["one", "two"]), "model", STORED_MODEL);

@@ -159,8 +159,8 @@ fn an_answer_of_another_shape_is_not_printed_but_kept() {
             .stderr_contains(reason)
             .stderr_contains("q --last prints the answer as it came");
         sandbox.q(&["--last"]).run().success().stdout(format!("{answer}\n"));
-        let told = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().exit(1).stdout_json();
-        assert!(told["error"]["message"].as_str().expect("a message").contains(reason), "{told}");
+        let printed = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().exit(1).stdout_json();
+        assert!(printed["error"]["message"].as_str().expect("a message").contains(reason), "{printed}");
     }
 }
 
@@ -179,8 +179,8 @@ fn an_answer_that_is_incomplete_is_never_printed() {
     // JSON says beside it how it ended.
     let server = Server::always(Reply::sse([word("{\"name\":"), finish("length")]));
     let sandbox = Sandbox::new().server_env(&server);
-    let told = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().exit(3).stdout_json();
-    assert_eq!((&told["answer"], &told["finish"]), (&json!("{\"name\":"), &json!("length")));
+    let printed = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().exit(3).stdout_json();
+    assert_eq!((&printed["answer"], &printed["finish"]), (&json!("{\"name\":"), &json!("length")));
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn a_pipe_never_sees_half_an_object() {
 #[test]
 fn json_has_the_answer_as_a_string() {
     let (_server, sandbox) = answered_with("```json\n{\"name\":\"Ann\",\"age\":7}\n```");
-    let told = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().success().stdout_json();
-    assert_eq!((&told["answer"], &told["finish"]), (&json!(ANN), &json!("stop")));
+    let printed = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().success().stdout_json();
+    assert_eq!((&printed["answer"], &printed["finish"]), (&json!(ANN), &json!("stop")));
 }
 
 #[test]

@@ -317,7 +317,7 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    // This shell goes on with its loop unless what it waits for dies of the signal as well.
+    // This shell continues its loop unless what it waits for dies of the signal as well.
     let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
     running.read_stdout_until("first ");
     interrupt_group(&running);

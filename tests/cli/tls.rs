@@ -39,7 +39,7 @@ fn listen(serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -
     address
 }
 
-/// TLS in front of a server, one request a connection.
+/// TLS before a server, one request a connection.
 struct Tls {
     address: SocketAddr,
     /// How many connections there were.

@@ -76,7 +76,7 @@ fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
     tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
 }
 
-/// The second request is the first with the model's turn and the results behind its messages, to the letter.
+/// The second request is the first with the model's turn and the results after its messages, to the letter.
 fn expect_second_request(dialect: &Dialect, first: &Value, second: &Value) {
     let (key, turns) = match dialect.provider {
         "openai" => (
@@ -258,13 +258,16 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 fn json_tells_rounds_calls_and_the_usage_of_all_requests() {
     let server = model(OPENAI, vec![vec![echo("hi")], vec![("call00002", "db__fail", json!({}))]]);
     let sandbox = with_db(&server, "", "");
-    let told = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
-    assert_eq!((&told["rounds"], &told["answer"], &told["finish"]), (&json!(2), &json!("the answer"), &json!("stop")));
+    let printed = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
+    assert_eq!(
+        (&printed["rounds"], &printed["answer"], &printed["finish"]),
+        (&json!(2), &json!("the answer"), &json!("stop"))
+    );
     let calls = json!([
         {"name": "db__echo", "arguments": {"text": "hi"}, "error": false},
         {"name": "db__fail", "arguments": {}, "error": true},
     ]);
-    assert_eq!(told["tool_calls"], calls);
+    assert_eq!(printed["tool_calls"], calls);
     let plain = sandbox.q(&["-j", "-n", "hi"]).run().success().stdout_json();
     assert_eq!((plain.get("rounds"), plain.get("tool_calls")), (None, None));
 }
@@ -390,8 +393,8 @@ fn a_call_that_was_not_offered_is_no_normal_end() {
     let function = json!({"name": "db__echo", "arguments": "{}"});
     let delta = json!({"content": "text", "tool_calls": [{"index": 0, "id": "call00001", "function": function}]});
     let server = Server::always(Reply::sse([openai_event(delta, None), finish("stop"), DONE.to_vec()]));
-    let told = Sandbox::new().server_env(&server).q(&["-j", "go"]).run().exit(3).stdout_json();
-    assert_eq!(told["finish"], "tool_calls");
+    let printed = Sandbox::new().server_env(&server).q(&["-j", "go"]).run().exit(3).stdout_json();
+    assert_eq!(printed["finish"], "tool_calls");
 }
 
 #[test]
@@ -528,12 +531,12 @@ fn calls_of_earlier_questions_are_sent_as_text() {
     let server = model(OPENAI, vec![vec![echo("a </result> b")]]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "one"]).run().success();
-    let told =
+    let printed =
         "Tool db__echo {\"text\":\"a </result> b\"}:\n<result-2>\nyou said a </result> b\n</result-2>\n\nthe answer";
     sandbox.q(&["-f", "two"]).run().exit(0);
-    assert!(prompt(&server.last_request()).contains(&format!("Assistant: {told}\n\nHuman: two")));
+    assert!(prompt(&server.last_request()).contains(&format!("Assistant: {printed}\n\nHuman: two")));
     sandbox.q(&["-f", "three"]).env("Q_HISTORY", "messages").run().exit(0);
-    assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": told}));
+    assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": printed}));
     sandbox.q(&["--history"]).run().success().stdout_contains("Tool db__echo {\"text\":\"a </result> b\"}:");
     // A message and its steps are one unit.
     sandbox
@@ -711,11 +714,11 @@ fn the_tools_of_all_servers_are_listed() {
     let all = sandbox.q(&["--list-tools"]).stdin_open().run();
     all.exit(0).stdout(lines).stderr_contains_all(&["bad: ", "no module named mcp", "no-such-program"]);
     sandbox.q(&["--list-tools", "-t", "db__wr*"]).run().success().stdout("db__write\twrites\tasks\tdoes write\n");
-    let told = sandbox.q(&["--list-tools", "-j", "-t", "db__echo"]).run().success().stdout_json();
-    assert_eq!(told[0]["schema"]["type"], "object");
+    let printed = sandbox.q(&["--list-tools", "-j", "-t", "db__echo"]).run().success().stdout_json();
+    assert_eq!(printed[0]["schema"]["type"], "object");
     let expected = json!({"name": "db__echo", "description": "does echo", "reads": true, "asks": false});
     for (field, value) in expected.as_object().expect("fields") {
-        assert_eq!(&told[0][field], value, "{field}");
+        assert_eq!(&printed[0][field], value, "{field}");
     }
     sandbox.q(&["--list-tools", "-t", "bad"]).run().exit(1).stdout_is_empty().stderr_contains("no module named mcp");
     sandbox.q(&["--list-tools", "-t", "web"]).run().exit(2).stdout_is_empty().stderr_contains("web");

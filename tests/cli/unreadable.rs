@@ -116,14 +116,17 @@ fn the_status_says_that_conversations_cannot_be_counted() {
         let _case = case(mode);
         set_mode(&sandbox.sessions(), mode);
         let text = sandbox.q(&["--status"]).obeying_modes().run();
-        let told = sandbox.q(&["--status", "--json"]).obeying_modes().run();
+        let printed = sandbox.q(&["--status", "--json"]).obeying_modes().run();
         set_mode(&sandbox.sessions(), 0o700);
         let line = text.stdout_text().lines().find(|line| line.starts_with("conversations ")).map(str::to_owned);
         let says = line.is_some_and(|line| line.contains("sessions") && line.contains("ermission denied"));
         text.success().check(says, || "expected the cause".to_owned());
-        let told = told.success().stdout_json();
-        assert_eq!((&told["kept"], &told["bytes"]), (&json!(null), &json!(null)));
-        assert!(told["sessions_error"].as_str().is_some_and(|error| error.contains("ermission denied")), "{told}");
+        let printed = printed.success().stdout_json();
+        assert_eq!((&printed["kept"], &printed["bytes"]), (&json!(null), &json!(null)));
+        assert!(
+            printed["sessions_error"].as_str().is_some_and(|error| error.contains("ermission denied")),
+            "{printed}"
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! What q tells of itself: notes and none, details, requests that are not sent, its status and its models; no secrets.
+//! What q says of itself: notes and none, details, requests that are not sent, its status and its models; no secrets.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::fixtures::{
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
-/// Secrets that must never be told, each long enough to be known again.
+/// Secrets that must never be shown, each long enough to be recognized.
 const HEADER: &str = "header-secret-1";
 const PASSWORD: &str = "p%40ss-secret-2";
 const DECODED_PASSWORD: &str = "p@ss-secret-2";
@@ -62,8 +62,8 @@ fn verbose_tells_what_is_sent_and_how_it_went() {
     {
         let outcome = sandbox.q(&["-v", "-f", "--no-save", "sécond"]).env("Q_HISTORY", history).run();
         outcome.exit(0).stdout("answer\n").stderr_lacks(API_KEY);
-        let told = outcome.stderr_text();
-        let lines: Vec<&str> = told.lines().filter(|line| !line.contains("retrying")).collect();
+        let printed = outcome.stderr_text();
+        let lines: Vec<&str> = printed.lines().filter(|line| !line.contains("retrying")).collect();
         let expected = [
             &format!("q: provider openai, model m, at {}/v1", server.url()),
             "q: message 1: user, 5 bytes",
@@ -81,7 +81,7 @@ fn verbose_tells_what_is_sent_and_how_it_went() {
 
 #[test]
 fn secrets_are_in_nothing_that_q_tells() {
-    // A server that gives back all that it was told, in every way that q may show.
+    // A server that gives back all that it was sent, in every way that q may show.
     let echo = |request: &Recorded| format!("you said {:?} {PASSWORD}", request.headers);
     let server = Server::start(move |request, _| {
         let message = echo(request);
@@ -119,7 +119,7 @@ fn secrets_are_in_nothing_that_q_tells() {
     }
     let sent: Vec<Recorded> = server.requests();
     assert!(sent.iter().any(|request| request.header("x-team") == Some(HEADER)), "{sent:#?}");
-    // The same where the file is wrong behind the secrets.
+    // The same where the file is wrong after the secrets.
     let broken = secretive(&server, "model = 7");
     for args in [&["hi"][..], &["--status"], &["--status", "-j"]] {
         assert_no_secret(&broken.q(args).run());
@@ -231,7 +231,7 @@ fn a_dry_run_needs_no_server_runs_no_key_command_and_saves_nothing() {
     }
     sandbox.check(!sandbox.home().join("ran").exists(), || "expected that the key's command does not run".to_owned());
     sandbox.expect_no_state();
-    // Which model is the first only a server tells, and none elsewhere is asked.
+    // Which model is the first only a server says, and none elsewhere is asked.
     sandbox.config("[providers.far]\nbase_url = \"https://llm.invalid/v1\"\n");
     let outcome = sandbox.q(&["--dry-run", "-p", "far", "hi"]).run();
     outcome.exit(2).stdout_is_empty().stderr_contains("-m");
@@ -271,8 +271,8 @@ fn the_status_says_first_whom_q_would_ask_and_why() {
     let local = Sandbox::new().env("OLLAMA_HOST", server.url());
     let why = "(no key is set, and this is the first local server that answers)";
     assert_eq!(first(&local, &[]), format!("asks ollama, model first {why}"));
-    let told = local.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!((&told["asks"]["provider"], &told["asks"]["model"]), (&json!("ollama"), &json!("first")));
+    let printed = local.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!((&printed["asks"]["provider"], &printed["asks"]["model"]), (&json!("ollama"), &json!("first")));
     let nobody = first(&Sandbox::new().env("OLLAMA_HOST", "127.0.0.1:1"), &[]);
     assert_eq!(nobody, "asks no provider: no key is set, and no local server answers");
 }
@@ -285,8 +285,8 @@ fn the_status_tells_how_much_is_kept() {
     }
     let bytes: u64 = sandbox.session_files().iter().map(|name| sandbox.read_bytes(name).len() as u64).sum();
     sandbox.q(&["--status"]).run().success().stdout_contains("(3, 1.2 MB)");
-    let told = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!((&told["kept"], &told["bytes"]), (&json!(3), &json!(bytes)));
+    let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!((&printed["kept"], &printed["bytes"]), (&json!(3), &json!(bytes)));
 }
 
 #[test]
@@ -362,35 +362,35 @@ fn the_status_tells_paths_providers_and_the_conversation() {
         "[providers.work]\nbase_url = \"https://llm.corp.example/v1/\"\nkey_cmd = [\"false\", \"x\"]\nmodel = \"w\"\n",
     );
     let empty = sandbox.q(&["--status", "--json"]).stdin_open().run();
-    let told = empty.success().stdout_json();
-    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(told["config"], json!(sandbox.config_file()));
-    assert_eq!(told["sessions"], json!(sandbox.sessions()));
-    assert_eq!((&told["conversation"], &told["error"]), (&Value::Null, &Value::Null));
+    let printed = empty.success().stdout_json();
+    assert_eq!(printed["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(printed["config"], json!(sandbox.config_file()));
+    assert_eq!(printed["sessions"], json!(sandbox.sessions()));
+    assert_eq!((&printed["conversation"], &printed["error"]), (&Value::Null, &Value::Null));
     let provider = |name: &str| {
-        let providers = told["providers"].as_array().expect("providers").iter();
+        let providers = printed["providers"].as_array().expect("providers").iter();
         providers.clone().find(|provider| provider["name"] == name).expect("a provider").clone()
     };
     // The file's own come first, and its key counts as set without being asked for.
-    assert_eq!(told["providers"][0], provider("work"));
+    assert_eq!(printed["providers"][0], provider("work"));
     assert_eq!(provider("work")["chosen"], true);
     assert_eq!(provider("work")["address"], "https://llm.corp.example/v1");
     assert_eq!(provider("openai")["key"], "OPENAI_API_KEY is set");
     assert_eq!(provider("groq")["key"], "GROQ_API_KEY is not set");
     assert_eq!(provider("openai")["address"], format!("{}/v1", server.url()));
-    assert_eq!(told["providers"].as_array().map(Vec::len), Some(16));
+    assert_eq!(printed["providers"].as_array().map(Vec::len), Some(16));
 
     sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
-    let told = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!(told["conversation"]["path"], json!(sandbox.sessions().join("current.json")));
-    assert_eq!(told["conversation"]["messages"], 2);
-    assert_eq!(told["conversation"]["model"], "m");
+    let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
+    assert_eq!(printed["conversation"]["path"], json!(sandbox.sessions().join("current.json")));
+    assert_eq!(printed["conversation"]["messages"], 2);
+    assert_eq!(printed["conversation"]["model"], "m");
     let text = sandbox.q(&["--status"]).run();
     for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", "current.json", "config.toml"] {
         text.success().stdout_contains(part);
     }
-    let told = sandbox.q(&["--status", "-s", "none", "-j"]).run().success().stdout_json();
-    assert_eq!(told["conversation"], Value::Null);
+    let printed = sandbox.q(&["--status", "-s", "none", "-j"]).run().success().stdout_json();
+    assert_eq!(printed["conversation"], Value::Null);
     sandbox.q(&["--status", "-s", "none"]).run().success().stdout_contains("there is no conversation");
     server.expect_requests(1);
     sandbox.write_bytes("current.json", "{");
@@ -416,10 +416,10 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
             |args: &[&str]| environment.iter().fold(sandbox.q(args), |q, (name, value)| q.env(name, value)).run();
         let outcome = status(&["--status"]);
         outcome.success().stdout_contains(has);
-        let told = status(&["--status", "-j"]).success().stdout_json();
-        let error = told["error"].as_str().unwrap_or_default().to_owned();
+        let printed = status(&["--status", "-j"]).success().stdout_json();
+        let error = printed["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
-        assert_eq!(told["settings"].as_array().map(Vec::len), Some(18));
+        assert_eq!(printed["settings"].as_array().map(Vec::len), Some(18));
         // And it is what a question says.
         status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
     }
@@ -486,8 +486,8 @@ fn assert_no_secret(outcome: &Outcome) {
 fn setting(sandbox: &Sandbox, args: &[&str], environment: &[(&str, &str)], key: &str) -> Value {
     let q = environment.iter().fold(sandbox.q(&["--status", "-j"]).args(args), |q, (name, value)| q.env(name, value));
     let outcome = q.run();
-    let told = outcome.success().stdout_json();
-    let settings = told["settings"].as_array().cloned().unwrap_or_default();
+    let printed = outcome.success().stdout_json();
+    let settings = printed["settings"].as_array().cloned().unwrap_or_default();
     let found = settings.into_iter().find(|setting| setting["name"] == key);
     outcome.check(found.is_some(), || format!("expected the setting {key}"));
     found.unwrap_or_default()
@@ -502,9 +502,9 @@ fn assert_setting(
     value: &str,
     origin: &str,
 ) {
-    let told = setting(sandbox, args, environment, key);
+    let printed = setting(sandbox, args, environment, key);
     let value = if value.is_empty() { Value::Null } else { json!(value) };
-    assert_eq!((&told["value"], &told["origin"]), (&value, &json!(origin)), "{key}");
+    assert_eq!((&printed["value"], &printed["origin"]), (&value, &json!(origin)), "{key}");
     let text =
         environment.iter().fold(sandbox.q(&["--status"]).args(args), |q, (name, value)| q.env(name, value)).run();
     let shown = format!("{key:<13}  {}  ({origin})\n", value.as_str().unwrap_or("-"));
