@@ -73,6 +73,8 @@ pub(crate) struct Wrapper {
     quoted: bool,
     /// The line has had a word since its beginning, or since its last break.
     has_word: bool,
+    /// The last character is a carriage return, which a line end after it would hide.
+    after_return: bool,
     /// Blanks for which there is no room.
     blanks: String,
     word: Word,
@@ -226,7 +228,7 @@ impl Wrapper {
         self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
         self.word.clear();
         (self.column, self.begin) = (0, 0);
-        (self.marked, self.quoted, self.has_word) = (false, false, false);
+        (self.marked, self.quoted, self.has_word, self.after_return) = (false, false, false, false);
     }
 
     /// The word has ended, with or without a blank after it.
@@ -265,7 +267,8 @@ impl Wrapper {
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next.
     fn put_word(&mut self, wrapped: &mut Wrapped) {
-        if self.word.shown == 0 && self.has_word && self.column + self.word.width > self.width() {
+        let fits = self.column + self.word.width <= self.width();
+        if self.word.shown == 0 && self.has_word && !fits && !self.after_return {
             let begin = wrapped.text.len();
             let indent = self.indent();
             wrapped.text.push('\n');
@@ -275,7 +278,9 @@ impl Wrapper {
             self.has_word = false;
         }
         self.put_blanks(wrapped);
-        wrapped.text.push_str(&self.word.text[self.word.shown..]);
+        let rest = &self.word.text[self.word.shown..];
+        wrapped.text.push_str(rest);
+        self.after_return = if rest.is_empty() { self.after_return } else { rest.ends_with('\r') };
         self.word.shown = self.word.text.len();
         self.column += std::mem::take(&mut self.word.width);
     }
@@ -288,6 +293,7 @@ impl Wrapper {
 
     fn put_blank(&mut self, blank: char, wrapped: &mut Wrapped) {
         wrapped.text.push(blank);
+        self.after_return = false;
         self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
     }
 }
@@ -749,6 +755,12 @@ mod tests {
                 let shown = visible(line.trim_end_matches(' '));
                 prop_assert!(shown.width() < columns || !words.contains(' '), "{:?} {}", line, columns);
             }
+        }
+
+        #[test]
+        fn no_break_hides_a_carriage_return(text in "[a-c\\r ]{0,30}", columns in 2..12_usize) {
+            let shown = |text: &str| visible(text).matches("^M").count();
+            prop_assert_eq!(shown(&wrap(&text, columns)), shown(&text));
         }
 
         #[test]
