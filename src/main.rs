@@ -35,11 +35,9 @@ use crate::settings::Environment;
 fn main() -> ExitCode {
     let mut arguments = Arguments::default();
     if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
-        // The option may come after the one that is wrong.
-        let json = std::env::args_os()
-            .take_while(|argument| argument != "--")
-            .any(|argument| argument == "-j" || argument == "--json");
-        return failure(&error, arguments.json || json, &Notes::default());
+        // The option may come after the wrong one.
+        let json = flags::asks_for_json(std::env::args_os().skip(1));
+        return failure(&error, json, &Notes::default());
     }
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();

@@ -5,5 +5,5 @@ mod parse;
 mod table;
 
 pub(crate) use arguments::{Arguments, Mode};
-pub(crate) use parse::parse;
+pub(crate) use parse::{asks_for_json, parse};
 pub(crate) use table::{Completion, Effect, FLAGS, Flag};

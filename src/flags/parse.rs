@@ -50,6 +50,27 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>, arguments: &mut A
     check(arguments, &used)
 }
 
+/// Whether JSON is wanted, however wrong the rest of the command line is.
+pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
+    let mut parser = lexopt::Parser::from_args(typed);
+    while let Ok(Some(argument)) = parser.next() {
+        let (flag, is_long) = match argument {
+            Arg::Short(short) => (find(|flag| flag.short == Some(short)), false),
+            Arg::Long(long) => (find(|flag| flag.long == Some(long)), true),
+            // The question begins.
+            Arg::Value(_) => return false,
+        };
+        match flag.map(|flag| (flag.long, &flag.effect)) {
+            Some((Some("json"), _)) => return true,
+            Some((_, Effect::Value { .. })) => drop(parser.value()),
+            // It may have a value all the same, after an equals sign.
+            _ if is_long => drop(parser.optional_value()),
+            _ => {}
+        }
+    }
+    false
+}
+
 fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
     FLAGS.iter().find(|flag| wanted(flag))
 }

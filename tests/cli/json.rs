@@ -142,7 +142,13 @@ fn a_failure_is_one_line_of_json_and_the_error_on_stderr_too() {
 
 #[test]
 fn a_command_line_that_makes_no_sense_is_told_in_json_too() {
-    for args in [&["--json", "hi", "-v"][..], &["-j", "--nonsense", "hi"], &["-j", "--models"], &["-fj", "--history"]] {
+    for args in [
+        &["--json", "hi", "-v"][..],
+        &["-j", "--nonsense", "hi"],
+        &["--nonsense=x", "-qj", "hi"],
+        &["-j", "--models"],
+        &["-fj", "--history"],
+    ] {
         let outcome = Sandbox::new().q(args).run();
         let printed = outcome.exit(2).stdout_json();
         let message = printed["error"]["message"].as_str().unwrap_or_default();
