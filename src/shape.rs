@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_of_an_object_is_told_from_others() {
+    fn the_shape_of_an_object_is_distinguished_from_others() {
         for (schema, is_object) in [
             (json!({"type": "object"}), true),
             (json!({"properties": {}}), true),

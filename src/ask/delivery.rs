@@ -251,7 +251,7 @@ impl<'a> Delivery<'a> {
                     answer: &excerpt,
                     provider: facts.provider,
                     model: facts.model,
-                    finish: reply.finished().map_or("stop", Finish::told),
+                    finish: reply.finished().map_or("stop", Finish::reported),
                     usage: facts.usage,
                     id: id(self.which, &committed),
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),

@@ -87,7 +87,7 @@ pub(super) struct Reader<'a> {
     stdin: OsString,
 }
 
-/// Its name in errors and notes.
+/// Where bytes come from, and its name in errors and notes.
 struct Source {
     name: String,
     is_stdin: bool,

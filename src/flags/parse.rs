@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_beside_behind_an_equals_sign_or_glued() {
+    fn values_stand_beside_after_an_equals_sign_or_glued() {
         for typed in [&["--model", "x"][..], &["--model=x"], &["-m", "x"], &["-mx"], &["-fmx"]] {
             assert_eq!(parsed(typed).model.as_deref(), Some("x"), "{typed:?}");
         }

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_option_setting_and_provider_is_told_and_no_line_is_too_long() {
+    fn every_option_setting_and_provider_is_reported_and_no_line_is_too_long() {
         let (short, long) = (short(), long());
         for flag in FLAGS {
             assert!(short.contains(&names(flag)) && long.contains(&names(flag)), "{}", flag.name());

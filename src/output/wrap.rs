@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_the_text_are_told_from_breaks() {
+    fn bytes_of_the_text_are_distinguished_from_breaks() {
         let wrapped = Wrapper::default().feed("- one two three four ", 10);
         assert_eq!(wrapped.text, "- one two \n  three \n  four ");
         let unbroken: Vec<usize> = (0..=wrapped.text.len()).map(|bytes| wrapped.unbroken(bytes)).collect();

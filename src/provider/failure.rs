@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_from_an_answer() {
+    fn an_error_is_distinguished_from_an_answer() {
         for json in [
             r#"{"error":{"message":"x"}}"#,
             r#"[{"error":"x"}]"#,
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_the_server_does_not_know_is_told_from_other_failures() {
+    fn a_model_that_the_server_does_not_know_is_distinguished_from_other_failures() {
         for (status, code, message, unknown) in [
             (500, "model_not_found", "no", true),
             (422, "", "Invalid model: x", true),

@@ -83,7 +83,7 @@ impl Finish {
     }
 
     /// The word in JSON: `stop`, `length` or the provider's.
-    pub(crate) fn told(&self) -> &str {
+    pub(crate) fn reported(&self) -> &str {
         match self {
             Finish::Complete(_) => STOP,
             Finish::Limit(_) => "length",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_stop_length_or_the_providers_word() {
+    fn programs_see_stop_length_or_the_providers_word() {
         for (word, own, told) in [
             ("END_TURN", "END_TURN", "stop"),
             ("stop", "stop", "stop"),
@@ -136,7 +136,7 @@ mod tests {
             ("error", "error", "error"),
         ] {
             let finish = Finish::of(word);
-            assert_eq!((finish.word(), finish.told()), (own, told), "{word}");
+            assert_eq!((finish.word(), finish.reported()), (own, told), "{word}");
         }
     }
 }

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_prompts_and_answers_are_told_apart_from_ends() {
+    fn blocked_prompts_and_answers_are_distinguished_from_ends() {
         for data in [
             r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#,
             r#"{"candidates":[{"content":{"parts":[]},"finishReason":"SAFETY"}]}"#,

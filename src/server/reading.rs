@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_an_answer_early_is_told_apart() {
+    fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
         for (parts, expected, told) in [
             (vec![Ok(HELLO), Ok("\n\n")], "Hello", "EndedEarly"),

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_for_people() {
+    fn ages_are_worded_for_people() {
         for (seconds, column, sentence) in [
             (0, "0s", "0 seconds"),
             (1, "1s", "1 second"),

@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_written_behind_the_text_and_read_again() {
+    fn calls_are_written_after_the_text_and_read_again() {
         let ran = |arguments: &str, is_error| Ran {
             call: Call { id: "a1".to_owned(), name: "db__query".to_owned(), arguments: arguments.to_owned() },
             result: "two\nrows".to_owned(),
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_conversation_is_told_apart() {
+    fn what_is_no_conversation_is_distinguished() {
         let valid = String::from_utf8(to_bytes(&Conversation::new("p", "m", moment(0)))).expect("text");
         for (file, words) in [
             (String::new(), "cannot be parsed"),

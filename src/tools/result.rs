@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_told_as_text() {
+    fn a_result_is_reported_as_text() {
         let text = |text: &str| json!({"type": "text", "text": text});
         let embedded = json!({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}});
         let blob = json!({"type": "resource", "resource": {"mimeType": "application/pdf", "blob": "aGVsbG8="}});
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_as_an_error() {
+    fn a_failure_is_reported_as_an_error() {
         let marked = json!({"content": [{"type": "text", "text": "no such row"}], "isError": true});
         let refusal = |error: Value| Err(Refusal::read(&error));
         for (name, answer, expected) in [

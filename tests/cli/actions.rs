@@ -318,7 +318,7 @@ fn undo_keeps_nobody_waiting_while_its_question_is_read() {
 }
 
 #[test]
-fn clear_deletes_one_and_tells_of_the_others() {
+fn clear_deletes_one_and_mentions_the_others() {
     for (typed, slot, gone) in [
         (&["--clear"][..], "", "current.json"),
         (&["--clear"], "tty1", "current-tty1.json"),
@@ -369,7 +369,7 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
 }
 
 #[test]
-fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
+fn a_current_conversation_that_cannot_be_read_is_reported_and_stays() {
     for text in ["", "{", "{\"version\":2}"] {
         let _case = case(text);
         let sandbox = Sandbox::new();
@@ -385,7 +385,7 @@ fn a_current_conversation_that_cannot_be_read_is_told_of_and_stays() {
 }
 
 #[test]
-fn actions_tell_as_json_what_they_show_or_have_done() {
+fn actions_report_as_json_what_they_show_or_have_done() {
     let sandbox = with_current();
     let id = "session_20260102030405678";
     let printed = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();

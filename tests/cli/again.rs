@@ -141,7 +141,7 @@ fn what_fails_or_breaks_off_leaves_the_conversation_as_it_is() {
 }
 
 #[test]
-fn an_answer_of_its_own_is_found_by_the_id_that_is_told() {
+fn an_answer_of_its_own_is_found_by_the_id_that_is_shown() {
     let server = Server::always(Reply::sse([word("half an answer"), finish("length")]));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_session("work.json", &stored(&["one", "two"]));
@@ -214,7 +214,7 @@ fn an_answer_reaches_its_conversation_though_that_was_displaced_meanwhile() {
 }
 
 #[test]
-fn nothing_is_set_aside_or_saved_where_that_is_not_wanted() {
+fn nothing_is_archived_or_saved_where_that_is_not_wanted() {
     let (server, sandbox) = talked();
     let before = snapshot(sandbox.state());
     sandbox.q(&["--again", "--no-save"]).run().success();

@@ -389,7 +389,7 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
 }
 
 #[test]
-fn verbose_tells_what_is_attached() {
+fn verbose_shows_what_is_attached() {
     let (_server, sandbox) = with_files();
     let outcome = sandbox.q(&["-v", "-a", "error.png", "why?"]).run();
     outcome.exit(0).stderr_contains("message 1: error.png, image/png, 96 bytes in base64");
@@ -415,7 +415,7 @@ fn nothing_is_kept_of_a_file_that_is_asked_about_without_saving() {
 }
 
 #[test]
-fn a_word_that_is_a_file_is_told_beside_attached_ones() {
+fn a_word_that_is_a_file_is_reported_beside_attached_ones() {
     let (_server, sandbox) = with_files();
     let outcome = sandbox.shell("q -a *.rs 'why?'").run();
     outcome.exit(0).stderr("q: two.rs is a word of the question: each file needs its own -a\n");

@@ -185,7 +185,7 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
 }
 
 #[test]
-fn an_error_inside_a_stream_is_told_and_what_had_come_is_kept() {
+fn an_error_inside_a_stream_is_reported_and_what_had_come_is_kept() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
         let asked = |events: Vec<Vec<u8>>| {

@@ -87,7 +87,7 @@ fn a_commit_that_has_a_message_or_no_change_is_left_alone() {
 }
 
 #[test]
-fn without_an_answer_git_goes_on_as_it_would_without_the_hook() {
+fn without_an_answer_git_continues_as_it_would_without_the_hook() {
     let cut = Server::always(Reply::sse([word("half a mess")]).cut());
     let failing = Server::always(failure(500, "down"));
     for (what, server) in [("refused", None), ("cut", Some(&cut)), ("failing", Some(&failing))] {

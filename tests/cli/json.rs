@@ -50,7 +50,7 @@ fn id_of(conversation: &Value) -> Value {
 }
 
 #[test]
-fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
+fn finish_and_usage_are_reported_in_the_same_words_for_every_dialect() {
     let openai = |word: &'static str| {
         let mut events = openai_stream(&["x"]);
         let end = events.len() - 3;
@@ -94,7 +94,7 @@ fn finish_and_usage_are_told_in_the_same_words_for_every_dialect() {
 }
 
 #[test]
-fn usage_that_nobody_told_is_null() {
+fn usage_that_nobody_reported_is_null() {
     let openai = vec![openai_event(json!({"content": "x"}), Some("stop")), DONE.to_vec()];
     let anthropic = ["message_start", "content_block_delta", "message_stop"]
         .map(|name| typed_event(json!({"type": name, "message": {}, "delta": {"type": "text_delta", "text": "x"}})));
@@ -141,7 +141,7 @@ fn a_failure_is_one_line_of_json_and_the_error_on_stderr_too() {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_told_in_json_too() {
+fn a_command_line_that_makes_no_sense_is_reported_in_json_too() {
     for args in [
         &["--json", "hi", "-v"][..],
         &["-j", "--nonsense", "hi"],

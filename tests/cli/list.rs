@@ -50,7 +50,7 @@ fn a_list_as_json_has_an_object_for_each() {
 }
 
 #[test]
-fn a_list_goes_on_after_what_it_cannot_read() {
+fn a_list_continues_after_what_it_cannot_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two", "three", "four"]));
     sandbox.write_bytes("broken.json", "{");

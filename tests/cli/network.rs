@@ -24,7 +24,7 @@ fn ask(reply: Reply) -> (Outcome, Server) {
 }
 
 #[test]
-fn a_status_that_is_no_success_is_told_in_the_providers_words_and_changes_no_file() {
+fn a_status_that_is_no_success_is_reported_in_the_providers_words_and_changes_no_file() {
     let page = "<!DOCTYPE html><html><body>502 Bad Gateway</body></html>";
     // Status, body (`None`: the dialect's own form), requests with one retry, words that are said.
     let table: &[(u16, Option<&str>, usize, &[&str])] = &[
@@ -233,7 +233,7 @@ fn silence_ends_a_connection_after_the_time_of_the_setting() {
 }
 
 #[test]
-fn a_refused_connection_and_an_unknown_host_are_told_at_once() {
+fn a_refused_connection_and_an_unknown_host_are_reported_at_once() {
     for (base, words) in [
         (CLOSED.to_owned(), &["refused", "127.0.0.1:1"][..]),
         (format!("http://{UNKNOWN_HOST}"), &["resolve", UNKNOWN_HOST]),
@@ -254,7 +254,7 @@ fn a_refused_connection_and_an_unknown_host_are_told_at_once() {
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_told_apart() {
+fn a_server_that_does_not_speak_tls_is_distinguished() {
     let server = Server::always(Reply::new(200));
     let base = server.url().replace("http:", "https:");
     let sandbox = Sandbox::new().server_env(&server).env("OPENAI_BASE_URL", base).env("Q_RETRIES", "20");
@@ -516,7 +516,7 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
 }
 
 #[test]
-fn an_event_that_is_cut_in_half_is_told_by_what_cut_it() {
+fn an_event_that_is_cut_in_half_is_reported_by_what_cut_it() {
     let cut_after = |pieces: &[Vec<u8>]| {
         let server = Server::always(Reply::sse(pieces).piece("data: {\"choices\":[],\"usa").cut());
         let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();

@@ -56,7 +56,7 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn an_option_behind_a_word_is_refused_with_advice() {
+fn an_option_after_a_word_is_refused_with_advice() {
     for typed in [
         &["what", "does", "ls", "-l", "do"][..],
         &["why", "-f"],

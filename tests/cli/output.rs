@@ -140,7 +140,7 @@ fn blank_lines_while_an_answer_in_one_piece_is_awaited_do_no_harm() {
 }
 
 #[test]
-fn the_exit_code_tells_who_is_to_blame() {
+fn the_exit_code_says_who_is_to_blame() {
     let server = Server::openai("fine");
     let refusing = Server::always(failure(400, "no such thing"));
     let failing = Server::always(failure(500, "out of order"));

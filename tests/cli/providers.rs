@@ -240,7 +240,7 @@ fn ollama_host_is_read_as_ollama_reads_it() {
 }
 
 #[test]
-fn what_is_not_a_url_is_told_with_its_variable() {
+fn what_is_not_a_url_is_reported_with_its_variable() {
     let server = everybody("ok");
     let sandbox = sandbox_of_all(&server);
     // For Ollama `http://` is this machine.
@@ -395,7 +395,7 @@ fn without_a_provider_the_first_local_server_with_a_model_is_asked_with_a_note()
 }
 
 #[test]
-fn nobody_to_ask_is_told_in_one_message_with_every_way_out() {
+fn nobody_to_ask_is_reported_in_one_message_with_every_way_out() {
     let hanging = Server::always(Reply::raw("").hang());
     let silent = lonely().env("OLLAMA_BASE_URL", hanging.url());
     for sandbox in [lonely(), silent] {
@@ -409,7 +409,7 @@ fn nobody_to_ask_is_told_in_one_message_with_every_way_out() {
 }
 
 #[test]
-fn a_provider_that_does_not_exist_or_has_no_key_is_told_apart() {
+fn a_provider_that_does_not_exist_or_has_no_key_is_distinguished() {
     let server = everybody("ok");
     let sandbox = sandbox_of(&server).env("Q_RETRIES", "0");
     sandbox.config("[providers.work]\nbase_url = \"http://h\"\nkey_env = \"WORK_KEY\"\n");
@@ -486,7 +486,7 @@ fn the_command_of_a_key_is_run_only_when_a_request_is_about_to_be_sent() {
 }
 
 #[test]
-fn the_command_of_a_key_that_fails_is_told_with_its_exit_status() {
+fn the_command_of_a_key_that_fails_is_reported_with_its_exit_status() {
     for (command, words) in [
         (r#"["sh", "-c", "echo locked >&2; echo sk-half-a-key; exit 37"]"#, &["locked", "37"][..]),
         (r#"["sh", "-c", "kill -9 $$"]"#, &["9"]),

@@ -81,7 +81,7 @@ fn input_full_of_closing_tags_is_fenced_without_delay() {
 }
 
 #[test]
-fn input_of_white_space_is_none_and_a_pipe_or_file_without_any_is_told_of() {
+fn input_of_white_space_is_none_and_a_pipe_or_file_without_any_is_reported() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_home("empty", "");
@@ -239,7 +239,7 @@ fn a_folder_as_input_is_an_error_unless_it_is_left_alone() {
 }
 
 #[test]
-fn what_is_wrong_from_the_start_is_told_before_any_input_is_read() {
+fn what_is_wrong_from_the_start_is_reported_before_any_input_is_read() {
     type Run<'a> = &'a dyn Fn(&Sandbox) -> Q;
     let runs: &[(&str, &str, Run)] = &[
         ("an unknown option", "--folow", &|sandbox| sandbox.q(&["--folow", "why"])),

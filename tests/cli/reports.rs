@@ -50,7 +50,7 @@ fn quiet_silences_notes_and_leaves_errors() {
 }
 
 #[test]
-fn verbose_tells_what_is_sent_and_how_it_went() {
+fn verbose_shows_what_is_sent_and_how_it_went() {
     let server = Server::start(|request, number| match number {
         1 => Reply::new(503).header("retry-after", "0").piece("{}"),
         _ => openai_reply(request, "answer"),
@@ -80,7 +80,7 @@ fn verbose_tells_what_is_sent_and_how_it_went() {
 }
 
 #[test]
-fn secrets_are_in_nothing_that_q_tells() {
+fn secrets_are_in_nothing_that_q_says() {
     // A server that gives back all that it was sent, in every way that q may show.
     let echo = |request: &Recorded| format!("you said {:?} {PASSWORD}", request.headers);
     let server = Server::start(move |request, _| {
@@ -127,7 +127,7 @@ fn secrets_are_in_nothing_that_q_tells() {
 }
 
 #[test]
-fn a_password_in_an_address_is_sent_as_it_is_meant_and_told_in_no_form() {
+fn a_password_in_an_address_is_sent_as_it_is_meant_and_shown_in_no_form() {
     // What stands for `me:p@ss-secret-2` (RFC 7617).
     let credentials = "bWU6cEBzcy1zZWNyZXQtMg==";
     let server = Server::start(|request, _| {
@@ -162,7 +162,7 @@ fn a_list_of_models_that_cannot_be_read_gives_no_key_away() {
 }
 
 #[test]
-fn a_key_inside_the_key_command_is_not_told() {
+fn a_key_inside_the_key_command_is_not_shown() {
     let server = Server::always(failure(401, "wrong key"));
     let sandbox = secretive(&server, &format!("key_cmd = [\"echo\", \"{API_KEY}\"]"));
     for args in [&["hi"][..], &["-v", "-j", "hi"], &["--models"], &["--status"], &["--dry-run", "hi"]] {
@@ -171,7 +171,7 @@ fn a_key_inside_the_key_command_is_not_told() {
 }
 
 #[test]
-fn the_password_of_a_proxy_is_not_told() {
+fn the_password_of_a_proxy_is_not_shown() {
     let server = Server::start(|request, _| {
         let message = format!("{PROXY_PASSWORD} of {:?} is wrong", request.headers);
         Reply::json(403, json!({"error": {"message": message}}))
@@ -278,7 +278,7 @@ fn the_status_says_first_whom_q_would_ask_and_why() {
 }
 
 #[test]
-fn the_status_tells_how_much_is_kept() {
+fn the_status_shows_how_much_is_kept() {
     let sandbox = Sandbox::new();
     for (name, length) in [("current.json", 10), ("work.json", 1_200_000), (ARCHIVED, 500)] {
         sandbox.write_session(name, &stored(&["q", &"x".repeat(length)]));
@@ -300,7 +300,7 @@ fn models_are_an_array_as_json() {
 }
 
 #[test]
-fn the_status_tells_every_setting_and_where_it_comes_from() {
+fn the_status_shows_every_setting_and_where_it_comes_from() {
     // Key, default, value in the file, value of the variable.
     let table = [
         ("messages", "10", "11", "12"),
@@ -355,7 +355,7 @@ fn the_status_tells_every_setting_and_where_it_comes_from() {
 }
 
 #[test]
-fn the_status_tells_paths_providers_and_the_conversation() {
+fn the_status_shows_paths_providers_and_the_conversation() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("OPENAI_MODEL", "");
     sandbox.config(

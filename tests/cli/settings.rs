@@ -267,7 +267,7 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
+fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
     for (text, line, key) in [
@@ -323,7 +323,7 @@ fn what_is_wrong_in_the_file_is_told_with_file_line_and_key() {
 }
 
 #[test]
-fn a_wrong_header_is_told_with_its_own_line() {
+fn a_wrong_header_is_reported_with_its_own_line() {
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"\n");
     sandbox.q(&["hi"]).stdin_open().run().refused(&["line 3", "a b"]);

@@ -302,7 +302,7 @@ fn another_refusal_is_final() {
 }
 
 #[test]
-fn verbose_tells_that_less_is_asked_for() {
+fn verbose_shows_that_less_is_asked_for() {
     let server = Server::start(|_, index| match index {
         0 => failure(400, REFUSAL),
         _ => Reply::sse(openai_stream(&[ANN])),

@@ -278,7 +278,7 @@ fn a_second_signal_ends_q_at_once() {
 }
 
 #[test]
-fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_goes_on() {
+fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_continues() {
     let whole = [word("all of it"), finish("stop")].concat();
     let server = Server::always(Reply::sse([whole]).hang());
     let sandbox = Sandbox::new().server_env(&server);

@@ -108,7 +108,7 @@ fn a_failure_without_an_outcome_at_hand_shows_the_last_run_and_the_files() {
 }
 
 #[test]
-fn a_snapshot_tells_what_was_added_removed_and_changed() {
+fn a_snapshot_shows_what_was_added_removed_and_changed() {
     let sandbox = Sandbox::new();
     for name in ["changed", "removed", "same"] {
         sandbox.write_home(name, name);

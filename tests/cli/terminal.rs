@@ -270,7 +270,7 @@ fn the_waiting_sign_is_wiped_before_an_error() {
 }
 
 #[test]
-fn the_waiting_sign_tells_when_q_tries_again() {
+fn the_waiting_sign_says_when_q_tries_again() {
     let server = Server::start(|request, number| match number {
         0 => Reply::new(503).header("retry-after", "2").piece("{}"),
         _ => openai_reply(request, "Hello"),
@@ -285,7 +285,7 @@ fn the_waiting_sign_tells_when_q_tries_again() {
 }
 
 #[test]
-fn the_waiting_sign_tells_that_standard_input_is_waited_for() {
+fn the_waiting_sign_says_that_standard_input_is_waited_for() {
     let server = Server::openai("Hello");
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);

@@ -318,7 +318,7 @@ fn socks5_leads_to_a_server_without_tls_too() {
 }
 
 #[test]
-fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_told() {
+fn a_name_that_is_looked_up_here_for_socks5_is_the_one_that_is_reported() {
     let proxy = Proxy::start(socks5, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let sandbox = Sandbox::new();
     let q = q(&sandbox, format!("https://{UNKNOWN_HOST}/v1"), &["hi"]);

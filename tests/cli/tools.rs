@@ -255,7 +255,7 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn json_tells_rounds_calls_and_the_usage_of_all_requests() {
+fn json_shows_rounds_calls_and_the_usage_of_all_requests() {
     let server = model(OPENAI, vec![vec![echo("hi")], vec![("call00002", "db__fail", json!({}))]]);
     let sandbox = with_db(&server, "", "");
     let printed = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
@@ -325,7 +325,7 @@ fn a_reply_that_was_cut_runs_none_of_its_calls() {
 }
 
 #[test]
-fn what_cannot_run_is_told_to_the_model() {
+fn what_cannot_run_is_reported_to_the_model() {
     let table = [
         ("unknown", ("call00001", "db__nothing", json!({})), "There is no tool db__nothing."),
         ("no object", ("call00001", "db__echo", json!([1])), "not a JSON object"),
@@ -364,7 +364,7 @@ fn whatever_a_server_writes_shows_that_it_lives() {
 }
 
 #[test]
-fn keys_and_other_secrets_are_not_told() {
+fn keys_and_other_secrets_are_not_shown() {
     let server =
         model(OPENAI, vec![vec![("call00001", "db__echo", json!({"text": format!("{API_KEY} shop-token-1")}))]]);
     let sandbox =
