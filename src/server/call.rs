@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{COMPRESSED, Client, Response, TransportError};
+use super::client::{self, COMPRESSED, Client, Response, TransportError};
 use super::reading::{self, LONGEST_WHOLE, ReadError};
 use super::{retry, stream};
 use crate::address::Address;
@@ -98,8 +98,9 @@ impl Call<'_> {
         reply: &mut Reply,
         take: &mut dyn FnMut(&str, bool) -> Result<(), OutputError>,
     ) -> Result<(), CallEnd> {
-        let Response { body, content_type } = self.send(request)?;
-        reading::read_reply(self.api, body, reply, take).map_err(|error| match error {
+        let response = self.send(request)?;
+        let content_type = response.content_type().to_owned();
+        reading::read_reply(self.api, response.body, reply, take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
             error => CallEnd::Failed(self.explain_reading(error, &content_type, request)),
         })
@@ -108,13 +109,14 @@ impl Call<'_> {
     /// Asks for something other than an answer, if necessary again, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
-        let Response { body, content_type } = loop {
+        let response = loop {
             match self.send(request) {
                 Err(failed) if self.wait_to_try_again(tried, &failed) => tried += 1,
                 sent => break sent?,
             }
         };
-        reading::read_text(body).map_err(|error| self.explain_reading(error, &content_type, request))
+        let content_type = response.content_type().to_owned();
+        reading::read_text(response.body).map_err(|error| self.explain_reading(error, &content_type, request))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
@@ -191,11 +193,8 @@ impl Call<'_> {
     }
 
     fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
-        let phrase = status.map_or_else(String::new, |status| {
-            let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-            format!("{status} {}: ", reason.unwrap_or_default()).replace(" :", ":")
-        });
-        let message = format!("{}: {phrase}{} ({})", self.provider, error.message, self.address);
+        let words = status.map(client::status_words).unwrap_or_default();
+        let message = format!("{}: {words}{} ({})", self.provider, error.message, self.address);
         let message = secret::redact(&message, &self.secrets);
         CallError {
             too_long: error.too_long(),
@@ -247,7 +246,7 @@ impl Call<'_> {
             TransportError::Connection { cause, advice, .. } => {
                 CallError { may_pass, ..self.failed(cause) }.advise(advice)
             }
-            TransportError::Status { status, body, retry_after } => {
+            TransportError::Status { status, body, retry_after, .. } => {
                 // Redact before anything is cut off, so that no part of a secret is left.
                 let error = failure::read(&secret::redact(&body, &self.secrets));
                 let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
@@ -314,7 +313,10 @@ mod tests {
                 let failed = match status {
                     Some(status) => {
                         let body = message.to_owned();
-                        call.explain(TransportError::Status { status, body, retry_after: None }, &request)
+                        call.explain(
+                            TransportError::Status { status, body, retry_after: None, location: None },
+                            &request,
+                        )
                     }
                     None => call.explain_reading(ReadError::Server(ServerError::new(message)), "", &request),
                 };

@@ -14,6 +14,7 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::provider::failure::PASSING_STATUSES;
 use crate::provider::request::Request;
+use crate::secret::Secret;
 use crate::settings::Environment;
 
 /// How long connecting may take, and resolving the name before it.
@@ -30,17 +31,46 @@ pub(super) const COMPRESSED: &str = "what the server sent is compressed by gzip,
 
 /// A response with a status of success; its body is read as it arrives.
 pub(crate) struct Response {
-    pub(crate) content_type: String,
+    headers: http::HeaderMap,
     pub(crate) body: Box<dyn Read + Send>,
+}
+
+impl Response {
+    /// A header whose value is text, or nothing.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        text_of(&self.headers, name).unwrap_or_default()
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        self.header("content-type")
+    }
+}
+
+/// What to do with a path of the server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Method<'a> {
+    Get,
+    /// Sends this JSON.
+    Post(&'a [u8]),
+    Delete,
+}
+
+/// How long a request may take; `None` is for ever.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The longest silence.
+    pub(crate) silence: Option<Duration>,
+    /// Until the whole response is there.
+    pub(crate) total: Option<Duration>,
 }
 
 /// Why there is no response, or only a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransportError {
-    /// The server answered with a status other than success.
-    Status { status: u16, body: String, retry_after: Option<Duration> },
-    /// The connection failed.
-    Connection { cause: String, advice: Option<String>, temporary: bool },
+    /// The server answered with a status other than success; `location` is where it redirects to.
+    Status { status: u16, body: String, retry_after: Option<Duration>, location: Option<String> },
+    /// The connection failed. `is_silence`: nothing came for longer than the limit.
+    Connection { cause: String, advice: Option<String>, temporary: bool, is_silence: bool },
 }
 
 /// A client for one address.
@@ -48,6 +78,7 @@ pub(crate) struct Client {
     agent: Agent,
     address: Address,
     proxy: Option<ProxyUsed>,
+    limits: Limits,
     retries: u32,
 }
 
@@ -87,19 +118,18 @@ impl Client {
             // The time-out needs a thread for resolving, which an IP address is not worth.
             .timeout_resolve(named.then_some(CONNECT))
             .timeout_connect(Some(CONNECT))
-            .timeout_per_read(timeout)
-            .timeout_per_write(timeout)
             .build();
         let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
             variable,
             server: format!("{}:{}", proxy.host(), proxy.port()),
             looks_up_here: proxy.resolve_target(),
         });
-        Ok(Client { agent: config.into(), address: address.clone(), proxy, retries })
+        let limits = Limits { silence: timeout, total: None };
+        Ok(Client { agent: config.into(), address: address.clone(), proxy, limits, retries })
     }
 
     /// How often a failed request is tried again.
-    pub(super) fn retries(&self) -> u32 {
+    pub(crate) fn retries(&self) -> u32 {
         self.retries
     }
 
@@ -108,38 +138,45 @@ impl Client {
     /// # Errors
     /// The connection failed, or the status is not a success.
     pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
-        let url = self.address.join(&request.path);
-        let sent = match &request.body {
-            Some(body) => {
-                let mut call = self.agent.post(url).content_type("application/json");
-                for (name, value) in &request.headers {
-                    call = call.header(name, value.expose());
-                }
-                call.send(&body[..])
+        let method = request.body.as_deref().map_or(Method::Get, Method::Post);
+        self.exchange(method, &request.path, &request.headers, self.limits)
+    }
+
+    /// The same for any method, and with limits of its own.
+    ///
+    /// # Errors
+    /// As for [`Client::send`].
+    pub(crate) fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(String, Secret)],
+        limits: Limits,
+    ) -> Result<Response, TransportError> {
+        let url = self.address.join(path);
+        let sent = match method {
+            Method::Post(body) => {
+                completed(self.agent.post(url).content_type("application/json"), headers, limits).send(body)
             }
-            None => {
-                let mut call = self.agent.get(url);
-                for (name, value) in &request.headers {
-                    call = call.header(name, value.expose());
-                }
-                call.call()
-            }
+            Method::Get => completed(self.agent.get(url), headers, limits).call(),
+            Method::Delete => completed(self.agent.delete(url), headers, limits).call(),
         };
         let mut response = sent.map_err(|error| self.connection_failure(error))?;
         let status = response.status();
-        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if !status.is_success() {
+            let header = |name| text_of(response.headers(), name);
             let retry_after =
-                header("retry-after").and_then(|text| retry::retry_after(&text, OffsetDateTime::now_utc()));
+                header("retry-after").and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
+            let location = header("location").map(str::to_owned);
             // An incomplete body still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
             let is_compressed = body.starts_with(GZIP);
             let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
-            return Err(TransportError::Status { status: status.as_u16(), body, retry_after });
+            return Err(TransportError::Status { status: status.as_u16(), body, retry_after, location });
         }
-        let content_type = header("content-type").unwrap_or_default();
-        Ok(Response { content_type, body: Box::new(response.into_body().into_reader()) })
+        let (parts, body) = response.into_parts();
+        Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
     }
 
     /// Describes a failure while the body was read.
@@ -151,6 +188,7 @@ impl Client {
         let host = self.address.host();
         let mut advice = None;
         let mut temporary = false;
+        let mut is_silence = false;
         let cause = match &error {
             ureq::Error::HostNotFound => format!("the host {host} has no address"),
             ureq::Error::Io(error) if is_lookup_failure(error) => {
@@ -191,6 +229,7 @@ impl Client {
                 format!("the name {host} was not resolved within {} s", CONNECT.as_secs())
             }
             ureq::Error::Timeout(_) => {
+                is_silence = true;
                 advice = Some("the setting timeout (Q_TIMEOUT) says how long a silence may last".to_owned());
                 "nothing came from the server for too long".to_owned()
             }
@@ -203,13 +242,37 @@ impl Client {
             Some(ProxyUsed { variable, server, .. }) => format!("{cause} (by the proxy {server} of {variable})"),
             None => cause,
         };
-        TransportError::Connection { cause, advice, temporary }
+        TransportError::Connection { cause, advice, temporary, is_silence }
     }
+}
+
+/// A request with its headers and limits.
+fn completed<Any>(
+    mut request: ureq::RequestBuilder<Any>,
+    headers: &[(String, Secret)],
+    limits: Limits,
+) -> ureq::RequestBuilder<Any> {
+    for (name, value) in headers {
+        request = request.header(name, value.expose());
+    }
+    let Limits { silence, total } = limits;
+    request.config().timeout_per_read(silence).timeout_per_write(silence).timeout_global(total).build()
+}
+
+/// A header whose value is text.
+fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// A status in front of what the server says about it: `404 Not Found: `.
+pub(crate) fn status_words(status: u16) -> String {
+    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    format!("{status} {}: ", reason.unwrap_or_default()).replace(" :", ":")
 }
 
 impl TransportError {
     /// Whether another try may succeed.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         match self {
             TransportError::Status { status, .. } => PASSING_STATUSES.contains(status),
             TransportError::Connection { temporary, .. } => *temporary,

@@ -1,11 +1,11 @@
-//! The server of a provider: which one q asks, with which key, and each request over HTTP.
+//! Servers: which provider q asks, with which key, and each request over HTTP.
 
 pub(crate) mod call;
 pub(crate) mod choice;
 pub(crate) mod client;
 pub(crate) mod discover;
-mod key_command;
+pub(crate) mod key_command;
 mod reading;
-mod retry;
-mod stream;
+pub(crate) mod retry;
+pub(crate) mod stream;
 pub(crate) mod target;

@@ -14,7 +14,7 @@ const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
-pub(super) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
+pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_WAIT),
         None => Some(back_off(tried)),
