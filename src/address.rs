@@ -1,4 +1,4 @@
-//! The address of a provider: checked when it is set, and shown without anything secret in it.
+//! Addresses of providers and tool servers: checked when they are set, and shown without anything secret in them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::Uri;
+use http::uri::PathAndQuery;
 use percent_encoding::percent_decode_str;
 
 use crate::secret::Secret;
@@ -125,6 +126,66 @@ impl fmt::Debug for Address {
     }
 }
 
+/// A URL that is requested exactly as it is, with its path and its query.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// Where the server is, without a path.
+    pub(crate) server: Address,
+    /// The query may contain a key.
+    path_and_query: Secret,
+}
+
+impl Endpoint {
+    /// Checks a URL.
+    ///
+    /// # Errors
+    /// What is wrong with it, without the text itself, which may contain a password.
+    pub(crate) fn parse(text: &str) -> Result<Endpoint, String> {
+        let text = text.trim();
+        let host = text.find("://").map_or(0, |at| at + "://".len());
+        let path = text[host..].find(['/', '?', '#']).map_or(text.len(), |at| host + at);
+        let (server, path_and_query) = text.split_at(path);
+        let server = Address::parse(server)?;
+        if path_and_query.contains('#') {
+            return Err("has a fragment, which cannot be sent".to_owned());
+        }
+        let path_and_query = match path_and_query.starts_with('/') {
+            true => path_and_query.to_owned(),
+            false => format!("/{path_and_query}"),
+        };
+        PathAndQuery::try_from(path_and_query.as_str()).map_err(|error| format!("is not a URL ({error})"))?;
+        Ok(Endpoint { server, path_and_query: Secret::new(path_and_query) })
+    }
+
+    /// The path and the query, for the request and for nothing else.
+    pub(crate) fn path_and_query(&self) -> &str {
+        self.path_and_query.expose()
+    }
+
+    /// The parts of the URL that must not be shown: its password, and the values of its query.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let query = self.path_and_query().split_once('?').map_or("", |(_, query)| query);
+        let values = query.split('&').filter_map(|field| field.split_once('='));
+        let in_both_forms = values
+            .flat_map(|(_, value)| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
+        self.server.secrets().into_iter().chain(in_both_forms).collect()
+    }
+}
+
+/// The URL without user, password and query.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path_and_query().split('?').next().unwrap_or_default();
+        write!(formatter, "{}{}", self.server, path)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +238,29 @@ mod tests {
         let secrets: Vec<String> = address.secrets().iter().map(|secret| secret.expose().to_owned()).collect();
         assert_eq!(secrets, ["p%40ss", "p@ss", "bWU6cEBzcw=="]);
         assert!(Address::parse("http://h").is_ok_and(|address| address.authorization().is_none()));
+    }
+
+    #[test]
+    fn an_endpoint_keeps_its_path_and_hides_its_query() {
+        for (text, server, path_and_query, shown) in [
+            ("https://h.example/mcp", "https://h.example", "/mcp", "https://h.example/mcp"),
+            ("https://h.example/mcp/ ", "https://h.example", "/mcp/", "https://h.example/mcp/"),
+            ("https://h.example", "https://h.example", "/", "https://h.example/"),
+            ("http://me:hunter22@h:1/a/b", "http://h:1", "/a/b", "http://h:1/a/b"),
+            ("https://h?key=hunter22&a=b%20c", "https://h", "/?key=hunter22&a=b%20c", "https://h/"),
+        ] {
+            let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((endpoint.server.to_string().as_str(), endpoint.path_and_query()), (server, path_and_query));
+            assert_eq!((endpoint.to_string().as_str(), format!("{endpoint:?}").as_str()), (shown, shown));
+        }
+        let secrets = Endpoint::parse("https://me:hunter22@h/?key=12%2F45&x").expect("a URL").secrets();
+        let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
+        assert_eq!(secrets, ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45"]);
+        for text in
+            ["", "h.example/mcp", "ftp://h/mcp", "https:///mcp", "https://h/mcp#x", "https://h#x", "https://h/a b"]
+        {
+            assert!(Endpoint::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

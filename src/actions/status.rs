@@ -14,7 +14,7 @@ use crate::server::discover;
 use crate::session::folder::{self, Folder};
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Configured, Key, Provider, Settings};
+use crate::settings::{Configured, Key, Place, Provider, Settings};
 
 #[derive(Serialize)]
 struct Status {
@@ -68,6 +68,8 @@ struct ToolStatus {
     name: String,
     /// Without its arguments, which may be secret.
     program: Option<String>,
+    /// Without its query, which may be secret.
+    url: Option<String>,
     /// Why it cannot be used, if it cannot.
     error: Option<String>,
 }
@@ -168,13 +170,17 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
 
 /// The tool servers, including those of a shared file; if that cannot be read, one line says so.
 fn tools(settings: &Settings) -> Vec<ToolStatus> {
-    let status = |one: Configured| match one.server {
-        Ok(server) => ToolStatus { name: one.name, program: server.command.into_iter().next(), error: None },
-        Err(error) => ToolStatus { name: one.name, program: None, error: Some(error) },
+    let failed = |name: String, error: String| ToolStatus { name, program: None, url: None, error: Some(error) };
+    let status = |Configured { name, server }: Configured| match server.map(|server| server.place) {
+        Ok(Place::Program(program)) => {
+            ToolStatus { name, program: program.command.into_iter().next(), url: None, error: None }
+        }
+        Ok(Place::Site(site)) => ToolStatus { name, program: None, url: Some(site.url.to_string()), error: None },
+        Err(error) => failed(name, error),
     };
     match settings.tool_servers() {
         Ok(servers) => servers.into_iter().map(status).collect(),
-        Err(error) => vec![ToolStatus { name: "mcp".to_owned(), program: None, error: Some(error.message) }],
+        Err(error) => vec![failed("mcp".to_owned(), error.message)],
     }
 }
 
@@ -276,8 +282,12 @@ fn text(status: &Status) -> String {
         let ProviderStatus { name, api, address, key, .. } = provider;
         lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
     }
-    for ToolStatus { name, program, error } in &status.tools {
-        let what = error.clone().unwrap_or_else(|| format!("by {}", program.as_deref().unwrap_or_default()));
+    for ToolStatus { name, program, url, error } in &status.tools {
+        let what = match (error, url) {
+            (Some(error), _) => error.clone(),
+            (None, Some(url)) => format!("at {url}"),
+            (None, None) => format!("by {}", program.as_deref().unwrap_or_default()),
+        };
         lines.push(format!("  tools {name:<5}  {what}"));
     }
     lines.push(String::new());

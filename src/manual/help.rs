@@ -102,16 +102,22 @@ pub(crate) fn long() -> String {
          only     = [\"read_query\", \"list_*\"]  # the tools that are offered at all\n    \
          allow    = [\"list_*\"]                # those that run without asking\n    \
          timeout  = \"60s\"                     # silence during one call\n    \
-         start    = \"30s\"                     # until the tools are listed\n\n{}",
+         start    = \"30s\"                     # until the tools are listed\n\n    \
+         [tools.search]\n    \
+         url      = \"https://mcp.example.com/mcp\"   # streamable HTTP\n    \
+         headers  = {{ x-team = \"infra\" }}            # of every request\n    \
+         key_env  = \"SEARCH_KEY\"                    # or key_cmd; a bearer token\n    \
+         allow    = [\"*\"]                           # only, timeout, start too\n\n{}",
         wrapped(
-            "A section of the file names a tool server, a program that speaks the Model Context Protocol; -t lets the model \
-             call its tools:",
+            "A section of the file names a tool server, a program or an address that speaks the Model Context Protocol; -t \
+             lets the model call its tools:",
             2
         ),
         wrapped(
-            "A tool that its server marks as reading only, and nothing of the outside world, runs at once. Any other call asks \
+            "A tool that a program marks as reading only, and nothing of the outside world, runs at once. Any other call asks \
              on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked. Calls and results \
-             are kept with the answer.",
+             are kept with the answer. Sign-in by OAuth is not supported; command = [\"npx\", \"mcp-remote\", \"URL\"] reaches such \
+             a server.",
             2
         )
     ));

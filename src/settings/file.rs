@@ -101,7 +101,8 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
                     let path = format!("providers.{}.headers.{}", name.get_ref(), header.get_ref());
                     wrong(header.span(), format!("{path}: {message}"))
                 };
-                section.headers.push(read_header(header.get_ref(), value.get_ref()).map_err(place)?);
+                let read = string(value.get_ref()).and_then(|value| value::header(header.get_ref(), value));
+                section.headers.push((header.get_ref().to_string(), read.map_err(place)?));
             }
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
@@ -124,11 +125,8 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
         let Some(fields) = value.get_ref().as_table() else {
             return Err(wrong(at, format!("tools.{}: must be a section", name.get_ref())));
         };
-        let server = ToolServer::read(name.get_ref(), fields).map_err(|(at, message)| wrong(at, message))?;
-        if server.command.is_empty() {
-            return Err(wrong(at, format!("tools.{}: has no command", server.name)));
-        }
-        servers.push(server);
+        let server = ToolServer::read(name.get_ref(), fields);
+        servers.push(server.map_err(|(key, message)| wrong(key.unwrap_or(at), message))?);
     }
     Ok(servers)
 }
@@ -142,20 +140,8 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             section.api = Some(api.ok_or_else(|| format!("“{name}” is not one of {}", Api::NAMES.join(", ")))?);
         }
         "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
-        "key_env" => {
-            let name = filled(string(value)?)?;
-            // A user may have written the key itself here, and a message must not show it.
-            if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                || name.as_bytes()[0].is_ascii_digit()
-            {
-                return Err("must be the name of a variable".to_owned());
-            }
-            section.key_env = Some(name);
-        }
-        "key_cmd" => {
-            let words = value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?;
-            section.key_cmd = Some(words);
-        }
+        "key_env" => section.key_env = Some(value::variable(value)?),
+        "key_cmd" => section.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
         "model" => section.model = Some(filled(string(value)?)?),
         "options" => {
             let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
@@ -188,18 +174,6 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
         DeValue::String(text) => text.to_string().into(),
         DeValue::Datetime(time) => time.to_string().into(),
     })
-}
-
-/// A header that can be sent.
-fn read_header(name: &str, value: &DeValue) -> Result<(String, Secret), String> {
-    if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-        return Err("that cannot be the name of a header".to_owned());
-    }
-    let value = string(value)?;
-    if http::HeaderValue::from_str(&value).is_err() {
-        return Err("its value has characters that no header can have".to_owned());
-    }
-    Ok((name.to_owned(), Secret::new(value)))
 }
 
 /// The value of a setting as its environment variable would have it.

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::origin::Environment;
-use super::tools::{self, Configured, ToolServer};
+use super::tools::{self, Configured, Place, Program, Site, ToolServer};
+use super::value;
+use crate::address::Endpoint;
 use crate::secret::Secret;
 
 #[derive(Deserialize)]
@@ -28,6 +30,8 @@ struct Section {
     cwd: Option<String>,
     #[serde(default)]
     url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
 }
@@ -56,23 +60,40 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
 
 impl Section {
     fn server(self, name: &str, environment: &Environment) -> Result<ToolServer, String> {
-        if self.url.is_some() {
-            return Err("servers over HTTP are not supported yet".to_owned());
-        }
-        let fill = |text: &str| filled(text, environment);
-        let command = self.command.ok_or("has no command")?;
-        let words = [&command].into_iter().chain(&self.args).map(|word| fill(word)).collect::<Result<Vec<_>, _>>()?;
-        tools::check_command(&words)?;
-        let mut server = ToolServer::new(name, words);
+        let place = match (&self.command, &self.url) {
+            (Some(command), None) => Place::Program(self.program(command, environment)?),
+            (None, Some(url)) => Place::Site(self.site(url, environment)?),
+            (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
+            (None, None) => return Err("has neither a command nor a url".to_owned()),
+        };
+        let mut server = ToolServer::new(name, place);
         server.is_shared = true;
+        Ok(server)
+    }
+
+    fn program(&self, command: &str, environment: &Environment) -> Result<Program, String> {
+        let fill = |text: &str| filled(text, environment);
+        let words = std::iter::once(command).chain(self.args.iter().map(String::as_str));
+        let mut program = Program::new(words.map(fill).collect::<Result<_, _>>()?);
+        tools::check_command(&program.command)?;
         for (name, value) in &self.env {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            server.env.push((name.clone(), Secret::new(fill(&text)?)));
+            program.env.push((name.clone(), Secret::new(fill(&text)?)));
         }
         if let Some(folder) = &self.cwd {
-            server.cwd = Some(tools::check_folder(fill(folder)?)?);
+            program.cwd = Some(tools::check_folder(fill(folder)?)?);
         }
-        Ok(server)
+        Ok(program)
+    }
+
+    fn site(&self, url: &str, environment: &Environment) -> Result<Site, String> {
+        let url = Endpoint::parse(&filled(url, environment)?).map_err(|reason| format!("its url {reason}"))?;
+        let mut site = Site::new(url);
+        for (name, value) in &self.headers {
+            let value = filled(value, environment).and_then(|value| value::header(name, value));
+            site.headers.push((name.clone(), value.map_err(|reason| format!("the header {name}: {reason}"))?));
+        }
+        Ok(site)
     }
 }
 
@@ -118,26 +139,34 @@ mod tests {
             "My_Files": {"command": "/bin/${SHELL:-sh}", "args": ["-c", "${HOME}/x", "$y${"], "env": {"A": "${TOKEN}", "N": 5},
                 "cwd": "${HOME}", "type": "stdio"},
             "off": {"command": "x", "disabled": true},
-            "web": {"url": "https://x"},
+            "web": {"type": "http", "url": "https://x/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+            "odd-web": {"url": "x"}, "odd-header": {"url": "https://x", "headers": {"a": "${NOTHING}"}},
+            "both": {"url": "https://x", "command": "x"},
             "unset": {"command": "x", "args": ["${NOTHING}"]}, "empty": {}, "relative": {"command": "./x"},
             "1st": {"command": "x"}, "odd": {"command": "x", "args": "y"}}}"#;
         let servers = servers(text).expect("a file");
         let find = |wanted: &str| &servers.iter().find(|one| one.name == wanted).expect("a server").server;
-        let files = find("my-files").as_ref().expect("a valid server");
+        let place = |name: &str| &find(name).as_ref().expect("a valid server").place;
+        let Place::Program(files) = place("my-files") else { panic!("no program") };
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
         let env: Vec<(&str, &str)> = files.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!((env, files.cwd.as_deref()), (vec![("A", "t"), ("N", "5")], Some("/home/me")));
+        let Place::Site(web) = place("web") else { panic!("no address") };
+        let headers: Vec<_> = web.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!((web.url.to_string().as_str(), headers), ("https://x/t", vec![("Authorization", "Bearer t")]));
         for (name, words) in [
-            ("web", "HTTP"),
+            ("odd-web", "its url is not a URL"),
+            ("odd-header", "the header a: the variable NOTHING is not set"),
+            ("both", "both a command and a url"),
             ("unset", "NOTHING is not set"),
-            ("empty", "no command"),
+            ("empty", "neither a command nor a url"),
             ("relative", "relative path"),
             ("1st", "a server's name must be"),
             ("odd", "expected a sequence"),
         ] {
             assert!(find(name).as_ref().is_err_and(|wrong| wrong.contains(words)), "{name}");
         }
-        assert_eq!(servers.len(), 7);
+        assert_eq!(servers.len(), 10);
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! The tool servers of the configuration file: how each one starts, what it may see, and what runs without asking.
+//! The tool servers of the configuration file: how q reaches each one, what it may see, and what runs without asking.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use super::duration;
 use super::origin::Environment;
 use super::pattern;
 use super::value::{self, in_order};
+use crate::address::Endpoint;
 use crate::secret::Secret;
 
 /// The most characters of a server's name.
@@ -54,14 +56,7 @@ const PASSED_ON: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolServer {
     pub(crate) name: String,
-    /// A program and its arguments.
-    pub(crate) command: Vec<String>,
-    /// Variables that it gets besides those passed on.
-    pub(crate) env: Vec<(String, Secret)>,
-    /// Patterns for more variables to pass on from q's own environment.
-    env_from: Vec<String>,
-    /// `None` is the home folder; `.` the folder that q was started in.
-    pub(crate) cwd: Option<String>,
+    pub(crate) place: Place,
     /// Patterns for the tools to offer; `None` offers all.
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
@@ -74,6 +69,48 @@ pub(crate) struct ToolServer {
     pub(crate) is_shared: bool,
 }
 
+/// Where a tool server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A program on this machine.
+    Program(Program),
+    /// An address.
+    Site(Site),
+}
+
+/// A tool server that q starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Program {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Variables that it gets besides those passed on.
+    pub(crate) env: Vec<(String, Secret)>,
+    /// Patterns for more variables to pass on from q's own environment.
+    env_from: Vec<String>,
+    /// `None` is the home folder; `.` the folder that q was started in.
+    pub(crate) cwd: Option<String>,
+}
+
+/// A tool server over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    pub(crate) url: Endpoint,
+    /// Headers of every request.
+    pub(crate) headers: Vec<(String, Secret)>,
+    pub(crate) key: KeyPlace,
+}
+
+/// Where the key of a tool server over HTTP is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyPlace {
+    /// The server needs no key.
+    None,
+    /// In this variable.
+    Variable(String),
+    /// On the first line that this command prints.
+    Command(Vec<String>),
+}
+
 /// A configured server, or what is wrong with it, which q reports only if it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configured {
@@ -82,14 +119,11 @@ pub(crate) struct Configured {
 }
 
 impl ToolServer {
-    /// A server with only its program set.
-    pub(super) fn new(name: &str, command: Vec<String>) -> ToolServer {
+    /// A server with only its place set.
+    pub(super) fn new(name: &str, place: Place) -> ToolServer {
         ToolServer {
             name: name.to_owned(),
-            command,
-            env: Vec::new(),
-            env_from: Vec::new(),
-            cwd: None,
+            place,
             only: None,
             allow: Vec::new(),
             timeout: Some(TIMEOUT),
@@ -101,19 +135,63 @@ impl ToolServer {
     /// Reads a section.
     ///
     /// # Errors
-    /// The key at fault, with its place in the file, and what is wrong.
-    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (usize, String)> {
-        let mut server = ToolServer::new(name, Vec::new());
-        for (key, value) in in_order(fields) {
-            let set = server.set(key.get_ref(), value.get_ref());
-            set.map_err(|reason| (key.span().start, format!("tools.{name}.{}: {reason}", key.get_ref())))?;
+    /// What is wrong, and the place of the key at fault if there is one.
+    pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (Option<usize>, String)> {
+        let mut server = ToolServer::new(name, Place::Program(Program::default()));
+        let entries = in_order(fields);
+        let wrong = |key: &toml::Spanned<Cow<str>>, reason: String| {
+            (Some(key.span().start), format!("tools.{name}.{}: {reason}", key.get_ref()))
+        };
+        // The other keys depend on whether there is a url.
+        if let Some((key, url)) = entries.iter().find(|(key, _)| key.get_ref() == "url") {
+            let url = value::string(url.get_ref()).and_then(|url| Endpoint::parse(&url));
+            server.place = Place::Site(Site::new(url.map_err(|reason| wrong(key, reason))?));
         }
-        Ok(server)
+        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
+            server.set(key.get_ref(), value.get_ref()).map_err(|reason| wrong(key, reason))?;
+        }
+        match &server.place {
+            Place::Program(program) if program.command.is_empty() => {
+                Err((None, format!("tools.{name}: has neither a command nor a url")))
+            }
+            _ => Ok(server),
+        }
     }
 
-    fn set(&mut self, key: &str, value: &toml::de::DeValue) -> Result<(), String> {
-        const FIELDS: [&str; 8] = ["command", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const PATTERNS: &str = "[\"list_*\"]";
+        match key {
+            "only" => self.only = Some(value::strings(value, PATTERNS)?),
+            "allow" => self.allow = value::strings(value, PATTERNS)?,
+            "timeout" => self.timeout = time(value)?,
+            "start" => self.start = time(value)?,
+            _ => match &mut self.place {
+                Place::Program(program) => program.set(key, value)?,
+                Place::Site(site) => site.set(key, value)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Whether a tool is offered at all.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
+    }
+
+    /// Whether a tool runs without asking.
+    pub(crate) fn allows(&self, tool: &str) -> bool {
+        self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
+    }
+}
+
+impl Program {
+    /// A server with only its command set.
+    pub(super) fn new(command: Vec<String>) -> Program {
+        Program { command, ..Program::default() }
+    }
+
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        const FIELDS: [&str; 9] = ["command", "url", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
         match key {
             "command" => {
                 self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
@@ -128,42 +206,21 @@ impl ToolServer {
                 }
             }
             "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
-            "cwd" => {
-                self.cwd = Some(check_folder(value::filled(value::string(value)?)?)?);
-            }
-            "only" => self.only = Some(value::strings(value, PATTERNS)?),
-            "allow" => self.allow = value::strings(value, PATTERNS)?,
-            "timeout" => self.timeout = time(value)?,
-            "start" => self.start = time(value)?,
-            "url" => {
-                return Err(
-                    "servers over HTTP are not supported yet; command = [\"npx\", \"mcp-remote\", URL] reaches one"
-                        .to_owned(),
-                );
-            }
+            "cwd" => self.cwd = Some(check_folder(value::filled(value::string(value)?)?)?),
+            "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
             _ => return Err(value::unknown(key, FIELDS)),
         }
         Ok(())
     }
 
-    /// Whether a tool is offered at all.
-    pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| pattern::matches(wanted, tool)))
-    }
-
-    /// Whether a tool runs without asking.
-    pub(crate) fn allows(&self, tool: &str) -> bool {
-        self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
-    }
-
-    /// The values of the server's variables that must not be shown: those of its own section, and those that it names.
+    /// The values of its variables that must not be shown: those of its own section, and those that it names.
     pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
         let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
         self.env.iter().map(|(_, value)| value.clone()).chain(of_own).collect()
     }
 
-    /// All variables that the server gets.
+    /// All variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
         let passed = |name: &str| {
             let mut patterns = PASSED_ON.iter().copied().chain(self.env_from.iter().map(String::as_str));
@@ -173,6 +230,36 @@ impl ToolServer {
         let of_own =
             own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
         of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
+    }
+}
+
+impl Site {
+    /// A server that needs no key.
+    pub(super) fn new(url: Endpoint) -> Site {
+        Site { url, headers: Vec::new(), key: KeyPlace::None }
+    }
+
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        const FIELDS: [&str; 8] = ["url", "headers", "key_env", "key_cmd", "only", "allow", "timeout", "start"];
+        match key {
+            "headers" => {
+                let table = value.as_table().ok_or("must be a table such as { x-team = \"infra\" }")?;
+                for (name, value) in in_order(table) {
+                    let read = value::string(value.get_ref()).and_then(|value| value::header(name.get_ref(), value));
+                    let value = read.map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
+                    self.headers.push((name.get_ref().to_string(), value));
+                }
+            }
+            "key_env" | "key_cmd" if self.key != KeyPlace::None => {
+                return Err("a server has key_env or key_cmd, not both".to_owned());
+            }
+            "key_env" => self.key = KeyPlace::Variable(value::variable(value)?),
+            "key_cmd" => self.key = KeyPlace::Command(value::command(value, "[\"pass\", \"show\", \"work/search\"]")?),
+            "command" => return Err("a server has a command or a url, not both".to_owned()),
+            "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
+            _ => return Err(value::unknown(key, FIELDS)),
+        }
+        Ok(())
     }
 }
 
@@ -207,7 +294,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn time(value: &toml::de::DeValue) -> Result<Option<Duration>, String> {
+fn time(value: &DeValue) -> Result<Option<Duration>, String> {
     let duration = duration::parse(&value::string(value)?)?;
     if duration == Some(Duration::ZERO) { Err("is too short: at least 1s, or never".to_owned()) } else { Ok(duration) }
 }
@@ -216,7 +303,7 @@ fn time(value: &toml::de::DeValue) -> Result<Option<Duration>, String> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<ToolServer, (usize, String)> {
+    fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
         let table = DeTable::parse(text).expect("TOML");
         ToolServer::read("db", table.get_ref())
     }
@@ -227,7 +314,8 @@ mod tests {
             "command = [\"uvx\", \"x\"]\nonly = [\"read_*\"]\nallow = [\"read_a\"]\ntimeout = \"5s\"\nstart = \"never\"",
         );
         let server = server.expect("a server");
-        assert_eq!((server.command.len(), server.timeout, server.start), (2, Some(Duration::from_secs(5)), None));
+        assert_eq!((server.timeout, server.start), (Some(Duration::from_secs(5)), None));
+        assert!(matches!(&server.place, Place::Program(program) if program.command == ["uvx", "x"]));
         assert_eq!((server.offers("read_b"), server.offers("write")), (true, false));
         assert_eq!((server.allows("read_a"), server.allows("read_b")), (true, false));
         for (text, words) in [
@@ -241,11 +329,40 @@ mod tests {
             ("timeout = \"0s\"", "too short"),
             ("start = 5", "must be a string"),
             ("alow = []", "did you mean allow?"),
-            ("url = \"https://x\"", "not supported yet"),
+            ("only = []", "tools.db: has neither a command nor a url"),
+            ("command = [\"x\"]\nkey_env = \"K\"", "tools.db.key_env: is for a server with a url"),
+            ("command = [\"x\"]\nheaders = {}", "headers: is for a server with a url"),
+            ("url = \"https://x\"\ncommand = [\"x\"]", "tools.db.command: a server has a command or a url, not both"),
+            ("cwd = \"/\"\nurl = \"https://x\"", "cwd: is for a server with a command"),
+            ("url = \"x\"", "tools.db.url: is not a URL"),
+            ("url = 1", "url: must be a string"),
+            ("url = \"https://x\"\nkey_env = \"sk-123\"", "must be the name of a variable"),
+            (
+                "url = \"https://x\"\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
+                "key_cmd: a server has key_env or key_cmd, not both",
+            ),
+            ("url = \"https://x\"\nheaders = 1", "must be a table"),
+            ("url = \"https://x\"\nheaders = { \"a b\" = \"x\" }", "a b: that cannot be the name of a header"),
+            ("url = \"https://x\"\nheader = {}", "did you mean headers?"),
         ] {
             let (_, wrong) = read(text).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
+            assert!(!wrong.contains("sk-123"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_server_over_http_has_headers_and_a_key() {
+        let server = read(
+            "allow = [\"*\"]\nheaders = { x-team = \"infra\" }\nkey_cmd = [\"pass\", \"x\"]\nurl = \"https://h.example/mcp\"",
+        );
+        let server = server.expect("a server");
+        assert!(server.allows("a"));
+        let Place::Site(site) = &server.place else { panic!("no address") };
+        assert_eq!(site.url.to_string(), "https://h.example/mcp");
+        let headers: Vec<_> = site.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!(headers, [("x-team", "infra")]);
+        assert_eq!(site.key, KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()]));
     }
 
     #[test]
@@ -277,9 +394,9 @@ mod tests {
             ("Q_MODEL", "m"),
             ("LANG", "de"),
         ];
-        let server =
-            read("env_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }").expect("a server");
-        let mut given = server.environment(&Environment::of(&own));
+        let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
+        let Place::Program(program) = read(section).expect("a server").place else { panic!("no program") };
+        let mut given = program.environment(&Environment::of(&own));
         given.sort();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::secret::Secret;
+
 /// A TOML value and its place.
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
@@ -36,6 +38,28 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
         return Err("names no command".to_owned());
     }
     Ok(words)
+}
+
+/// The name of a variable. A user may have written the value itself there, which no message must show.
+pub(super) fn variable(value: &DeValue) -> Result<String, String> {
+    let name = filled(string(value)?)?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_name && !name.as_bytes()[0].is_ascii_digit() {
+        Ok(name)
+    } else {
+        Err("must be the name of a variable".to_owned())
+    }
+}
+
+/// The value of a header, if the header can be sent.
+pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
+    if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+        return Err("that cannot be the name of a header".to_owned());
+    }
+    if http::HeaderValue::from_str(&value).is_err() {
+        return Err("its value has characters that no header can have".to_owned());
+    }
+    Ok(Secret::new(value))
 }
 
 pub(super) fn found(wanted: &str, value: &DeValue) -> String {

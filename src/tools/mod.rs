@@ -1,13 +1,16 @@
-//! Tool servers: programs that speak the Model Context Protocol on their standard input and output, and what a model may
-//! do with them.
+//! Tool servers: programs and addresses that speak the Model Context Protocol, and what a model may do with them.
 
 mod consent;
+mod failure;
+mod local;
 mod naming;
 mod process;
 mod protocol;
+mod remote;
 mod result;
 mod selection;
 mod server;
+mod spec;
 mod start;
 mod toolbox;
 

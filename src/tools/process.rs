@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -162,13 +162,13 @@ pub(crate) struct Line {
 }
 
 /// What to run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Program<'a> {
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
     /// The program and its arguments; no shell reads them.
-    pub(crate) command: &'a [String],
+    pub(crate) command: Vec<String>,
     /// The whole environment.
-    pub(crate) environment: &'a [(OsString, OsString)],
-    pub(crate) folder: &'a Path,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) folder: PathBuf,
 }
 
 /// A running process with its own process group. Dropping it ends the group.
@@ -191,14 +191,14 @@ impl Process {
     /// # Errors
     /// The program cannot be run, or the system has no more threads.
     pub(crate) fn start(
-        program: Program,
+        program: &Program,
         groups: &Groups,
         mut read: impl FnMut(&Input, Line) + Send + 'static,
-        report: impl Fn(&str) + Send + 'static,
+        report: Report,
     ) -> io::Result<Process> {
         let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(name);
-        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(program.folder);
+        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(&program.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut leader = groups.spawn(&mut command)?;
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
@@ -218,7 +218,7 @@ impl Process {
             let last_lines = Arc::clone(&process.last_lines);
             let (is_open, end) = mpsc::channel();
             unix::start_thread(move || {
-                keep_last_lines(stderr, &last_lines, report);
+                keep_last_lines(stderr, &last_lines, &report);
                 drop(is_open);
             })?;
             process.last_lines_end = Some(end);
@@ -318,7 +318,7 @@ fn write_lines(mut stdin: ChildStdin, lines: &mpsc::Receiver<String>) {
 }
 
 /// Reads standard error to its end, so that the process never waits for it.
-fn keep_last_lines(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>, report: impl Fn(&str)) {
+fn keep_last_lines(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>, report: &Report) {
     let mut stderr = BufReader::new(stderr);
     while let Ok(Some(line)) = read_line(&mut stderr, LONGEST_LAST_LINE) {
         let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
@@ -370,12 +370,12 @@ mod tests {
 
     /// A process that runs a shell script, and the lines that it writes; they end with its standard output.
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
-        let command = ["/bin/sh", "-c", script].map(str::to_owned);
-        let environment = [("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { command: &command, environment: &environment, folder: Path::new("/") };
+        let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let program = Program { command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
-        (Process::start(program, groups, read, |_| ()).expect("a process"), lines)
+        (Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"), lines)
     }
 
     fn text(line: &str) -> Line {
@@ -513,9 +513,8 @@ mod tests {
             lines.recv().expect_err("an end");
         }
         groups.terminate();
-        let command = ["true".to_owned()];
-        let program = Program { command: &command, environment: &[], folder: Path::new("/") };
-        let error = Process::start(program, &groups, |_, _| (), |_| ()).expect_err("no process");
+        let program = Program { command: vec!["true".to_owned()], environment: Vec::new(), folder: "/".into() };
+        let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ())).expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
     }
 }

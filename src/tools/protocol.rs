@@ -1,4 +1,4 @@
-//! The Model Context Protocol as a client speaks it: lines in, events and lines out (pure).
+//! The Model Context Protocol as a client speaks it: messages in, events and messages out (pure).
 
 use serde_json::{Map, Value, json};
 
@@ -62,11 +62,13 @@ pub(crate) struct About {
 /// The number of a request. No number is used twice.
 pub(crate) type Id = u64;
 
-/// What a line from the server means.
+/// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// This line must be sent to the server.
-    Send(String),
+    /// This line must be sent to the server, which does not answer it.
+    Tell(String),
+    /// This line must be sent to the server, and its answer continues the conversation.
+    Ask(String),
     /// The tools are listed; calls may begin.
     Ready(About),
     /// The server cannot be used, for this reason.
@@ -82,6 +84,8 @@ pub(crate) enum Event {
 pub(crate) struct Protocol {
     state: State,
     last_id: Id,
+    /// The version that the server speaks, once it has said so.
+    version: String,
     about: About,
     cursors: Vec<String>,
     listed_bytes: usize,
@@ -101,13 +105,23 @@ enum State {
 impl Protocol {
     /// A new conversation, and its first line.
     pub(crate) fn open() -> (Protocol, String) {
-        let about = About::default();
-        let mut protocol =
-            Protocol { state: State::Initializing, last_id: 0, about, cursors: Vec::new(), listed_bytes: 0 };
+        let mut protocol = Protocol {
+            state: State::Initializing,
+            last_id: 0,
+            version: String::new(),
+            about: About::default(),
+            cursors: Vec::new(),
+            listed_bytes: 0,
+        };
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         let line = protocol
             .request("initialize", json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client}));
         (protocol, line)
+    }
+
+    /// The version that the server speaks; empty until it has said so.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
     }
 
     /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
@@ -161,7 +175,7 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
-            (Some(method), Some(id)) => vec![Event::Send(serve(method, id))],
+            (Some(method), Some(id)) => vec![Event::Tell(serve(method, id))],
             (Some(method), None) => Self::notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
         }
@@ -175,13 +189,16 @@ impl Protocol {
     }
 
     fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
-        // Anything else is the late answer to a call that was given up.
+        let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
+        // A server that could not read a request does not know its number.
+        let is_nameless = id.is_null() && error.is_some();
         let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
-        if id != Some(self.last_id) {
+        // Anything else is the late answer to a call that was given up.
+        if id != Some(self.last_id) && !is_nameless {
             return Vec::new();
         }
-        let answer = match message.get("error").filter(|error| !error.is_null()) {
+        let answer = match error {
             Some(error) => Err(Refusal::read(error)),
             None => Ok(&message["result"]),
         };
@@ -209,13 +226,14 @@ impl Protocol {
             return self
                 .refuse(format!("speaks version {version} of the protocol, and q speaks {oldest} to {VERSION}"));
         }
+        self.version.clone_from(&version);
         self.about.protocol = version;
         self.about.name = text(&result["serverInfo"]["name"]);
         self.about.version = text(&result["serverInfo"]["version"]);
-        let mut events = vec![Event::Send(notification("notifications/initialized", json!({})))];
+        let mut events = vec![Event::Tell(notification("notifications/initialized", json!({})))];
         if result["capabilities"]["tools"].is_object() {
             self.state = State::Listing;
-            events.push(Event::Send(self.request("tools/list", json!({}))));
+            events.push(Event::Ask(self.request("tools/list", json!({}))));
         } else {
             events.push(self.ready());
         }
@@ -242,7 +260,7 @@ impl Protocol {
         }
         let line = self.request("tools/list", json!({"cursor": cursor}));
         self.cursors.push(cursor);
-        vec![Event::Send(line)]
+        vec![Event::Ask(line)]
     }
 
     fn ready(&mut self) -> Event {
@@ -379,7 +397,10 @@ mod tests {
 
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
-        let lines = events.iter().filter_map(|event| if let Event::Send(line) = event { Some(line) } else { None });
+        let lines = events.iter().filter_map(|event| match event {
+            Event::Tell(line) | Event::Ask(line) => Some(line),
+            _ => None,
+        });
         lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
@@ -410,6 +431,18 @@ mod tests {
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         assert_eq!(line, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}));
+    }
+
+    #[test]
+    fn an_error_without_a_number_is_the_answer() {
+        let (mut protocol, _) = Protocol::open();
+        let events = protocol.receive(br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#);
+        assert_eq!(events, [Event::Unusable("refused to start a conversation: what? (-32700)".to_owned())]);
+        let mut protocol = ready();
+        let (id, _) = protocol.call("a", &Map::new());
+        let refusal = Refusal { message: "what?".to_owned(), code: None };
+        assert_eq!(protocol.receive(br#"{"error":{"message":"what?"}}"#), [Event::Answer(id, Err(refusal))]);
+        assert_eq!(protocol.receive(br#"{"error":{"message":"what?"}}"#), []);
     }
 
     #[test]

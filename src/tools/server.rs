@@ -1,36 +1,35 @@
 //! A tool server from its start to its last call: what it offers, what it answers, and what happens when it fails.
 
-use std::ffi::OsString;
-use std::fmt::Write;
-use std::path::PathBuf;
-use std::process::ExitStatus;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::process::{self, Groups, Input, LONGEST_LINE, Line, Process, Program, Report};
-use super::protocol::{About, Event, Protocol};
-use super::result::{self, Outcome};
+use super::failure::{Failure, Lost};
+use super::local;
+use super::process::{self, Groups, Program, Report};
+use super::protocol::About;
+use super::remote::{self, Site};
+use super::result::Outcome;
 use crate::error::{Error, Kind};
 
-/// How often to look whether a silent server still runs.
-const LOOK: Duration = Duration::from_millis(100);
+/// How long all sessions together may take to end.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A server as it is configured.
-#[derive(Debug, Clone)]
 pub(crate) struct Spec {
     pub(crate) name: String,
-    /// The program and its arguments; no shell reads them.
-    pub(crate) command: Vec<String>,
-    /// The whole environment.
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) cwd: PathBuf,
+    pub(crate) place: Place,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
     /// How long it may be silent during a call; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
+}
+
+/// Where a server is.
+pub(crate) enum Place {
+    Program(Program),
+    Site(Arc<Site>),
 }
 
 /// What q knows about a server that has started.
@@ -41,77 +40,89 @@ pub(crate) struct Started {
     pub(crate) took: Duration,
 }
 
-/// Why a server cannot continue, and its last lines.
-#[derive(Debug)]
-struct Failure {
-    what: String,
-    lines: Vec<String>,
-}
-
-impl From<String> for Failure {
-    fn from(what: String) -> Failure {
-        Failure { what, lines: Vec::new() }
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}{}", self.what, quoted(&self.lines))
-    }
-}
-
 /// A running server. Dropping it ends it.
 pub(crate) struct Server {
     spec: Spec,
     groups: Groups,
     report: Report,
+    since: Instant,
     /// None after the server has ended.
     connection: Option<Connection>,
     /// Whether the server has been started a second time.
     is_second: bool,
 }
 
+/// The conversation with a server.
+enum Connection {
+    Local(local::Conversation),
+    Remote(remote::Conversation),
+}
+
 impl Server {
     /// Starts a server and does not wait for it. `report` gets what `-v` shows, each line with the server's name.
     ///
     /// # Errors
-    /// `Tools`: its program cannot be run.
+    /// `Tools`: its program cannot be run, or there are no more threads.
     pub(crate) fn start(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
-        let connection = Connection::open(&spec, groups, report).map_err(|reason| failure(&spec, &reason))?;
-        let (groups, report) = (groups.clone(), Arc::clone(report));
-        Ok(Server { spec, groups, report, connection: Some(connection), is_second: false })
+        let report: Report = {
+            let (report, name) = (Arc::clone(report), spec.name.clone());
+            Arc::new(move |text: &str| report(&format!("{name}: {text}")))
+        };
+        let since = Instant::now();
+        let connection = Connection::open(&spec, groups, &report).map_err(|failure| error(&spec, failure))?;
+        Ok(Server { spec, groups: groups.clone(), report, since, connection: Some(connection), is_second: false })
     }
 
     /// Waits until the tools are listed; the time counts from the server's start. Call this once.
     ///
     /// # Errors
-    /// `Tools`: the server has ended, is too slow, or does not speak the protocol.
+    /// `Tools`: the server has ended, is too slow, refuses, or does not speak the protocol.
     pub(crate) fn wait(&mut self) -> Result<Started, Error> {
-        let Some(connection) = &mut self.connection else { return Err(failure(&self.spec, &"has ended")) };
-        let started = connection.wait_until_ready(self.spec.start);
-        started.map_err(|reason| {
+        let ready = match &mut self.connection {
+            Some(connection) => connection.wait_until_ready(self.spec.start),
+            None => Err(Failure::not_started()),
+        };
+        let (about, at) = ready.map_err(|failure| {
             self.groups.wait_if_closed();
-            failure(&self.spec, &reason)
-        })
+            error(&self.spec, failure)
+        })?;
+        Ok(Started { about, took: at.duration_since(self.since) })
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets.
     ///
-    /// A server that ends is started once more for the next call.
+    /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
+    /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
-        let timeout = self.spec.timeout;
-        let outcome = match self.connection() {
-            Ok(connection) => connection.call(tool, arguments, timeout),
-            Err(reason) => Err(reason),
-        };
-        outcome.unwrap_or_else(|reason| {
-            self.groups.wait_if_closed();
+        let mut called = self.try_call(tool, arguments);
+        if let Err(Lost::Session(_)) = called {
             self.connection = None;
-            let name = &self.spec.name;
-            // The server's own lines are not for the model: nobody knows what is in them.
-            let told = Outcome::failed(format!("the tool's server {name} {}", reason.what));
-            Outcome { server_failed: Some(format!("{name}: {reason}")), ..told }
-        })
+            called = self.try_call(tool, arguments);
+        }
+        let lost = match called {
+            Ok(outcome) => return outcome,
+            Err(lost) => lost,
+        };
+        self.groups.wait_if_closed();
+        let name = &self.spec.name;
+        // A program's own lines are not for the model: nobody knows what is in them.
+        let (told, failure) = match lost {
+            Lost::Call(failure) => (format!("the tool's server {name}: {}", failure.what), failure),
+            Lost::Server(failure) | Lost::Session(failure) => {
+                self.connection = None;
+                (format!("the tool's server {name} {}", failure.what), failure)
+            }
+        };
+        let advice = failure.advice.iter().map(|advice| format!("\n{advice}")).collect::<String>();
+        Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(told) }
+    }
+
+    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Lost> {
+        let timeout = self.spec.timeout;
+        match self.connection().map_err(Lost::Server)? {
+            Connection::Local(conversation) => conversation.call(tool, arguments, timeout).map_err(Lost::Server),
+            Connection::Remote(conversation) => conversation.call(tool, arguments, timeout),
+        }
     }
 
     /// The connection to the server, which is started a second time if it has ended.
@@ -129,10 +140,33 @@ impl Server {
                 connection
             }
         };
-        if !connection.is_ready {
-            return Err("did not start".to_owned().into());
-        }
         Ok(self.connection.insert(connection))
+    }
+}
+
+impl Connection {
+    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, Failure> {
+        match &spec.place {
+            Place::Program(program) => local::Conversation::open(program, groups, report).map(Connection::Local),
+            Place::Site(site) => remote::Conversation::open(site, spec.start, Arc::clone(report))
+                .map(Connection::Remote)
+                .map_err(|error| error.to_string().into()),
+        }
+    }
+
+    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<(About, Instant), Failure> {
+        match self {
+            Connection::Local(conversation) => conversation.wait_until_ready(patience),
+            Connection::Remote(conversation) => conversation.wait_until_ready(patience),
+        }
+    }
+
+    /// Whether the server has ended; an address cannot end.
+    fn has_ended(&mut self) -> bool {
+        match self {
+            Connection::Local(conversation) => conversation.has_ended(),
+            Connection::Remote(_) => false,
+        }
     }
 }
 
@@ -142,195 +176,26 @@ pub(crate) struct Servers(pub(crate) Vec<Server>);
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        let running = self.0.iter_mut().filter_map(|server| server.connection.as_mut());
-        process::end_all(&mut running.map(|connection| &mut connection.process).collect::<Vec<_>>());
-    }
-}
-
-/// A process and the conversation with it. The thread that reads drives the conversation, so that a server's own
-/// requests are answered while q does something else.
-struct Connection {
-    process: Process,
-    protocol: Arc<Mutex<Protocol>>,
-    events: Receiver<Heard>,
-    /// When the server wrote its last line.
-    heard: Arc<Mutex<Instant>>,
-    since: Instant,
-    is_ready: bool,
-}
-
-/// What a server said, and when.
-struct Heard {
-    event: Event,
-    at: Instant,
-}
-
-impl Connection {
-    /// Starts the process and begins the conversation.
-    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, Failure> {
-        let since = Instant::now();
-        let (protocol, first_line) = Protocol::open();
-        let protocol = Arc::new(Mutex::new(protocol));
-        let (sender, events) = mpsc::channel();
-        let heard = Arc::new(Mutex::new(since));
-        let report = {
-            let (report, name) = (Arc::clone(report), spec.name.clone());
-            move |text: &str| report(&format!("{name}: {text}"))
-        };
-        let read = {
-            let (protocol, heard, report) = (Arc::clone(&protocol), Arc::clone(&heard), report.clone());
-            move |input: &Input, line: Line| {
-                *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                hear(&line, &protocol, input, &sender, &report);
-            }
-        };
-        let program = Program { command: &spec.command, environment: &spec.env, folder: &spec.cwd };
-        let process = Process::start(program, groups, read, report).map_err(|error| cannot_run(spec, &error))?;
-        process.send(first_line);
-        Ok(Connection { process, protocol, events, heard, since, is_ready: false })
-    }
-
-    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<Started, Failure> {
-        let deadline = after(self.since, patience);
-        loop {
-            match self.next(deadline) {
-                Ok(Heard { event: Event::Ready(about), at }) => {
-                    self.is_ready = true;
-                    return Ok(Started { about, took: at.duration_since(self.since) });
-                }
-                Ok(Heard { event: Event::Unusable(reason), .. }) => return Err(reason.into()),
-                Ok(_) => (),
-                Err(RecvTimeoutError::Timeout) => {
-                    let what = format!("did not list its tools within {}", seconds(patience));
-                    return Err(Failure { what, lines: self.process.last_lines() });
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended before its tools were listed")),
+        let (is_open, ends) = mpsc::channel();
+        let mut processes = Vec::new();
+        for connection in self.0.iter_mut().filter_map(|server| server.connection.as_mut()) {
+            match connection {
+                Connection::Local(conversation) => processes.push(&mut conversation.process),
+                Connection::Remote(conversation) => conversation.end(is_open.clone()),
             }
         }
-    }
-
-    /// The outcome of a call. An error means that the server cannot continue.
-    fn call(
-        &mut self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        patience: Option<Duration>,
-    ) -> Result<Outcome, Failure> {
-        let (id, line) = self.protocol().call(tool, arguments);
-        if !self.process.send(line) {
-            return Err(self.ended("does not read what it is sent, and was ended"));
-        }
-        let sent = Instant::now();
-        loop {
-            // Any line shows that the server still works.
-            let deadline = after(sent.max(self.last_heard()), patience);
-            match self.next(deadline) {
-                Ok(Heard { event: Event::Answer(answered, answer), .. }) if answered == id => {
-                    return Ok(result::read(&answer));
-                }
-                Ok(_) => (),
-                Err(RecvTimeoutError::Timeout) if after(sent.max(self.last_heard()), patience) > deadline => (),
-                Err(RecvTimeoutError::Timeout) => {
-                    let line = self.protocol().cancel(id);
-                    self.process.send(line);
-                    return Ok(Outcome::failed(format!("no answer within {}", seconds(patience))));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended during the call")),
-            }
-        }
-    }
-
-    /// The server's next words. Words that have arrived count even after the deadline. A server without a process is
-    /// gone, though something that it started may hold its output open.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, RecvTimeoutError> {
-        loop {
-            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
-            match self.events.recv_timeout(left.min(LOOK)) {
-                Err(RecvTimeoutError::Timeout) if self.process.leader_has_ended() => {
-                    // Its last lines may still be on their way.
-                    let last = self.events.recv_timeout(LOOK);
-                    return last.map_err(|_| RecvTimeoutError::Disconnected);
-                }
-                Err(RecvTimeoutError::Timeout) if left > LOOK || deadline.is_none() => {}
-                heard => return heard,
-            }
-        }
-    }
-
-    fn last_heard(&self) -> Instant {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
-    fn has_ended(&mut self) -> bool {
-        loop {
-            match self.events.try_recv() {
-                Ok(_) => (),
-                Err(error) => return error == TryRecvError::Disconnected || self.process.leader_has_ended(),
-            }
-        }
-    }
-
-    /// How the server failed: the reason, its exit status and its last lines. Nothing of it is left after this.
-    fn ended(&mut self, words: &str) -> Failure {
-        let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
-        Failure { what: format!("{words}{status}"), lines: self.process.last_lines() }
-    }
-
-    fn protocol(&self) -> MutexGuard<'_, Protocol> {
-        self.protocol.lock().unwrap_or_else(PoisonError::into_inner)
+        drop(is_open);
+        process::end_all(&mut processes);
+        // Nothing is ever sent: this waits until every session has dropped its end.
+        let _ = ends.recv_timeout(GOODBYE);
     }
 }
 
-/// Handles a line that the server wrote.
-fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Sender<Heard>, report: &impl Fn(&str)) {
-    let events = {
-        let mut protocol = protocol.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.is_cut { protocol.receive_too_long(LONGEST_LINE) } else { protocol.receive(&line.bytes) }
-    };
-    for event in events {
-        match event {
-            // A server that does not read gets no answers to its own requests.
-            Event::Send(line) => _ = input.send(line),
-            Event::Detail(text) => report(&text),
-            event => _ = heard.send(Heard { event, at: Instant::now() }),
-        }
-    }
-}
-
-fn failure(spec: &Spec, reason: &impl std::fmt::Display) -> Error {
-    Error::new(Kind::Tools, format!("{}: {reason}", spec.name))
-}
-
-/// Why a program cannot be run. The system does not say whether the program or its folder is missing.
-fn cannot_run(spec: &Spec, error: &std::io::Error) -> String {
-    if !spec.cwd.is_dir() {
-        return format!("there is no folder {}", spec.cwd.display());
-    }
-    format!("cannot run {}: {error}", spec.command.first().map_or("an empty command", String::as_str))
-}
-
-fn after(start: Instant, patience: Option<Duration>) -> Option<Instant> {
-    patience.and_then(|patience| start.checked_add(patience))
-}
-
-fn seconds(time: Option<Duration>) -> String {
-    format!("{} s", time.unwrap_or_default().as_secs_f64())
-}
-
-fn status_words(status: ExitStatus) -> String {
-    status.to_string().replace(": ", " ")
-}
-
-/// Lines after a reason: a single line continues it, several go below it.
-fn quoted(lines: &[String]) -> String {
-    match lines {
-        [] => String::new(),
-        [line] => format!(": {line}"),
-        lines => lines.iter().fold(":".to_owned(), |mut text, line| {
-            let _ = write!(text, "\n{line}");
-            text
-        }),
+fn error(spec: &Spec, failure: Failure) -> Error {
+    let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
+    match failure.advice {
+        Some(advice) => error.advise(advice),
+        None => error,
     }
 }
 
@@ -350,12 +215,19 @@ mod tests {
         answer 2 '{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}'
     "#;
 
+    fn program(script: &str) -> Program {
+        let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        Program { command, environment: vec![("PATH".into(), "/usr/bin:/bin".into())], folder: "/".into() }
+    }
+
     fn spec(script: &str) -> Spec {
+        with(program(script))
+    }
+
+    fn with(program: Program) -> Spec {
         Spec {
             name: "db".to_owned(),
-            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            cwd: "/".into(),
+            place: Place::Program(program),
             start: Some(Duration::from_secs(60)),
             timeout: Some(Duration::from_secs(60)),
         }
@@ -374,6 +246,13 @@ mod tests {
 
     fn start(spec: Spec) -> Server {
         Server::start(spec, &Groups::default(), &silent()).expect("a process")
+    }
+
+    fn conversation(server: &mut Server) -> &mut local::Conversation {
+        match &mut server.connection {
+            Some(Connection::Local(conversation)) => conversation,
+            _ => panic!("no process"),
+        }
     }
 
     /// What the model learns about a server that cannot continue, and what only the user learns.
@@ -405,9 +284,9 @@ mod tests {
         let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
         assert_eq!(call(&mut server, r#"{ "x": 1 }"#), told("ok", false));
         assert_eq!(call(&mut server, "{}"), told("again", false));
-        let connection = server.connection.as_mut().expect("a connection");
-        connection.process.end();
-        let call = connection.process.last_lines().concat();
+        let process = &mut conversation(&mut server).process;
+        process.end();
+        let call = process.last_lines().concat();
         assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
     }
 
@@ -432,10 +311,15 @@ mod tests {
             Ok(_) => panic!("a process"),
             Err(error) => error.message,
         };
-        let missing = error(Spec { command: vec!["/no/such".to_owned()], ..spec("") });
+        let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
         assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
-        assert_eq!(error(Spec { cwd: "/no/such".into(), ..spec("") }), "db: there is no folder /no/such");
-        assert!(error(Spec { command: vec![], ..spec("") }).starts_with("db: cannot run an empty command: "));
+        assert_eq!(
+            error(with(Program { folder: "/no/such".into(), ..program("") })),
+            "db: there is no folder /no/such"
+        );
+        assert!(
+            error(with(Program { command: vec![], ..program("") })).starts_with("db: cannot run an empty command: ")
+        );
     }
 
     #[test]
@@ -450,8 +334,7 @@ mod tests {
             (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
             (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
         ] {
-            let script = spec.command[2].clone();
-            assert_eq!(start(spec).wait().expect_err("no tools").message, expected, "{script}");
+            assert_eq!(start(spec).wait().expect_err("no tools").message, expected);
         }
     }
 
@@ -498,9 +381,9 @@ mod tests {
     fn a_server_that_ends_between_calls_is_started_once_more() {
         let mut server = started("read -r call; text 3 $$; exit 0");
         let first = call(&mut server, "{}");
-        // Not before its output has ended.
-        let connection = server.connection.as_mut().expect("a connection");
-        assert!(matches!(connection.next(None), Err(RecvTimeoutError::Disconnected)));
+        while !conversation(&mut server).has_ended() {
+            std::thread::yield_now();
+        }
         let second = call(&mut server, "{}");
         assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
     }

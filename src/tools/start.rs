@@ -8,19 +8,17 @@ use super::process::{Groups, Report};
 use super::protocol::Offered;
 use super::selection::Selection;
 use super::server::{Server, Servers, Spec, Started};
+use super::spec;
 use super::toolbox::{Offer, Toolbox};
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
 use crate::message::Tool;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Configured, Environment, Key, Settings, ToolServer};
+use crate::settings::{Configured, Key, Place, Settings, ToolServer};
 
 /// The most tools that OpenAI accepts.
 const MOST_TOOLS: usize = 128;
-
-/// Where the system looks for programs if PATH is not set.
-const USUAL_PATH: &str = "/usr/bin:/bin";
 
 /// Servers that are starting.
 pub(crate) struct Starting {
@@ -52,12 +50,13 @@ impl Starting {
         let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
         let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
         for section in &sections {
-            check_command(section, &settings.environment)?;
+            spec::check(section, &settings.environment)?;
         }
-        let secrets = secrets(&sections, settings);
-        let launch = Launch::new(&sections, &secrets, interrupts, notes);
-        let start = |section| launch.start(section, &settings.environment);
-        let servers = sections.into_iter().map(start).collect::<Result<_, _>>()?;
+        let prepare = |section| prepared(section, settings, notes);
+        let prepared = sections.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+        let secrets = secrets(&prepared, settings);
+        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
+        let servers = prepared.into_iter().map(|one| launch.start(one)).collect::<Result<_, _>>()?;
         Ok(Starting { selection: Some(selection.clone()), servers, file: settings.file.clone(), secrets })
     }
 
@@ -66,16 +65,16 @@ impl Starting {
     /// # Errors
     /// `Settings`: the file that the setting `mcp` names cannot be read.
     pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
-        let checked = |one: Configured| {
+        let prepare = |one: Configured| {
             let section = valid(one)?;
-            check_command(&section, &settings.environment).map(|()| section)
+            spec::check(&section, &settings.environment)?;
+            prepared(section, settings, notes)
         };
-        let sections: Vec<ToolServer> =
-            settings.tool_servers()?.into_iter().filter_map(|one| noted(checked(one), notes)).collect();
-        let secrets = secrets(&sections, settings);
-        let launch = Launch::new(&sections, &secrets, interrupts, notes);
-        let start = |section| noted(launch.start(section, &settings.environment), notes);
-        let servers = sections.into_iter().filter_map(start).collect();
+        let configured = settings.tool_servers()?.into_iter();
+        let prepared: Vec<Prepared> = configured.filter_map(|one| noted(prepare(one), notes)).collect();
+        let secrets = secrets(&prepared, settings);
+        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
+        let servers = prepared.into_iter().filter_map(|one| noted(launch.start(one), notes)).collect();
         Ok(Starting { selection: None, servers, file: settings.file.clone(), secrets })
     }
 
@@ -154,13 +153,27 @@ impl Starting {
                 }
                 Err(error) => {
                     notes.sign().stop();
-                    failed(Error::new(error.kind, secret::redact(&error.message, &self.secrets)), notes)?;
+                    let message = secret::redact(&error.message, &self.secrets);
+                    failed(Error { message, ..error }, notes)?;
                 }
             }
         }
         notes.sign().stop();
         Ok((sections, servers, offers))
     }
+}
+
+/// A server that can be started.
+struct Prepared {
+    section: ToolServer,
+    spec: Spec,
+    /// Values that must not be shown.
+    secrets: Vec<Secret>,
+}
+
+fn prepared(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
+    let (spec, secrets) = spec::of(&section, settings, notes)?;
+    Ok(Prepared { section, spec, secrets })
 }
 
 /// What q needs to start a server.
@@ -170,9 +183,9 @@ struct Launch {
 }
 
 impl Launch {
-    fn new(sections: &[ToolServer], secrets: &[Secret], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
+    fn new(servers: &[Prepared], secrets: &[Secret], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
         let groups = Groups::default();
-        if !sections.is_empty() {
+        if !servers.is_empty() {
             let (first, last) = (groups.clone(), groups.clone());
             interrupts.before_the_end(When::First, move || first.terminate());
             interrupts.before_the_end(When::Last, move || last.kill());
@@ -183,18 +196,19 @@ impl Launch {
         Launch { groups, report }
     }
 
-    fn start(&self, section: ToolServer, environment: &Environment) -> Result<(ToolServer, Server), Error> {
-        let server = Server::start(spec(&section, environment)?, &self.groups, &self.report)?;
-        Ok((section, server))
+    fn start(&self, server: Prepared) -> Result<(ToolServer, Server), Error> {
+        Ok((server.section, Server::start(server.spec, &self.groups, &self.report)?))
     }
 }
 
 /// A tool of one of the servers.
 fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Offer {
     let Offered { name, description, schema, hints } = tool;
+    // An address may belong to anyone, so what it says about itself allows nothing.
+    let is_trusted = matches!(section.place, Place::Program(_));
     Offer {
         server,
-        allowed: section.allows(&name) || hints.is_harmless(),
+        allowed: section.allows(&name) || (is_trusted && hints.is_harmless()),
         reads: hints.read_only,
         setting: setting_that_allows(section, &name, file),
         shown: Tool { name: naming::full_name(&section.name, &name), description, schema },
@@ -205,9 +219,13 @@ fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Off
 /// The setting that would let a tool run without asking.
 fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
     let (name, file) = (&section.name, file.display());
-    let command = if section.is_shared { " with its command" } else { "" };
+    let place = match (section.is_shared, &section.place) {
+        (false, _) => "",
+        (true, Place::Program(_)) => " with its command",
+        (true, Place::Site(_)) => " with its url",
+    };
     // TOML has the same text in quotes as JSON.
-    format!("allow = [{}] in a section [tools.{name}]{command} of {file}", serde_json::Value::from(tool))
+    format!("allow = [{}] in a section [tools.{name}]{place} of {file}", serde_json::Value::from(tool))
 }
 
 /// The server, or what is wrong with its configuration.
@@ -223,8 +241,9 @@ fn report_start(section: &ToolServer, started: &Started, notes: &Notes) {
     let Started { about, took } = started;
     notes.detail(|| {
         let (name, tools) = (&section.name, about.tools.len());
-        let of = format!("{} {}, protocol {}", about.name, about.version, about.protocol);
-        format!("{name}: {of}, {tools} tools, {:.3} s", took.as_secs_f64())
+        let of = format!("{} {}", about.name, about.version);
+        let (of, protocol, took) = (of.trim(), &about.protocol, took.as_secs_f64());
+        format!("{name}: {of}, protocol {protocol}, {tools} tools, {took:.3} s")
     });
 }
 
@@ -257,53 +276,11 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
     })
 }
 
-/// Values that must not be shown: the variables that the configuration gives to servers, and the keys of providers.
-fn secrets(sections: &[ToolServer], settings: &Settings) -> Vec<Secret> {
+/// Values that must not be shown: those of the servers, and the keys of providers.
+fn secrets(servers: &[Prepared], settings: &Settings) -> Vec<Secret> {
     let keys = settings.providers.iter().filter_map(|provider| match &provider.key {
         Key::Variables { found: Some((_, key)), .. } => Some(key.clone()),
         _ => None,
     });
-    sections.iter().flat_map(|section| section.secrets(&settings.environment)).chain(keys).collect()
-}
-
-/// A missing program is reported before q waits for anything.
-fn check_command(section: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let program = &section.command[0];
-    // The system searches the server's own PATH.
-    let variables = section.environment(environment);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, path)| path);
-    let is_there = match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => std::env::split_paths(path).any(|folder| folder.join(program).is_file()),
-    };
-    if is_there {
-        return Ok(());
-    }
-    let name = &section.name;
-    Err(Error::settings(format!("tools.{name}: there is no program {program}")).advise(match program.contains('/') {
-        true => format!("correct the command of the server {name}"),
-        false => "install it\nor write its full path".to_owned(),
-    }))
-}
-
-fn spec(server: &ToolServer, environment: &Environment) -> Result<Spec, Error> {
-    let home = || environment.get("HOME").map(PathBuf::from);
-    let cwd = match server.cwd.as_deref() {
-        Some(".") => std::env::current_dir().ok(),
-        Some(folder) => Some(PathBuf::from(folder)),
-        None => home(),
-    };
-    let cwd = cwd.filter(|folder| folder.is_dir()).ok_or_else(|| {
-        let folder = server.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{}: {folder} is not a folder, so the server cannot start there", server.name))
-    })?;
-    let variables = server.environment(environment).into_iter();
-    Ok(Spec {
-        name: server.name.clone(),
-        command: server.command.clone(),
-        env: variables.map(|(name, value)| (name.into(), value.into())).collect(),
-        cwd,
-        start: server.start,
-        timeout: server.timeout,
-    })
+    servers.iter().flat_map(|server| server.secrets.iter().cloned()).chain(keys).collect()
 }

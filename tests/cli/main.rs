@@ -25,6 +25,7 @@ mod providers;
 mod pty;
 mod question;
 mod readme;
+mod remote;
 mod reports;
 mod requests;
 mod sandbox;

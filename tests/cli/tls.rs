@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustls::{ServerConnection, StreamOwned};
+use serde_json::json;
 
 use crate::authority::Authority;
 use crate::fixtures::{UNKNOWN_HOST, case, openai_stream, prompt, snapshot, talked, word};
@@ -241,6 +242,29 @@ fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
         server.expect_requests(0);
         before.expect_unchanged();
     }
+}
+
+#[test]
+fn a_tool_servers_certificate_is_checked_like_every_other() {
+    let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
+    let server = Server::start(|request, _| {
+        let message = request.json();
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}),
+            Some("tools/list") => json!({"tools": [{"name": "look"}]}),
+            _ => return Reply::new(202),
+        };
+        Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+    });
+    let tls = Tls::start(&authority, &["localhost"], ALWAYS, &server, End::Farewell);
+    let sandbox = Sandbox::new();
+    sandbox.config(&format!("[tools.web]\nurl = \"https://localhost:{}/mcp\"\n", tls.address.port()));
+    let list =
+        |known: &Authority| sandbox.q(&["--list-tools"]).env("SSL_CERT_FILE", certificate(&sandbox, known)).run();
+    list(&authority).success().stdout("web__look\twrites\tasks\t\n");
+    list(&stranger).exit(0).stdout_is_empty().stderr_contains("q: web: TLS: ");
+    let empty = sandbox.q(&["-t", "web", "hi"]).env("SSL_CERT_FILE", "/dev/null").env("OPENAI_API_KEY", API_KEY).run();
+    empty.exit(2).stderr_contains("SSL_CERT_FILE");
 }
 
 #[test]

@@ -492,7 +492,7 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
         ("[tools.db]\ncommand = [\"no-such-program\"]\n", "no program no-such-program"),
         ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
         ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
-        ("[tools.db]\n", "line 1: tools.db: has no command"),
+        ("[tools.db]\n", "line 1: tools.db: has neither a command nor a url"),
         ("[tools.Db]\ncommand = [\"sh\"]\n", "a server's name"),
         ("", "none is configured"),
     ] {
@@ -739,7 +739,7 @@ fn servers_of_a_shared_file_can_be_used() {
     let servers = json!({"mcpServers": {
         "My_DB": {"command": program, "args": ["${TEST:-toolserver::serve}", "--exact", "--nocapture"],
             "env": {"TOOL_MODE": "", "TOOL_LOG": log(&sandbox, "db")}},
-        "web": {"url": "https://example.com/mcp"},
+        "web": {"url": "ftp://example.com/mcp"},
         "unset": {"command": "${NOTHING}"},
         "off": {"command": "x", "disabled": true},
     }});
@@ -747,12 +747,14 @@ fn servers_of_a_shared_file_can_be_used() {
     let sandbox = sandbox.env("Q_MCP", &file);
     sandbox.q(&["-t", "my-db", "--yes", "go"]).run().success().stdout("the answer\n");
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"})]);
-    for (name, words) in [("web", "HTTP"), ("unset", "NOTHING is not set"), ("off", "no tool server “off”")] {
+    for (name, words) in
+        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tool server “off”")]
+    {
         sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
     // A section of q's own wins.
     let status = sandbox.q(&["--status"]).run();
-    status.success().stdout_contains("tools my-db").stdout_contains("tools web    servers over HTTP");
+    status.success().stdout_contains("tools my-db").stdout_contains("tools web    its url has");
     sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
     sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
     for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {

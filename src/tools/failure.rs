@@ -1,0 +1,70 @@
+//! Why a tool server cannot continue, or a call has no answer, in words for the user.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+/// Why a server cannot continue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    /// The last lines that it wrote to standard error.
+    pub(crate) lines: Vec<String>,
+    pub(crate) advice: Option<String>,
+}
+
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The server cannot continue.
+    Server(Failure),
+    /// The server may answer the next call.
+    Call(Failure),
+    /// The server has forgotten the session, so it has not run the call.
+    Session(Failure),
+}
+
+impl Failure {
+    /// The tools were not listed in time.
+    pub(crate) fn too_slow(patience: Option<Duration>) -> Failure {
+        format!("did not list its tools within {}", seconds(patience)).into()
+    }
+
+    /// A call to a server that did not start.
+    pub(crate) fn not_started() -> Failure {
+        "did not start".to_owned().into()
+    }
+}
+
+impl From<String> for Failure {
+    fn from(what: String) -> Failure {
+        Failure { what, lines: Vec::new(), advice: None }
+    }
+}
+
+/// Without the advice.
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}", self.what, quoted(&self.lines))
+    }
+}
+
+/// What the model learns about a call without an answer.
+pub(crate) fn no_answer(patience: Option<Duration>) -> String {
+    format!("no answer within {}", seconds(patience))
+}
+
+fn seconds(time: Option<Duration>) -> String {
+    format!("{} s", time.unwrap_or_default().as_secs_f64())
+}
+
+/// Lines after a reason: a single line continues it, several go below it.
+fn quoted(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        [line] => format!(": {line}"),
+        lines => lines.iter().fold(":".to_owned(), |mut text, line| {
+            let _ = write!(text, "\n{line}");
+            text
+        }),
+    }
+}

@@ -1,0 +1,564 @@
+//! Tools over HTTP: sessions, keys, what breaks on the way, and that nothing is lost by it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fixtures::{DIALECTS, Dialect, calling, case, data};
+use crate::sandbox::{API_KEY, Sandbox};
+use crate::server::{Gate, Recorded, Reply, Server};
+use crate::toolserver::{expect_gone, section};
+
+const OPENAI: &Dialect = &DIALECTS[0];
+
+/// A key that only tool servers get.
+const TOOL_KEY: &str = "tool-key-1234567";
+
+/// A server of models that calls `web__echo` in each of so many rounds, with other words each time, and then answers.
+fn model(rounds: usize) -> Server {
+    Server::start(move |request, number| match number < rounds {
+        true => calling(OPENAI, "let me see", &[("call00001", "web__echo", json!({"text": format!("hi {number}")}))]),
+        false => (OPENAI.reply)(request, "the answer"),
+    })
+}
+
+/// A sandbox that asks such a server, with this tool server `web`; `more` are more lines of its section.
+fn with_web(model: &Server, url: &str, more: &str) -> Sandbox {
+    let sandbox = Sandbox::new().server_env(model).env("Q_RETRIES", "0");
+    sandbox.config(&format!("[tools.web]\nurl = \"{url}\"\n{more}\n"));
+    sandbox
+}
+
+/// A tool server whose messages are JSON; `call` answers calls, counted from 0.
+fn site(call: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static) -> Server {
+    let calls = AtomicUsize::new(0);
+    Server::start(move |request, _| {
+        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        match message["method"].as_str() {
+            Some("tools/call") => call(&message, calls.fetch_add(1, Ordering::SeqCst)),
+            _ => usual(request, &message, "s1"),
+        }
+    })
+}
+
+/// What a tool server answers to all but calls; its session has this name.
+fn usual(request: &Recorded, message: &Value, session: &str) -> Reply {
+    match (request.method.as_str(), message["method"].as_str()) {
+        ("POST", Some("initialize")) => answer(
+            message,
+            json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "site", "version": "3"}}),
+        )
+        .header("mcp-session-id", session),
+        ("POST", Some("tools/list")) => {
+            let hints = json!({"readOnlyHint": true, "openWorldHint": false, "destructiveHint": false});
+            let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+            answer(message, json!({"tools": [{"name": "echo", "description": "does echo", "inputSchema": schema, "annotations": hints}]}))
+        }
+        ("POST", _) => Reply::new(202),
+        _ => Reply::new(200),
+    }
+}
+
+fn answer(message: &Value, result: Value) -> Reply {
+    Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
+}
+
+fn echoed(message: &Value) -> Value {
+    let said = message["params"]["arguments"]["text"].as_str().unwrap_or("nothing");
+    json!({"content": [{"type": "text", "text": format!("you said {said}")}]})
+}
+
+fn echo(message: &Value, _: usize) -> Reply {
+    answer(message, echoed(message))
+}
+
+/// The messages that a tool server got, by their method or as the answer that they are; `DELETE` is one too.
+fn heard(site: &Server) -> Vec<String> {
+    let name = |request: &Recorded| match request.method.as_str() {
+        "POST" => request.json()["method"].as_str().unwrap_or("an answer").to_owned(),
+        other => other.to_owned(),
+    };
+    site.requests().iter().map(name).collect()
+}
+
+const ONE_CALL: [&str; 5] = ["initialize", "notifications/initialized", "tools/list", "tools/call", "DELETE"];
+
+/// The calls that a conversation has kept of its last answer.
+fn kept(sandbox: &Sandbox) -> Vec<Value> {
+    let steps = sandbox.current()["messages"][1]["steps"].as_array().cloned().unwrap_or_default();
+    steps.iter().flat_map(|step| step["calls"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_question_takes_the_same_two_rounds_as_with_a_program() {
+    let local = model(1);
+    let sandbox = Sandbox::new().server_env(&local);
+    sandbox.config(&section(&sandbox, "web", "", "only = [\"echo\"]"));
+    sandbox.q(&["-t", "web", "what is there?"]).run().success().stdout("the answer\n");
+    expect_gone(&sandbox, "web");
+    let expected = (local.last_request().json()["messages"].clone(), kept(&sandbox));
+    for streams in [false, true] {
+        let _case = case(streams);
+        let site = site(move |message, _| match streams {
+            false => echo(message, 0),
+            true => {
+                let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}});
+                let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
+                Reply::sse([b": hello\n\n".to_vec(), data(&notice), data(&result)]).hang()
+            }
+        });
+        let model = model(1);
+        let sandbox = with_web(&model, &format!("{}/mcp?team=a%20b", site.url()), "allow = [\"echo\"]");
+        sandbox.q(&["-t", "web", "what is there?"]).run().success().stdout("the answer\n");
+        assert_eq!((model.last_request().json()["messages"].clone(), kept(&sandbox)), expected);
+        assert_eq!(sandbox.current()["tools"], json!(["web"]));
+        assert_eq!(heard(&site), ONE_CALL);
+        for (number, request) in site.requests().iter().enumerate() {
+            assert_eq!(request.path, "/mcp?team=a%20b");
+            // The first request asks for both.
+            let later = number > 0;
+            assert_eq!(request.header("mcp-session-id"), later.then_some("s1"));
+            assert_eq!(request.header("mcp-protocol-version"), later.then_some("2025-06-18"));
+            if request.method == "POST" {
+                assert_eq!(request.header("accept"), Some("application/json, text/event-stream"));
+                assert_eq!(request.header("content-type"), Some("application/json"));
+            }
+            assert_eq!(request.header("authorization"), None);
+        }
+    }
+}
+
+#[test]
+fn what_a_server_says_of_its_tools_allows_nothing() {
+    for (args, more, runs) in [(&[][..], "", false), (&["--yes"], "", true), (&[], "allow = [\"ec*\"]", true)] {
+        let _case = case((args, more));
+        let (model, site) = (model(1), site(echo));
+        let sandbox = with_web(&model, &site.url(), more);
+        let outcome = sandbox.q(&["-t", "web"]).args(args).arg("go").run();
+        outcome.exit(0).stdout("the answer\n");
+        assert_eq!(heard(&site).contains(&"tools/call".to_owned()), runs);
+        if runs {
+            outcome.stderr("");
+        } else {
+            outcome.stderr_contains_all(&["web__echo did not run", "allow = [\"echo\"]", "[tools.web]", "--yes"]);
+        }
+        let asks = if more.is_empty() { "asks" } else { "runs" };
+        sandbox.q(&["--list-tools"]).run().success().stdout(format!("web__echo\treads\t{asks}\tdoes echo\n"));
+    }
+}
+
+#[test]
+fn a_server_gets_its_own_headers_and_its_own_key() {
+    let bearer = format!("Bearer {TOOL_KEY}");
+    let cmd = format!("key_cmd = [\"printf\", \"{TOOL_KEY}\\\\nmore\"]");
+    let own = format!("headers = {{ Authorization = \"Token {TOOL_KEY}\" }}");
+    for (login, more, authorization) in [
+        ("", "key_env = \"TOOL_KEY\"", bearer.as_str()),
+        ("", &cmd, &bearer),
+        ("", &own, &format!("Token {TOOL_KEY}")),
+        // me:tool-key-1234567
+        (&format!("me:{TOOL_KEY}@"), "", "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw=="),
+        (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
+    ] {
+        let _case = case(more);
+        // It repeats what it was sent, also where the model sees it.
+        let site = Server::start(|request, _| {
+            let message = if request.method == "POST" { request.json() } else { Value::Null };
+            match message["method"].as_str() {
+                Some("tools/call") => Reply::new(500).piece(format!("I know {:?}", request.header("authorization"))),
+                _ => usual(request, &message, "s1"),
+            }
+        });
+        let model = model(1);
+        let url = site.url().replace("http://", &format!("http://{login}"));
+        let headers = if more.contains("headers") { "" } else { "headers = { x-team = \"infra\" }\n" };
+        let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]")).env("TOOL_KEY", TOOL_KEY);
+        let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
+        outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
+        for request in site.requests() {
+            assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
+            assert_eq!(request.header("x-team").is_some(), !headers.is_empty());
+            assert!(!format!("{:?}", request.headers).contains(API_KEY));
+        }
+        assert!(!model.last_request().text().contains(TOOL_KEY));
+        sandbox.q(&["--status"]).run().success().stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
+    }
+}
+
+#[test]
+fn a_key_that_is_missing_is_reported_before_anything_is_sent() {
+    for (more, words) in [
+        ("key_env = \"TOOL_KEY\"", &["tools.web: there is no key: TOOL_KEY is not set", "set it", "[tools.web]"][..]),
+        ("key_cmd = [\"sh\", \"-c\", \"exit 7\"]", &["tools.web: key_cmd: sh failed (exit status: 7)"]),
+        ("key_cmd = [\"true\"]", &["tools.web: key_cmd: true printed no key"]),
+    ] {
+        let _case = case(more);
+        let (model, site) = (model(0), site(echo));
+        let sandbox = with_web(&model, &site.url(), more);
+        let outcome = sandbox.q(&["-t", "web", "go"]).stdin_open().run();
+        outcome.exit(2).stdout_is_empty().stderr_contains_all(words);
+        // The other servers are still listed.
+        sandbox.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains(words[0]);
+        model.expect_requests(0);
+        site.expect_requests(0);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
+    let refusal = |message: &str| json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": message}});
+    let page = "<html><head><title>Welcome</title></head></html>";
+    for (more, reply, words) in [
+        (
+            "",
+            Reply::json(401, json!({"error": "invalid_token"})),
+            &[
+                "401 Unauthorized: invalid_token",
+                "key_env or key_cmd in the section [tools.web] sets a key",
+                "OAuth",
+                "mcp-remote",
+            ][..],
+        ),
+        (
+            "key_env = \"TOOL_KEY\"",
+            Reply::json(403, json!({"error": "no"})),
+            &["403 Forbidden: no", "check the key in TOOL_KEY", "OAuth", "mcp-remote"],
+        ),
+        (
+            "key_cmd = [\"echo\", \"tool-key-1\"]",
+            Reply::new(401),
+            &["401", "no reason", "check the key that echo prints"],
+        ),
+        ("", Reply::json(400, refusal("no such version")), &["400 Bad Request: no such version"]),
+        ("", Reply::new(404), &["404 Not Found", "check the url", "mcp-remote"]),
+        ("", Reply::new(405), &["405 Method Not Allowed", "check the url", "mcp-remote"]),
+        (
+            "",
+            Reply::new(307).header("location", "/mcp/?key=hunter22"),
+            &["307", "does not follow redirects; set url to /mcp/"],
+        ),
+        ("", Reply::new(503).header("retry-after", "100"), &["503 Service Unavailable", "try again in 100 s"]),
+        ("", Reply::json(200, refusal("not today")), &["refused to start a conversation: not today (-32001)"]),
+        ("", Reply::new(200).header("content-type", "text/html").piece(page), &["a page for browsers: “Welcome”"]),
+        (
+            "",
+            Reply::new(200).header("content-type", "text/plain").piece("hello"),
+            &["neither JSON nor an event stream", "text/plain"],
+        ),
+        ("", Reply::new(200), &["ended before the answer"]),
+        ("", Reply::sse([": nothing\n\n"]), &["ended before the answer"]),
+        ("", Reply::new(200).reset(), &["the server closed the connection"]),
+    ] {
+        let _case = case((more, words));
+        let (model, site) = (model(0), Server::always(reply));
+        let sandbox = with_web(&model, &format!("{}/mcp", site.url()), more).env("TOOL_KEY", TOOL_KEY);
+        let outcome = sandbox.q(&["-t", "web", "go"]).run();
+        outcome.exit(1).stdout_is_empty().stderr_contains("q: web: ").stderr_contains_all(words).stderr_is_of_q();
+        outcome.stderr_lacks("hunter22");
+        model.expect_requests(0);
+        sandbox.expect_no_files();
+    }
+}
+
+#[test]
+fn what_breaks_in_a_call_is_a_result_and_the_session_goes_on() {
+    fn told(reply: Reply) -> impl Fn(&Value, usize) -> Reply + Send + Sync + 'static {
+        move |message, number| if number == 0 { reply.clone() } else { echo(message, number) }
+    }
+    let refused = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32602, "message": "bad arguments"}});
+    let half = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}});
+    for (name, reply, words, noted) in [
+        ("reset", Reply::new(200).reset(), "the server closed the connection", true),
+        ("cut", Reply::sse([data(&half)]).cut(), "the server closed the connection", true),
+        ("ended", Reply::sse([data(&half)]), "the connection ended before the answer", true),
+        (
+            "down",
+            Reply::json(500, json!({"error": {"message": "on fire"}})),
+            "500 Internal Server Error: on fire",
+            true,
+        ),
+        ("busy", Reply::new(503), "503 Service Unavailable", true),
+        ("refused", Reply::json(200, refused), "bad arguments (-32602)", false),
+        ("no result", Reply::json(200, json!({"jsonrpc": "2.0", "id": 3})), "something that is not a result", false),
+    ] {
+        let _case = case(name);
+        let (model, site) = (model(2), site(told(reply)));
+        let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]").env("Q_RETRIES", "3");
+        let outcome = sandbox.q(&["-t", "web", "go"]).run();
+        outcome.exit(0).stdout("the answer\n");
+        if noted {
+            outcome.stderr_contains(&format!("q: web: {words}"));
+        } else {
+            outcome.stderr("");
+        }
+        let calls = kept(&sandbox);
+        assert!(calls[0]["result"].as_str().is_some_and(|text| text.contains(words)), "{}", calls[0]);
+        assert_eq!(calls[0]["error"], true);
+        assert_eq!(calls[1]["result"], "you said hi 1");
+        // No call is sent again, and there is one session.
+        let methods = heard(&site);
+        assert_eq!(methods.iter().filter(|method| *method == "tools/call").count(), 2);
+        assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 1);
+        assert_eq!(methods.last().map(String::as_str), Some("DELETE"));
+    }
+}
+
+/// A tool server that forgets its first so many sessions when they are called.
+fn forgetful(sessions: usize) -> Server {
+    let current = Mutex::new(0);
+    Server::start(move |request, _| {
+        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let mut current = current.lock().expect("a number");
+        match message["method"].as_str() {
+            Some("initialize") => {
+                *current += 1;
+                usual(request, &message, &format!("s{current}"))
+            }
+            Some("tools/call") if *current <= sessions => Reply::json(404, json!({"error": "Session not found"})),
+            Some("tools/call") => {
+                assert_eq!(request.header("mcp-session-id"), Some(format!("s{current}").as_str()));
+                echo(&message, 0)
+            }
+            _ => usual(request, &message, ""),
+        }
+    })
+}
+
+#[test]
+fn a_session_that_the_server_has_forgotten_is_replaced_once() {
+    let (model, site) = (model(1), forgetful(1));
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+    let methods = heard(&site);
+    let start = &ONE_CALL[..3];
+    let expected: Vec<&str> = [start, &["tools/call"], start, &["tools/call", "DELETE"]].concat();
+    assert_eq!(methods, expected);
+    // The request for the new session is none of the old one.
+    assert_eq!(site.requests()[4].header("mcp-session-id"), None);
+    assert_eq!(site.last_request().header("mcp-session-id"), Some("s2"));
+}
+
+#[test]
+fn a_server_that_forgets_again_is_given_up() {
+    let (model, site) = (model(2), forgetful(9));
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome
+        .exit(0)
+        .stdout("the answer\n")
+        .stderr_contains_all(&["q: web: 404 Not Found: Session not found", "failed twice"]);
+    let calls = kept(&sandbox);
+    assert!(calls.iter().all(|call| call["error"] == true), "{calls:?}");
+    assert_eq!(heard(&site).iter().filter(|method| *method == "initialize").count(), 2);
+}
+
+#[test]
+fn a_silent_call_times_out_and_is_cancelled() {
+    let (model, site) = (
+        model(2),
+        site(|message, number| match number {
+            0 => Reply::sse([": working\n\n"]).hang(),
+            _ => echo(message, number),
+        }),
+    );
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    let calls = kept(&sandbox);
+    assert_eq!((&calls[0]["result"], &calls[0]["error"]), (&json!("no answer within 1 s"), &json!(true)));
+    assert_eq!(calls[1]["result"], "you said hi 1");
+    let cancelled =
+        site.requests().into_iter().filter(|request| request.method == "POST").map(|request| request.json());
+    let cancelled: Vec<Value> = cancelled.filter(|message| message["method"] == "notifications/cancelled").collect();
+    assert_eq!(cancelled.len(), 1);
+    assert_eq!(cancelled[0]["params"]["requestId"], 3);
+}
+
+#[test]
+fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
+    for hangs in ["initialize", "tools/list"] {
+        let _case = case(hangs);
+        let site = Server::start(move |request, _| {
+            let message = if request.method == "POST" { request.json() } else { Value::Null };
+            if message["method"] == hangs { Reply::sse([": wait\n\n"]).hang() } else { usual(request, &message, "s1") }
+        });
+        let model = model(0);
+        // The silence that a call may last is not meant here.
+        let sandbox = with_web(&model, &site.url(), "start = \"1s\"\ntimeout = \"5m\"");
+        let outcome = sandbox.q(&["-t", "web", "go"]).run();
+        outcome.exit(1).stdout_is_empty().stderr("q: web: did not list its tools within 1 s\n");
+        model.expect_requests(0);
+    }
+}
+
+#[test]
+fn a_servers_own_requests_are_answered_during_a_call() {
+    let pong = Gate::new();
+    let site = Server::start({
+        let pong = pong.clone();
+        move |request, _| {
+            let message = if request.method == "POST" { request.json() } else { Value::Null };
+            if message["id"] == "p1" {
+                pong.open();
+            }
+            if message["method"] != "tools/call" {
+                return usual(request, &message, "s1");
+            }
+            let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
+            let roots = json!({"jsonrpc": "2.0", "id": "p2", "method": "roots/list"});
+            let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(&message)});
+            // The answer waits for the client's.
+            Reply::sse([data(&roots), data(&ping)]).wait_for(&pong).piece(data(&result))
+        }
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n").stderr("");
+    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+    let answers: Vec<Value> = site
+        .requests()
+        .iter()
+        .filter(|request| request.method == "POST")
+        .map(Recorded::json)
+        .filter(|message| message.get("method").is_none())
+        .collect();
+    assert_eq!(answers[0]["error"]["code"], -32601);
+    assert_eq!(answers[1], json!({"jsonrpc": "2.0", "id": "p1", "result": {}}));
+}
+
+#[test]
+fn a_start_is_tried_again_but_never_a_call() {
+    let started = AtomicUsize::new(0);
+    let site = Server::start(move |request, _| {
+        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        match message["method"].as_str() {
+            Some("initialize") if started.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Reply::new(503).header("retry-after", "0")
+            }
+            Some("tools/call") => Reply::new(503).header("retry-after", "0"),
+            _ => usual(request, &message, "s1"),
+        }
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]").env("Q_RETRIES", "2");
+    let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
+    outcome.exit(0).stdout("the answer\n").stderr_contains_all(&[
+        "q: web: 503",
+        "retrying in 0.0 s",
+        "web: site 3, protocol 2025-06-18, 1 tools",
+    ]);
+    let methods = heard(&site);
+    assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2);
+    assert_eq!(methods.iter().filter(|method| *method == "tools/call").count(), 1);
+}
+
+#[test]
+fn a_server_without_sessions_needs_no_goodbye() {
+    let site = Server::start(|request, _| {
+        let message = request.json();
+        match message["method"].as_str() {
+            Some("tools/call") => echo(&message, 0),
+            Some("initialize") => {
+                answer(&message, json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}))
+            }
+            _ => usual(request, &message, ""),
+        }
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    assert_eq!(heard(&site), ONE_CALL[..4]);
+    assert!(site.requests().iter().all(|request| request.header("mcp-session-id").is_none()));
+}
+
+#[test]
+fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
+    let site = Server::start(|request, _| {
+        if request.method == "DELETE" {
+            return Reply::new(200).hang();
+        }
+        let message = request.json();
+        if message["method"] == "tools/call" { echo(&message, 0) } else { usual(request, &message, "s1") }
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+    let mut running = sandbox.q(&["-t", "web", "go"]).spawn();
+    // The answer is out, and saved, before q waits for anybody.
+    running.read_stdout_until("the answer\n");
+    site.wait_for_requests(5);
+    assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
+    running.wait().success().ended_within(Duration::from_secs(20));
+}
+
+#[test]
+fn a_signal_during_a_call_keeps_what_has_run() {
+    let (model, site) = (
+        model(2),
+        site(|message, number| match number {
+            0 => echo(message, number),
+            _ => Reply::new(200).hang(),
+        }),
+    );
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
+    let mut running = sandbox.q(&["-t", "web", "go"]).spawn();
+    site.wait_for_requests(5);
+    running.signal(libc::SIGINT);
+    running.wait().killed_by(libc::SIGINT);
+    let calls = kept(&sandbox);
+    assert_eq!(calls[0]["result"], "you said hi 0");
+    assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
+}
+
+#[test]
+fn a_dry_run_lists_the_tools_and_calls_none() {
+    let (model, site) = (model(1), site(echo));
+    let sandbox = with_web(&model, &site.url(), "");
+    let body = sandbox.q(&["--dry-run", "-t", "web", "go"]).run().success().stdout_json();
+    assert_eq!(body["tools"][0]["function"]["name"], "web__echo");
+    assert_eq!(heard(&site), ["initialize", "notifications/initialized", "tools/list", "DELETE"]);
+    model.expect_requests(0);
+}
+
+#[test]
+fn a_proxy_is_used_and_a_key_without_tls_is_told() {
+    let model = model(1);
+    // It lets q through to itself.
+    let proxy = Server::start(|request, _| {
+        if request.method == "CONNECT" {
+            return Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
+        }
+        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        if message["method"] == "tools/call" { echo(&message, 0) } else { usual(request, &message, "s1") }
+    });
+    let sandbox = with_web(&model, "http://tools.example/mcp", "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"");
+    let sandbox = sandbox.env("TOOL_KEY", TOOL_KEY).env("ALL_PROXY", proxy.url());
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome.exit(0).stdout("the answer\n");
+    outcome.stderr("q: the key of the tool server web goes to http://tools.example unencrypted\n");
+    assert_eq!(proxy.requests()[0].path, "tools.example:80");
+    assert_eq!(proxy.last_request().method, "DELETE");
+}
+
+#[test]
+fn a_server_of_a_shared_file_gets_its_headers() {
+    let (model, site) = (model(1), site(echo));
+    let sandbox = Sandbox::new().server_env(&model).env("TOKEN", TOOL_KEY);
+    let file = sandbox.root().join("mcp.json");
+    let servers = json!({"mcpServers": {"Web": {
+        "type": "http", "url": format!("{}/${{PLACE:-mcp}}", site.url()), "headers": {"Authorization": "Bearer ${TOKEN}"},
+    }}});
+    std::fs::write(&file, servers.to_string()).expect("a file");
+    let sandbox = sandbox.env("Q_MCP", &file);
+    let refused = sandbox.q(&["-t", "web", "go"]).run();
+    refused.exit(0).stderr_contains("allow = [\"echo\"] in a section [tools.web] with its url");
+    let model = self::model(1);
+    let sandbox = sandbox.server_env(&model);
+    sandbox.q(&["-t", "web", "--yes", "go"]).run().success();
+    let request = site.last_request();
+    assert_eq!(
+        (request.path.as_str(), request.header("authorization")),
+        ("/mcp", Some(format!("Bearer {TOOL_KEY}").as_str()))
+    );
+}
