@@ -158,6 +158,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         ("", "key_env = \"TOOL_KEY\"", bearer.as_str()),
         ("", &cmd, &bearer),
         ("", &own, &format!("Token {TOOL_KEY}")),
+        ("", &format!("{own}\nkey_env = \"TOOL_KEY\""), &format!("Token {TOOL_KEY}")),
         // me:tool-key-1234567
         (&format!("me:{TOOL_KEY}@"), "", "Basic bWU6dG9vbC1rZXktMTIzNDU2Nw=="),
         (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
@@ -173,13 +174,16 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         });
         let model = model(1);
         let url = site.url().replace("http://", &format!("http://{login}"));
-        let headers = if more.contains("headers") { "" } else { "headers = { x-team = \"infra\" }\n" };
+        let headers =
+            if more.contains("headers") { "" } else { "headers = { x-team = \"infra\", Accept = \"*/*\" }\n" };
         let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]")).env("TOOL_KEY", TOOL_KEY);
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
         outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
         for request in site.requests() {
             assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
             assert_eq!(request.header("x-team").is_some(), !headers.is_empty());
+            let accepts_all = request.header("accept") == Some("*/*");
+            assert_eq!(accepts_all, !headers.is_empty() || request.method == "DELETE");
             assert!(!format!("{:?}", request.headers).contains(API_KEY));
         }
         assert!(!model.last_request().text().contains(TOOL_KEY));
@@ -357,13 +361,18 @@ fn a_server_that_forgets_again_is_given_up() {
 
 #[test]
 fn a_silent_call_times_out_and_is_cancelled() {
-    let (model, site) = (
-        model(2),
-        site(|message, number| match number {
-            0 => Reply::sse([": working\n\n"]).hang(),
-            _ => echo(message, number),
-        }),
-    );
+    let calls = AtomicUsize::new(0);
+    let site = Server::start(move |request, _| {
+        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        match message["method"].as_str() {
+            Some("tools/call") if calls.fetch_add(1, Ordering::SeqCst) == 0 => Reply::sse([": working\n\n"]).hang(),
+            Some("tools/call") => echo(&message, 1),
+            // It does not even take notice of that.
+            Some("notifications/cancelled") => Reply::raw("").hang(),
+            _ => usual(request, &message, "s1"),
+        }
+    });
+    let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
     sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
     let calls = kept(&sandbox);
@@ -452,6 +461,14 @@ fn a_start_is_tried_again_but_never_a_call() {
     let methods = heard(&site);
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2);
     assert_eq!(methods.iter().filter(|method| *method == "tools/call").count(), 1);
+}
+
+#[test]
+fn a_start_that_breaks_off_after_its_headers_is_not_tried_again() {
+    let (model, site) = (model(0), Server::always(Reply::sse([": wait\n\n"]).reset()));
+    let sandbox = with_web(&model, &site.url(), "").env("Q_RETRIES", "2");
+    sandbox.q(&["-t", "web", "go"]).run().exit(1).stdout_is_empty().stderr_contains("the server closed the connection");
+    site.expect_requests(1);
 }
 
 #[test]
