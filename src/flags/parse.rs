@@ -172,6 +172,8 @@ fn malformed(error: lexopt::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parsed(typed: &[&str]) -> Arguments {
@@ -279,5 +281,32 @@ mod tests {
     fn values_are_demanded_and_refused() {
         assert!(refused(&["-p"]).contains("--provider needs a value"));
         assert!(refused(&["--follow=x"]).contains("takes no value"));
+    }
+
+    /// What somebody may type: options with and without values, some of them misspelt, and words.
+    fn typed() -> impl Strategy<Value = Vec<String>> {
+        let options = FLAGS.iter().flat_map(|flag| {
+            let short = flag.short.map(|short| format!("-{short}"));
+            short.into_iter().chain(flag.long.map(|long| format!("--{long}")))
+        });
+        let option = (prop::sample::select(options.collect::<Vec<_>>()), "[=a-z0-9]{0,3}");
+        let option = option.prop_map(|(option, rest)| format!("{option}{rest}"));
+        prop::collection::vec(prop_oneof![3 => option, 2 => "[a-z0-9 ]{0,3}", 1 => "-{0,3}[a-zä=]{0,4}"], 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_words_come_last_and_a_refusal_says_why(typed in typed()) {
+            let mut arguments = Arguments::default();
+            match parse(typed.iter().map(OsString::from), &mut arguments) {
+                Ok(()) => {
+                    // Help is given before all is read.
+                    let is_help = matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp);
+                    let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
+                    prop_assert!(is_help || typed.ends_with(&arguments.words), "{:?}", arguments.words);
+                }
+                Err(error) => prop_assert!(error.exit_status() == 2 && !error.message.is_empty()),
+            }
+        }
     }
 }

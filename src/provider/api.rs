@@ -155,6 +155,7 @@ impl fmt::Display for Api {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::super::attachment::tests::{image, lost, pdf, question};
@@ -436,6 +437,122 @@ pub(super) mod tests {
             assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{api}");
             assert!(!request.path.contains('k'), "{}", request.path);
             assert!(api.list_models(None).headers.iter().all(|(header, _)| header != name));
+        }
+    }
+
+    /// Events as each API sends them, from which the property below makes others.
+    fn usual_events(api: Api) -> Vec<Value> {
+        let function = json!({"name": "a", "arguments": "{"});
+        let text = json!({"type": "output_text", "text": "Hi"});
+        let usage = json!({"input_tokens": 1, "output_tokens": 2});
+        let mut events = match api {
+            Api::OpenAi => vec![
+                json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi", "reasoning": "hm"}}]}),
+                json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "x", "function": function}]}}]}),
+                json!({"choices": [{"delta": {"content": [{"type": "text", "text": "Hi"}]}, "finish_reason": "stop"}]}),
+                json!({"choices": [{"message": {"content": "Hi", "refusal": "no"}, "finish_reason": "tool_calls"}]}),
+                json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
+            ],
+            Api::Responses => vec![
+                json!({"type": "response.output_item.added", "output_index": 0,
+                    "item": {"type": "function_call", "call_id": "x", "name": "a", "arguments": ""}}),
+                json!({"type": "response.output_text.delta", "delta": "Hi"}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "content": [text]}}),
+                json!({"type": "response.completed", "response": {
+                    "status": "completed", "output": [{"type": "reasoning", "summary": []}], "usage": usage}}),
+                json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}),
+            ],
+            Api::Anthropic => vec![
+                json!({"type": "message_start", "message": {"usage": usage, "content": []}}),
+                json!({"type": "content_block_start", "index": 0,
+                    "content_block": {"type": "tool_use", "id": "x", "name": "a", "input": {}}}),
+                json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+                json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
+                json!({"type": "message_stop"}),
+            ],
+            Api::Gemini => vec![
+                json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}, {"text": "hm", "thought": true}]}}]}),
+                json!({"candidates": [{"finishReason": "STOP",
+                    "content": {"parts": [{"functionCall": {"name": "a", "args": {}}, "thoughtSignature": "s"}]}}]}),
+                json!({"promptFeedback": {"blockReason": "SAFETY"}}),
+                json!({"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3}}),
+            ],
+        };
+        events.push(json!({"type": "error", "error": {"type": "overloaded_error", "code": 529, "message": "busy"}}));
+        events
+    }
+
+    /// The places of all values in a value, its own first, as JSON pointers.
+    fn places(value: &Value, here: &str, found: &mut Vec<String>) {
+        found.push(here.to_owned());
+        match value {
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| places(value, &format!("{here}/{name}"), found));
+            }
+            Value::Array(values) => {
+                values.iter().enumerate().for_each(|(at, value)| places(value, &format!("{here}/{at}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    /// What may stand in the place of any value.
+    fn odd_values() -> impl Strategy<Value = Value> {
+        let words = vec!["stop", "length", "error", "</think>", "<think>", "text", "a", ""];
+        prop_oneof![
+            prop::sample::select(vec![
+                json!(null),
+                json!({}),
+                json!([]),
+                json!([[{}]]),
+                json!(true),
+                json!(-1),
+                json!(1e300)
+            ]),
+            any::<i64>().prop_map(Value::from),
+            "[a-z{}\"<>/ ]{0,9}".prop_map(Value::from),
+            prop::sample::select(words).prop_map(Value::from),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
+            api in prop::sample::select(vec![Api::OpenAi, Api::Responses, Api::Anthropic, Api::Gemini]),
+            changes in prop::collection::vec(
+                (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::option::of(odd_values())), 0..8),
+            offers_tools in any::<bool>(),
+        ) {
+            let usual = usual_events(api);
+            let mut events = Vec::new();
+            for (which, place, odd) in changes {
+                let mut event = which.get(&usual).clone();
+                let mut found = Vec::new();
+                places(&event, "", &mut found);
+                if let (Some(odd), Some(value)) = (odd, event.pointer_mut(place.get(&found[..]).as_str())) {
+                    *value = odd;
+                }
+                events.push(event.to_string());
+            }
+            let read = |takes_early: bool| {
+                let (mut reply, mut text) = (Reply::new(offers_tools), String::new());
+                for event in &events {
+                    let _ = api.read_event(event, &mut reply);
+                    if takes_early {
+                        text.push_str(&reply.take_text());
+                    }
+                }
+                reply.end();
+                text.push_str(&reply.take_text());
+                (text, reply.calls().to_vec(), reply.echo(), reply.finished().cloned())
+            };
+            prop_assert_eq!(read(true), read(false));
+            for event in &events {
+                let _ = api.read_whole(event, &mut Reply::new(offers_tools));
+            }
         }
     }
 }

@@ -201,6 +201,8 @@ impl Lines<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -253,6 +255,32 @@ mod tests {
             assert_eq!(wrong.line, line, "{text}: {}", wrong.message);
             assert!(wrong.message.contains(words), "{text}: {}", wrong.message);
             assert!(!wrong.message.contains("sk-123"), "{}", wrong.message);
+        }
+    }
+
+    /// Lines of a configuration file, most of them nearly right.
+    fn lines() -> impl Strategy<Value = String> {
+        let keys = "provider messages save expire keep pairs api base_url key_env key_cmd model headers options command url \
+                    env env_from cwd only allow timeout start nonsense \"ä\"";
+        let values = "\"x\" \"\" \"5m\" \"https://h/x?y=z\" \"/bin/sh\" 1 -1 1_0 0x1f 1e400 nan true [] [\"a\"] [[1]] {a=\"b\"} \
+                      {\"ä\"=1} 1979-05-27 ''' \"\\u00e4\" sk-123";
+        let sections =
+            "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [x [providers.x.headers]";
+        let one_of = |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
+        prop_oneof![
+            5 => (one_of(keys), one_of(values)).prop_map(|(key, value)| format!("{key} = {value}")),
+            2 => one_of(sections).prop_map(str::to_owned),
+            1 => "[a-z\\[\\]=\"'.#{},\\r ä]{0,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_file_says_it_is_read_or_a_line_of_it_is_named(lines in prop::collection::vec(lines(), 0..8)) {
+            if let Err(wrong) = read(&lines.join("\n")) {
+                prop_assert!((1..=lines.len().max(1)).contains(&wrong.line), "{:?}", wrong);
+                prop_assert!(!wrong.message.is_empty());
+            }
         }
     }
 }

@@ -364,6 +364,8 @@ fn without_lone_halves(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -651,5 +653,56 @@ mod tests {
         let (id, _) = protocol.call("a", &Map::new());
         let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
+    }
+
+    /// Lines of a server, most of them nearly right.
+    fn lines() -> impl Strategy<Value = String> {
+        let id = prop::sample::select(vec!["1", "2", "\"3\"", "3", "4", "null", "{}", "-1"]);
+        let body = prop::sample::select(vec![
+            r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"version":1}}"#,
+            r#""result":{"protocolVersion":"1999-01-01"}"#,
+            r#""result":{"tools":[{"name":"a","inputSchema":{}},{"name":""},7],"nextCursor":"c"}"#,
+            r#""result":{"tools":[{"name":"b","execution":{"taskSupport":"required"}}],"nextCursor":null}"#,
+            r#""result":{"content":[{"type":"text","text":"x\ud800"}],"isError":true}"#,
+            r#""error":{"code":-32601,"message":"no"}"#,
+            r#""error":null"#,
+            r#""method":"ping""#,
+            r#""method":"notifications/message","params":{"data":[1]}"#,
+        ]);
+        let message = (id, body).prop_map(|(id, body)| format!("{{\"id\":{id},{body}}}"));
+        prop_oneof![
+            6 => message.clone(),
+            1 => prop::collection::vec(message, 0..3).prop_map(|batch| format!("[{}]", batch.join(","))),
+            1 => "[\\[\\]{}\":a1,\\\\u ]{0,20}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_writes_it_is_ready_once_and_no_number_comes_twice(
+            lines in prop::collection::vec(lines(), 0..12),
+        ) {
+            let (mut protocol, first) = Protocol::open();
+            let number = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_u64();
+            let mut numbers = vec![number(&first)];
+            let (mut ready, mut is_unusable) = (0, false);
+            for line in lines {
+                for event in protocol.receive(line.as_bytes()) {
+                    match event {
+                        Event::Ready(_) => {
+                            ready += 1;
+                            numbers.push(number(&protocol.call("a", &Map::new()).1));
+                        }
+                        Event::Ask(line) => numbers.push(number(&line)),
+                        Event::Unusable(_) => is_unusable = true,
+                        Event::Tell(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
+                        Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
+                        Event::Detail(_) => {}
+                    }
+                }
+            }
+            prop_assert!(ready == 0 || (ready == 1 && !is_unusable));
+            prop_assert!(numbers.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]), "{:?}", numbers);
+        }
     }
 }
