@@ -2,7 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use crate::fixtures::{asked_by, case, numbered, prompt, refused};
 use crate::pty::{Terminal, WIDE};
@@ -126,6 +129,31 @@ fn on_a_terminal_q_never_waits_for_typing() {
     let terminal = Terminal::new(WIDE);
     refused(|sandbox| sandbox.q(&[]).stdin_from(terminal.end())).stderr_contains("q -h");
     assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin_from(terminal.end())), "why");
+}
+
+#[test]
+fn after_half_a_minute_without_input_one_note_says_what_q_waits_for() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    let (input, mut typing) = io::pipe().unwrap();
+    let (notes, stderr) = io::pipe().unwrap();
+    let started = Instant::now();
+    let noted = thread::spawn(move || {
+        let (mut notes, mut first, mut rest) = (BufReader::new(notes), String::new(), String::new());
+        notes.read_line(&mut first).unwrap();
+        let waited = started.elapsed();
+        typing.write_all(b"log\n").unwrap();
+        drop(typing);
+        notes.read_to_string(&mut rest).unwrap();
+        (first, waited, rest)
+    });
+    let waiting = sandbox.q(&["why"]).stdin_from(input).stderr_to(stderr).guard(Duration::from_secs(60));
+    waiting.run().exit(0).stdout("fine\n");
+    let (first, waited, rest) = noted.join().expect("a thread that reads");
+    assert_eq!(first, "q: waiting for standard input; -n or </dev/null leaves it alone\n");
+    assert!(waited >= Duration::from_secs(30), "after {waited:?}");
+    assert_eq!(rest, "");
+    assert_eq!(prompt(&server.request()), "<context>\nlog\n</context>\n\nwhy");
 }
 
 #[test]
