@@ -1,6 +1,8 @@
 //! What each option does, and how q answers a command line that makes no sense.
 
-use crate::fixtures::{ANTHROPIC_MODEL, asked_by, case, everybody, numbered, prompt, refused, snapshot};
+use crate::fixtures::{
+    ANTHROPIC_MODEL, asked_by, case, everybody, numbered, prompt, refused, snapshot, with_every_kind,
+};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
 
@@ -105,6 +107,90 @@ fn an_action_takes_neither_words_nor_another_action_nor_what_it_has_no_use_for()
     ] {
         refused_at_once(typed);
     }
+}
+
+/// Every action as one types it, and the options that it can use.
+const USABLE: &[(&[&str], &[&str])] = &[
+    (&["--history"], &["-s", "-j", "-q", "-v"]),
+    (&["--last"], &["-s", "-x", "-j", "-q", "-v"]),
+    (&["--undo"], &["-s", "-j", "-q", "-v"]),
+    (&["--list"], &["-j", "-q", "-v"]),
+    (&["--copy", "branch"], &["-s", "-j", "-q", "-v"]),
+    (&["--clear"], &["-s", "--all", "--yes", "-j", "-q", "-v"]),
+    (&["--list-tools"], &["-t", "-j", "-q", "-v"]),
+    (&["--status"], &["-s", "-p", "-m", "-e", "-o", "-S", "--messages", "--no-save", "-j", "-q", "-v"]),
+    (&["--models"], &["-p", "-j", "-q", "-v"]),
+    (&["--generate", "man"], &[]),
+];
+
+/// Every option that is no action, with a value where it takes one.
+const OPTIONS: &[&[&str]] = &[
+    &["-f"],
+    &["-s", "work"],
+    &["-p", "openai"],
+    &["-m", "m"],
+    &["-e", "low"],
+    &["-o", "seed=1"],
+    &["-S", "be brief"],
+    &["-a", "file"],
+    &["-t", "db"],
+    &["--yes"],
+    &["--schema", "name"],
+    &["--messages", "2"],
+    &["-n"],
+    &["--no-save"],
+    &["-x"],
+    &["-j"],
+    &["--no-stream"],
+    &["-q"],
+    &["-v"],
+    &["--dry-run"],
+    &["--again"],
+    &["--all"],
+];
+
+/// A run beside conversations that must be refused with these words and change none of them.
+#[track_caller]
+fn refused_beside_conversations(runs: impl IntoIterator<Item = Vec<&'static str>>, words: &str) {
+    let server = Server::openai("never");
+    let sandbox = with_every_kind().server_env(&server);
+    let before = snapshot(sandbox.root());
+    let mut count = 0;
+    for args in runs {
+        let _case = case(&args);
+        sandbox.q(&args).stdin_open().run().exit(2).stderr_contains(words);
+        count += 1;
+    }
+    assert!(count > 0);
+    before.expect_unchanged();
+    server.expect_requests(0);
+}
+
+#[test]
+fn no_action_takes_an_option_that_it_cannot_use() {
+    let unusable = USABLE.iter().flat_map(|(action, usable)| {
+        let others = OPTIONS.iter().filter(|option| !usable.contains(&option[0]));
+        others.map(|option| [*option, *action].concat())
+    });
+    refused_beside_conversations(unusable, " cannot use -");
+}
+
+#[test]
+fn no_action_goes_with_another_one() {
+    let also: [&[&str]; 3] = [&["-h"], &["--help"], &["-V"]];
+    let actions: Vec<&[&str]> = USABLE.iter().map(|(action, _)| *action).chain(also).collect();
+    let pairs = actions.iter().flat_map(|one| {
+        let others = actions.iter().filter(move |other| *other != one);
+        others.map(move |other| [*one, *other].concat())
+    });
+    refused_beside_conversations(pairs.collect::<Vec<_>>(), " cannot be used together");
+}
+
+#[test]
+fn no_action_but_the_list_takes_words() {
+    let also: [&[&str]; 3] = [&["-h"], &["--help"], &["-V"]];
+    let actions = USABLE.iter().map(|(action, _)| *action).filter(|action| *action != ["--list"]).chain(also);
+    refused_beside_conversations(actions.map(|action| [action, &["rebase"]].concat()), " takes no words");
 }
 
 #[test]
