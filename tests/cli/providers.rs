@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, CLOSED, DIALECTS, GROQ_MODEL, OPENAI_MODEL, XAI_MODEL, answering, built_in_dialects, case,
@@ -112,6 +112,33 @@ fn each_provider_has_its_default_model() {
         // A server that wants no key is sent none.
         assert!(!request.headers.values().any(|value| value.contains(API_KEY)), "a key in {:?}", request.headers);
     }
+}
+
+#[test]
+fn each_provider_is_at_its_own_address_and_speaks_its_own_api() {
+    let expected = [
+        ("anthropic", "anthropic", "https://api.anthropic.com"),
+        ("openai", "responses", "https://api.openai.com/v1"),
+        ("gemini", "gemini", "https://generativelanguage.googleapis.com"),
+        ("groq", "openai", "https://api.groq.com/openai/v1"),
+        ("mistral", "openai", "https://api.mistral.ai/v1"),
+        ("openrouter", "openai", "https://openrouter.ai/api/v1"),
+        ("deepseek", "openai", "https://api.deepseek.com/v1"),
+        ("xai", "openai", "https://api.x.ai/v1"),
+        ("cerebras", "openai", "https://api.cerebras.ai/v1"),
+        ("zai", "openai", "https://api.z.ai/api/paas/v4"),
+        ("moonshot", "openai", "https://api.moonshot.ai/v1"),
+        ("ollama", "openai", "http://127.0.0.1:11434/v1"),
+        ("llamacpp", "openai", "http://127.0.0.1:8080/v1"),
+        ("lmstudio", "openai", "http://127.0.0.1:1234/v1"),
+        ("vllm", "openai", "http://127.0.0.1:8000/v1"),
+    ];
+    // The keys that are set keep q from looking for local servers, which this machine may have.
+    let status = Sandbox::new().env("XAI_API_KEY", API_KEY).q(&["--status", "-j"]).run().success().stdout_json();
+    let field = |one: &Value, name: &str| one[name].as_str().expect("text").to_owned();
+    let providers = status["providers"].as_array().expect("providers").iter();
+    let found: Vec<_> = providers.map(|one| (field(one, "name"), field(one, "api"), field(one, "address"))).collect();
+    assert_eq!(found, expected.map(|(name, api, address)| (name.to_owned(), api.to_owned(), address.to_owned())));
 }
 
 #[test]
