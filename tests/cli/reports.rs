@@ -317,16 +317,18 @@ fn the_status_shows_every_setting_and_where_it_comes_from() {
         ("mismatch", "new", "\"continue\"", "new"),
         ("rounds", "10", "5", "6"),
         ("mcp", "", "\"/a\"", "/b"),
+        ("effort", "", "\"low\"", "medium"),
         ("provider", "", "\"groq\"", "mistral"),
         ("model", "", "\"one\"", "two"),
         ("system", "", "\"be brief\"", "be kind"),
     ];
-    let options: [(&str, &[&str], &str, &str); 5] = [
+    let options: [(&str, &[&str], &str, &str); 6] = [
         ("messages", &["--messages", "13"], "13", "--messages"),
         ("save", &["--no-save"], "false", "--no-save"),
         ("provider", &["-p", "xai"], "xai", "--provider"),
         ("model", &["-m", "three"], "three", "--model"),
         ("system", &["-S", "be quick"], "be quick", "--system"),
+        ("effort", &["-e", "high"], "high", "--effort"),
     ];
     let sandbox = Sandbox::new();
     for (key, default, _, _) in table {

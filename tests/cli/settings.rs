@@ -134,6 +134,14 @@ const SETTINGS: &[Setting] = &[
         seen: |seen| seen.body()["max_completion_tokens"].to_string(),
     },
     Setting {
+        file: ("effort = \"low\"", "\"low\""),
+        variable: ("Q_EFFORT", "medium", "\"medium\""),
+        option: Some((&["-e", "high"], "\"high\"")),
+        default: "null",
+        args: &["hi"],
+        seen: |seen| seen.body()["reasoning_effort"].to_string(),
+    },
+    Setting {
         file: ("retries = 1", "2"),
         variable: ("Q_RETRIES", "2", "3"),
         option: None,
@@ -258,6 +266,8 @@ fn a_wrong_variable_is_named() {
         ("Q_RETRIES", &["-1", "two"]),
         ("Q_SAVE", &["no", "0", "False"]),
         ("Q_WRAP", &["no", "0", "False"]),
+        ("Q_MISMATCH", &["old", "New"]),
+        ("Q_ROUNDS", &["0", "-1", "ten"]),
     ] {
         for value in values {
             sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name, value]);
@@ -290,6 +300,10 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         ("retries = true", 1, "retries"),
         ("save = \"false\"", 1, "save"),
         ("wrap = 0", 1, "wrap"),
+        ("mismatch = \"old\"", 1, "mismatch"),
+        ("effort = 3", 1, "effort"),
+        ("rounds = 0", 1, "rounds"),
+        ("mcp = [\"/a\"]", 1, "mcp"),
         ("save = true\nsave = false", 2, "duplicate"),
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
         ("providers = 1", 1, "providers"),
@@ -308,6 +322,8 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         ("[providers.work]\nbase_url = \"http://h\"\noptions = { stop = [{ a = inf }] }", 3, "options"),
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = { a = \"b\\nc\" }", 3, "headers"),
         ("[providers.openai]\nkey = \"sk-in-the-file\"", 2, "key"),
+        ("[tools.db]\ncomand = [\"sh\"]", 2, "comand"),
+        ("[tools.db]\ncommand = \"sh\"", 2, "command"),
     ] {
         let _case = case(text);
         sandbox.config(text);
