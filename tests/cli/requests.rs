@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, DIALECTS, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, case, failure, idle_for,
-    openai_reply, repository_file, responses_reply, with,
+    ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, case, failure,
+    idle_for, openai_reply, repository_file, responses_reply, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Reply, Server};
@@ -302,6 +302,10 @@ fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
     let outcome = sandbox.q(&["hi"]).run();
     outcome.exit(1).stderr_contains_all(&["`gpt-6-luna` does not exist", all]).stderr_lacks("m11");
     server.expect_requests(2);
+    // A provider whose default has no family.
+    let groq = Sandbox::new().env("GROQ_API_KEY", API_KEY).env("GROQ_BASE_URL", server.url());
+    let outcome = groq.q(&["hi"]).run();
+    outcome.exit(1).stderr_contains_all(&[&format!("`{GROQ_MODEL}` does not exist"), all]).stderr_lacks("m11");
     // An empty list says nothing.
     sandbox.q(&["hi"]).server_env(&serving(&[])).run().exit(1).stderr_lacks("chooses a model");
     // A conversation stays in its family as well.
