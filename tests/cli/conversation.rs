@@ -559,4 +559,8 @@ fn a_system_prompt_belongs_to_its_conversation() {
     assert_eq!(sent(&["-s", "work", "two"]), "clerk");
     sandbox.write_current(&with(stored(&["one", "1"]), "system", "old"));
     assert_eq!(sent(&["-f", "two"]), "of the setting");
+    // An empty one stays, too: no other takes its place.
+    assert_eq!(sent(&["-S", "", "one"]), "one");
+    assert!(sent(&["-f", "two"]).ends_with("Human: two"));
+    assert!(sent(&["-f", "--messages", "0", "three"]).ends_with("three"));
 }
