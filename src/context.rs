@@ -62,6 +62,19 @@ impl Place<'_> {
             .map(|(_, other)| other)
     }
 
+    /// Refuses to replace a file that its owner could not use afterwards.
+    ///
+    /// # Errors
+    /// `File`: it belongs to another user, and not everybody may read and write it.
+    pub(crate) fn spare_owner(&self) -> Result<(), Error> {
+        if !self.folder.locks_owner_out(&self.path) {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(Error::file(format!("{path} belongs to another user, who could no longer use it once q has written it"))
+            .advise("run q as that user, or continue a copy of the file"))
+    }
+
     /// Advice for a conversation that does not exist: a similar name, and how to list the others.
     pub(crate) fn others(&self) -> String {
         let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));

@@ -157,6 +157,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     if place.which.is_current() && !place.folder.exists().map_err(state)? {
         return Err(nothing());
     }
+    place.spare_owner()?;
     let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
     let (created, undone) = undone.ok_or_else(nothing)?;
     let note = undone.question().and_then(|question| attached_note(&question.message));

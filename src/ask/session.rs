@@ -239,12 +239,7 @@ fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option
 /// A conversation by name or path, if it exists.
 fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
     let path = place.path.display();
-    if place.folder.locks_owner_out(&place.path) {
-        return Err(Error::file(format!(
-            "{path} belongs to another user, who could no longer use it once q has written it"
-        ))
-        .advise("run q as that user, or continue a copy of the file"));
-    }
+    place.spare_owner()?;
     match folder::read(&place.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
         Found::Unusable(unusable) => Err(Error::new(Kind::Session, format!("{path}: {unusable}"))

@@ -692,6 +692,41 @@ fn a_file_of_another_user_is_not_taken_from_him() {
 }
 
 #[test]
+fn a_file_that_its_owner_could_no_longer_use_is_refused_before_anything_is_asked() {
+    const OTHER: &str = "exec setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let (server, sandbox) = numbered();
+    for folder in [sandbox.root(), &sandbox.home(), &sandbox.state()] {
+        set_mode(folder, 0o777);
+    }
+    // Only root can give a file away, and not everywhere may somebody else run what was built.
+    if !sandbox.shell(&format!("{OTHER} q --version")).run().status.success() {
+        return eprintln!("skipped: another user cannot run q here");
+    }
+    let path = sandbox.home().join("talk.json");
+    let give = |mode| {
+        fs::write(&path, stored(&["one", "two", "three", "four"]).to_string()).unwrap();
+        std::os::unix::fs::chown(&path, Some(65_533), Some(65_533)).unwrap();
+        set_mode(&path, mode);
+    };
+    for command in ["q -s talk.json more", "q -s talk.json --again", "q -s talk.json --undo"] {
+        for mode in [0o600, 0o644, 0o662] {
+            let _case = case((command, mode));
+            give(mode);
+            let before = snapshot(sandbox.home());
+            let refused = sandbox.shell(&format!("{OTHER} {command}")).run();
+            refused.exit(1).stdout_is_empty().stderr_contains("talk.json belongs to another user");
+            before.expect_unchanged();
+        }
+    }
+    server.expect_requests(0);
+    // What everybody may read and write stays of use to its owner.
+    give(0o666);
+    sandbox.shell(&format!("{OTHER} q -s talk.json more")).run().success();
+    sandbox.shell(&format!("{OTHER} q -s talk.json --undo")).run().success();
+    assert_eq!((texts(&sandbox.home_session("talk.json")).len(), mode(&path)), (4, 0o666));
+}
+
+#[test]
 fn the_longest_names_of_files_are_saved_too() {
     let (_server, sandbox) = numbered();
     for length in [250, 252, 255] {
