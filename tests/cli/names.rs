@@ -129,8 +129,10 @@ fn a_conversation_whose_provider_is_gone_names_those_that_are_there() {
     sandbox.config("[providers.desk]\napi = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n");
     sandbox.write_session("work.json", &with(stored(&["one", "two"]), "provider", "cellar"));
     let before = snapshot(sandbox.sessions());
-    let outcome = sandbox.q(&["-s", "work", "three"]).run();
-    outcome.exit(2).stdout_is_empty().stderr_contains_all(&["cellar", "desk", "openai", "ollama", "-p"]);
+    for ask in [&["three"][..], &["--again"]] {
+        let outcome = sandbox.q(&["-s", "work"]).args(ask).run();
+        outcome.exit(2).stdout_is_empty().stderr_contains_all(&["cellar", "desk", "openai", "ollama", "-p"]);
+    }
     server.expect_requests(0);
     before.expect_unchanged();
 
@@ -480,6 +482,27 @@ fn each_slot_has_a_current_conversation_of_its_own() {
 }
 
 #[test]
+fn each_action_in_a_slot_is_about_the_conversation_there() {
+    let (server, sandbox) = numbered();
+    sandbox.write_current(&stored(&["other", "terminal"]));
+    sandbox.write_session("current-tty1.json", &stored(&["one", "two", "three", "four"]));
+    let before = sandbox.read_bytes("current.json");
+    let act = |args: &[&str]| in_slot(&sandbox, "tty1", args);
+    act(&["--last"]).success().stdout("four\n");
+    act(&["--copy", "branch"]).success();
+    sandbox.expect_texts("branch.json", &["one", "two", "three", "four"]);
+    assert_eq!(act(&["--status", "-j"]).success().stdout_json()["conversation"]["messages"], 4);
+    act(&["--again"]).success();
+    assert!(prompt(&server.request()).ends_with("Human: three"));
+    sandbox.expect_texts("current-tty1.json", &["one", "two", "three", "answer 0"]);
+    act(&["--undo"]).success().stdout("three\n");
+    act(&["--clear"]).exit(0);
+    let left = sandbox.session_files();
+    sandbox.check(!left.contains(&"current-tty1.json".to_owned()), || format!("expected no slot in {left:?}"));
+    sandbox.expect_bytes("current.json", before);
+}
+
+#[test]
 fn a_new_question_in_a_slot_archives_that_one_alone() {
     let (_server, sandbox) = numbered();
     for file in ["current.json", "current-tty2.json", "work.json"] {
@@ -609,6 +632,81 @@ fn an_id_finds_a_conversation_wherever_it_lies() {
         sandbox.q(&[action, "-s", unknown]).run().exit(1).stdout_is_empty().stderr_contains(unknown);
     }
     sandbox.q(&["-s", unknown, "more"]).run().exit(2).stdout_is_empty().stderr_contains(unknown);
+}
+
+#[test]
+fn an_id_finds_what_is_current_in_another_slot() {
+    let (_server, sandbox) = numbered();
+    let printed = in_slot(&sandbox, "tty1", &["-j", "one"]).success().stdout_json();
+    let id = printed["id"].as_str().expect("an id");
+    sandbox.q(&["another"]).run().success();
+    sandbox.q(&["-s", id, "two"]).run().success();
+    sandbox.expect_files(&["current-tty1.json", "current.json"]);
+    sandbox.expect_texts("current-tty1.json", &["one", "answer 0", "two", "answer 2"]);
+    in_slot(&sandbox, "tty2", &["--last", "-s", id]).success().stdout("answer 2\n");
+    sandbox.q(&["--clear", "-s", id]).run().exit(0);
+    sandbox.expect_files(&["current.json"]);
+}
+
+#[test]
+fn what_changes_at_its_end_gets_another_id_and_leaves_the_old_one_to_what_it_was() {
+    let id = "session_20260102030405678";
+    for (file, args, last) in [
+        ("current.json", &["--undo"][..], "two\n"),
+        ("current.json", &["--again"], "answer 0\n"),
+        ("work.json", &["--undo", "-s", "work"], "two\n"),
+        ("work.json", &["--again", "-s", "work"], "answer 0\n"),
+    ] {
+        let _case = case((file, args));
+        let (_server, sandbox) = numbered();
+        sandbox.write_session(file, &stored(&["one", "two", "three", "four"]));
+        sandbox.q(args).run().success();
+        sandbox.q(&["--last", "-s", id]).run().success().stdout("four\n");
+        sandbox.expect_texts(ARCHIVED, &["one", "two", "three", "four"]);
+        let created = sandbox.session(file)["created"].as_str().expect("a moment").to_owned();
+        let other = created.chars().filter(char::is_ascii_digit).collect::<String>();
+        assert_ne!(created, CREATED);
+        if file == "current.json" {
+            sandbox.q(&["--last", "-s", &format!("session_{other}")]).run().success().stdout(last);
+        }
+    }
+}
+
+#[test]
+fn what_is_continued_by_its_id_is_removed_once_it_is_left_alone_and_a_copy_is_kept() {
+    let (_server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    let id = "session_20260102030405678";
+    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+    sandbox.q(&["-s", id, "three"]).run().success();
+    sandbox.q(&["--copy", "kept", "-s", id]).run().success();
+    sandbox.expect_files(&["kept.json", ARCHIVED]);
+    for file in ["kept.json", ARCHIVED] {
+        age(&sandbox.sessions().join(file), 31 * DAY);
+    }
+    // As on another day.
+    fs::remove_file(sandbox.state().join("q/swept")).unwrap();
+    sandbox.q(&["new"]).run().success();
+    sandbox.expect_files(&["current.json", "kept.json"]);
+    sandbox.expect_texts("kept.json", &["one", "two", "three", "answer 0"]);
+}
+
+#[test]
+fn what_a_killed_run_left_beside_a_file_goes_with_the_next_that_writes_or_clears_it() {
+    for (args, left) in [
+        (&["-s", "talk.json", "more"][..], &["talk.json"][..]),
+        (&["-s", "talk.json", "--again"], &["talk.json"]),
+        (&["-s", "talk.json", "--undo"], &["talk.json"]),
+        (&["-s", "talk.json", "--clear"], &[]),
+    ] {
+        let _case = case(args);
+        let (_server, sandbox) = numbered();
+        sandbox.write_home("talk.json", stored(&["one", "two", "three", "four"]).to_string());
+        sandbox.write_home(".talk.json.tmp", "{\"version\":1,");
+        sandbox.q(args).run().exit(0);
+        let files: Vec<_> = fs::read_dir(sandbox.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(files, left);
+    }
 }
 
 #[test]
