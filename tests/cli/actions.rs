@@ -6,8 +6,10 @@ use std::io::{self, Read};
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, numbered, prompt, snapshot, stored, with, with_every_kind,
+    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, full_device, lacks, numbered, prompt, snapshot, stored,
+    with, with_every_kind,
 };
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
 
@@ -303,6 +305,25 @@ fn undo_and_follow_ask_the_last_question_again() {
 }
 
 #[test]
+fn nothing_is_undone_where_its_question_cannot_be_printed() {
+    let sandbox = with_current();
+    sandbox.write_session("work.json", &stored(&["five", "six"]));
+    let before = snapshot(sandbox.sessions());
+    for args in [&["--undo"][..], &["--undo", "-j"], &["--undo", "-s", "work"]] {
+        let _case = case(args);
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let refused = sandbox.q(args).stdout_to(writer).run();
+        refused.exit(1).stderr_contains("q: nothing was undone: ");
+        if !lacks("/dev/full", "test -e /dev/full") {
+            let refused = sandbox.q(args).stdout_to(full_device()).run();
+            refused.exit(1).stderr_contains("q: nothing was undone: ");
+        }
+    }
+    before.expect_unchanged();
+}
+
+#[test]
 fn undo_keeps_nobody_waiting_while_its_question_is_read() {
     let (_server, sandbox) = numbered();
     // More than a pipe holds.
@@ -366,6 +387,41 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
     sandbox.expect_files(&["notes.txt", "work.json.bak"]);
     before.expect_unchanged();
     sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 0\n");
+}
+
+#[test]
+fn a_person_is_asked_before_every_conversation_is_deleted() {
+    for (args, typed, deletes) in [
+        (&["--clear", "--all"][..], "\n", false),
+        (&["--clear", "--all"], "n\n", false),
+        (&["--clear", "--all"], "nonsense\n", false),
+        (&["--clear", "--all"], "y\n", true),
+        (&["--clear", "--all", "-q"], "yes\n", true),
+        (&["--clear", "--all", "--yes"], "", true),
+    ] {
+        let _case = case((args, typed));
+        let sandbox = with_every_kind();
+        let before = snapshot(sandbox.sessions());
+        let terminal = Terminal::new(WIDE);
+        let running = sandbox.q(args).stdin_from(terminal.end()).stderr_to(terminal.end()).spawn();
+        if typed.is_empty() {
+            running.wait().exit(0).stdout("Conversations cleared: 5\n");
+            assert_eq!(terminal.screen(), [""]);
+            sandbox.expect_no_files();
+            continue;
+        }
+        terminal.wait_for("q: delete all 5 conversations for good? [y/N] ", 0);
+        before.expect_unchanged();
+        terminal.type_in(typed);
+        let outcome = running.wait();
+        if deletes {
+            outcome.exit(0).stdout("Conversations cleared: 5\n");
+            sandbox.expect_no_files();
+        } else {
+            outcome.exit(1).stdout_is_empty();
+            before.expect_unchanged();
+        }
+    }
 }
 
 #[test]
