@@ -9,7 +9,7 @@ use crate::fixtures::{
     ARCHIVED, CREATED, DAY, HOUR, LARGEST, age, ahead, case, change_when_created, held_back, hold_the_lock, idle_for,
     openai_reply, prompt, snapshot, texts, with,
 };
-use crate::sandbox::{Outcome, Running, Sandbox};
+use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
 
 /// How many run at once where they are to get into each other's way.
@@ -130,14 +130,22 @@ fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_second
     sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     let before = sandbox.read_bytes("current.json");
     let lock = hold_the_lock(&sandbox);
-    let runs = [&["-f", "two"][..], &["two"]].map(|args| sandbox.q(args).spawn());
-    for running in runs {
+    // A file elsewhere has its folder locked.
+    let elsewhere = Sandbox::new().server_env(&server);
+    elsewhere.write_home("talk.json", idle_for(HOUR, &["one", "1"]).to_string());
+    let home = snapshot(elsewhere.home());
+    let folder = fs::File::open(elsewhere.home()).expect("a folder");
+    folder.lock().expect("a lock");
+    let runs = [sandbox.q(&["-f", "two"]), sandbox.q(&["two"]), elsewhere.q(&["-s", "talk.json", "two"])];
+    for running in runs.map(Q::spawn) {
         let outcome = running.wait();
         outcome.exit(0).stdout("answer\n").stderr_contains("q: another q holds the lock").stderr_contains("session_");
         let in_time = (5..15).contains(&outcome.elapsed().as_secs());
         outcome.check(in_time, || "expected five seconds of patience".to_owned());
     }
-    drop(lock);
+    drop((lock, folder));
+    home.expect_unchanged();
+    elsewhere.expect_texts(&elsewhere.only_archived(), &["two", "answer"]);
     sandbox.expect_bytes("current.json", before);
     let archived = sandbox.archived();
     assert_eq!((archived.len(), sandbox.session_files().len()), (2, 3));
@@ -244,6 +252,23 @@ fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
         sandbox.q(&["-f", "three"]).run().success();
         sandbox.expect_files(left);
     }
+}
+
+#[test]
+fn however_many_are_archived_a_new_one_pushes_none_out() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    for number in 0..1_500 {
+        sandbox.write_session(&format!("session_20260102030405-{number}.json"), &idle_for(HOUR, &["one", "1"]));
+    }
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    let before = snapshot(sandbox.sessions());
+    sandbox.q(&["two"]).run().success();
+    let changes = before.changes();
+    assert!(
+        changes.len() == 2 && changes[0].starts_with("+ session_") && changes[1] == "~ current.json",
+        "{changes:?}"
+    );
 }
 
 #[test]
