@@ -9,8 +9,8 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, ARCHIVED, DAY, DONE, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL, STORED_MODEL, ago, case,
-    change_when_created, failure, finish, first_word_then_silence, held_back, idle_for, mode, numbered, openai_event,
-    openai_reply, prompt, set_mode, snapshot, stored, texts, with, word,
+    change_when_created, failure, finish, first_word_then_silence, held_back, idle_for, in_two_parts, mode, numbered,
+    openai_event, openai_reply, prompt, set_mode, snapshot, stored, texts, with, word,
 };
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -79,6 +79,27 @@ fn a_plain_question_starts_a_new_conversation_and_a_follow_up_continues_it() {
     let created: Vec<&Value> = [&kept["created"], &kept["messages"][0]["timestamp"]].into();
     assert_eq!(created[0], created[1], "the conversation is as old as its first question");
     assert_eq!(kept["updated"], kept["messages"][5]["timestamp"]);
+}
+
+#[test]
+fn nothing_is_saved_before_the_answer_is_whole() {
+    for args in [&["two"][..], &["-f", "two"], &["-s", "work", "two"]] {
+        let _case = case(args);
+        let gate = Gate::new();
+        let server = Server::always(in_two_parts("first ", &gate, "second"));
+        let sandbox = Sandbox::new().server_env(&server);
+        for name in ["current.json", "work.json"] {
+            sandbox.write_session(name, &idle_for(HOUR, &["one", "1"]));
+        }
+        let before = snapshot(sandbox.root());
+        let mut running = sandbox.q(args).spawn();
+        running.read_stdout_until("first ");
+        before.expect_unchanged();
+        gate.open();
+        running.wait().success().stdout("first second\n");
+        let file = if args[0] == "-s" { "work.json" } else { "current.json" };
+        assert!(texts(&sandbox.session(file)).ends_with(&["two".to_owned(), "first second".to_owned()]));
+    }
 }
 
 #[test]
@@ -233,7 +254,8 @@ fn what_cannot_be_followed_is_archived_once_the_new_answer_is_there() {
         server.wait_for_requests(2);
         before.expect_unchanged();
         gate.open();
-        asking.wait().exit(0).stdout("answer\n").stderr_contains("q: the conversation cannot be continued");
+        let asked = asking.wait();
+        asked.exit(0).stdout("answer\n").stderr_contains_all(&["q: the conversation cannot be continued", "q --list"]);
         sandbox.expect_texts("current.json", &["two", "answer"]);
         let archived = sandbox.only_archived();
         assert_eq!(archived, format!("{ARCHIVED}.unreadable"));
