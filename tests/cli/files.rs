@@ -184,6 +184,45 @@ fn a_file_or_all_of_them_may_be_removed_by_hand() {
 }
 
 #[test]
+fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_between() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let (_server, sandbox) = numbered();
+    let sandbox = sandbox.env("Q_EXPIRE", "never");
+    for (args, name, temporary) in [
+        (&["new"][..], "q/sessions/current.json", "q/sessions/.tmp"),
+        (&["-f", "more"], "q/sessions/current.json", "q/sessions/.tmp"),
+        (&["--again"], "q/sessions/current.json", "q/sessions/.tmp"),
+        (&["--undo"], "q/sessions/current.json", "q/sessions/.tmp"),
+        (&["-s", "work", "more"], "q/sessions/work.json", "q/sessions/.tmp"),
+        (&["-s", "talk.json", "more"], "home/talk.json", "home/.talk.json.tmp"),
+    ] {
+        let _case = case(args);
+        for name in ["current.json", "work.json"] {
+            sandbox.write_session(name, &stored(&["one", "two", "three", "four"]));
+        }
+        sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
+        let traced = sandbox.shell("exec strace -f -y -s 500 -o trace q \"$@\"").arg("sh").args(args);
+        traced.run().success();
+        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        let calls: Vec<&str> = trace.lines().filter_map(|line| Some(line.split_once(' ')?.1.trim_start())).collect();
+        let (name, temporary) = (format!("/{name}\""), format!("/{temporary}"));
+        let synced = calls.iter().position(|call| call.starts_with("fsync(") && call.contains(&temporary));
+        let named = calls.iter().position(|call| {
+            call.starts_with("rename") && call.contains(&format!("{temporary}\", ")) && call.contains(&name)
+        });
+        assert!(synced.is_some() && synced < named, "fsync at {synced:?}, rename at {named:?} in:\n{trace}");
+        // Nothing else takes its name away.
+        let away = |call: &&&str| {
+            let first = call.split(", ").find(|part| part.contains('/')).unwrap_or_default();
+            (call.starts_with("unlink") || call.starts_with("rename")) && first.contains(&name)
+        };
+        assert_eq!(calls.iter().find(away), None);
+    }
+}
+
+#[test]
 fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     let (_server, sandbox) = numbered();
     if lacks("strace", "strace -o /dev/null true") {
