@@ -518,6 +518,15 @@ fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
     assert_eq!(names(), ["db__echo", "db__fail", "db__write"]);
     sandbox.q(&["-f", "-t", "db__big", "four"]).run().success();
     assert_eq!((names(), &sandbox.current()["tools"]), (vec!["db__big".to_owned()], &json!(["db__big"])));
+    // An undo leaves them, and a new conversation does not inherit them.
+    sandbox.q(&["--undo"]).run().exit(0);
+    assert_eq!(sandbox.current()["tools"], json!(["db__big"]));
+    sandbox.q(&["-s", "new", "one"]).stdin_from(terminal.end()).run().success();
+    assert_eq!((names(), sandbox.session("new.json").get("tools")), (vec![], None));
+    let copied = sandbox.read_bytes("current.json");
+    sandbox.q(&["one"]).stdin_from(terminal.end()).run().success();
+    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
+    sandbox.write_bytes("current.json", copied);
     sandbox.q(&["-f", "-t", "none", "five"]).run().success();
     assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
     // One that is gone is an error that names those that are there.
