@@ -109,6 +109,17 @@ fn an_id_is_not_unknown_while_a_file_cannot_be_read_that_may_have_it() {
 }
 
 #[test]
+fn nothing_is_asked_again_of_a_conversation_that_cannot_be_read() {
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&stored(&["one", "two"]));
+    set_mode(&sandbox.sessions().join("current.json"), 0o000);
+    let refused = sandbox.q(&["--again"]).stdin_open().obeying_modes().run();
+    refused.exit(1).stdout_is_empty().stderr_contains_all(&["current.json", "ermission denied"]);
+    server.expect_requests(0);
+}
+
+#[test]
 fn the_status_says_that_conversations_cannot_be_counted() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
