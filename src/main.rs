@@ -33,6 +33,9 @@ use crate::session::name::Which;
 use crate::settings::Environment;
 
 fn main() -> ExitCode {
+    // These are read by a library, which takes an empty value for a path.
+    unix::unset_if_empty("SSL_CERT_FILE");
+    unix::unset_if_empty("SSL_CERT_DIR");
     let mut arguments = Arguments::default();
     if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
         // The option may come after the wrong one.

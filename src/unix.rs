@@ -18,6 +18,14 @@ fn start(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     std::thread::Builder::new().spawn(run).map(drop)
 }
 
+/// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
+pub(crate) fn unset_if_empty(variable: &str) {
+    if std::env::var_os(variable).is_some_and(|value| value.is_empty()) {
+        // SAFETY: there is no other thread that could read the environment at the same time.
+        unsafe { std::env::remove_var(variable) };
+    }
+}
+
 /// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.

@@ -355,10 +355,6 @@ fn root_certificates(environment: &Environment) -> Result<RootCerts, Error> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         if named.is_empty() {
-            // The library treats an empty value as a path, and has not looked at the system's store.
-            if let Some(name) = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().find(|name| std::env::var_os(name).is_some()) {
-                return Err(Error::settings(format!("{name} is set, but empty")).advise("unset it"));
-            }
             return Ok(RootCerts::WebPki);
         }
         let reason = found.errors.first().map_or_else(|| "it has none".to_owned(), ToString::to_string);
