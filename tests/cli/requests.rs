@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, case, failure,
-    idle_for, openai_reply, repository_file, responses_reply, with,
+    idle_for, openai_reply, repository_file, responses_reply, snapshot, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Reply, Server};
@@ -256,11 +256,34 @@ fn a_default_that_is_no_longer_served_gives_way_to_the_newest_of_its_family() {
 #[test]
 fn the_model_of_a_conversation_heals_too() {
     let server = serving(LUNAS);
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
-    expect_note(&sandbox.q(&["-f", "hi"]).run());
-    assert_eq!(sandbox.current()["model"], "gpt-8-luna");
-    sandbox.expect_texts("current.json", &["one", "two", "hi", "fine"]);
+    for (args, file, kept) in [
+        (&["-f", "hi"][..], "current.json", &["one", "two", "hi", "fine"][..]),
+        (&["-s", "work", "hi"], "work.json", &["one", "two", "hi", "fine"]),
+        (&["--again"], "current.json", &["one", "fine"]),
+    ] {
+        let _case = case(args);
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_session(file, &with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
+        expect_note(&sandbox.q(args).run());
+        assert_eq!(sandbox.session(file)["model"], "gpt-8-luna");
+        sandbox.expect_texts(file, kept);
+    }
+}
+
+#[test]
+fn the_model_of_a_conversation_does_not_give_way_where_an_option_names_it() {
+    for args in [&["-f", "-m", OPENAI_MODEL, "hi"][..], &["-s", "work", "-m", OPENAI_MODEL, "hi"]] {
+        let _case = case(args);
+        let server = serving(LUNAS);
+        let sandbox = Sandbox::new().server_env(&server);
+        for file in ["current.json", "work.json"] {
+            sandbox.write_session(file, &with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
+        }
+        let before = snapshot(sandbox.sessions());
+        sandbox.q(args).run().exit(1).stderr_contains("`gpt-6-luna` does not exist");
+        server.expect_requests(1);
+        before.expect_unchanged();
+    }
 }
 
 #[test]
