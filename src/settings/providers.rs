@@ -263,6 +263,7 @@ mod tests {
         assert_eq!(address_of("openai", &[("OPENAI_BASE_URL", "http://h:1/v1/")]), "http://h:1/v1");
         assert_eq!(address_of("anthropic", &[("ANTHROPIC_BASE_URL", "http://h:1")]), "http://h:1");
         assert_eq!(address_of("openai", &[]), "https://api.openai.com/v1");
+        assert_eq!(address_of("ollama", &[("OLLAMA_HOST", ""), ("OLLAMA_BASE_URL", "")]), "http://127.0.0.1:11434/v1");
         assert!(address_of("groq", &[("GROQ_BASE_URL", "nonsense")]).starts_with("GROQ_BASE_URL is not a URL"));
         let both = [("OLLAMA_HOST", "a"), ("OLLAMA_BASE_URL", "http://b/v1")];
         assert_eq!(address_of("ollama", &both), "http://b/v1");
