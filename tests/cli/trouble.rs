@@ -49,6 +49,29 @@ fn state_that_cannot_be_used_never_costs_the_answer() {
 }
 
 #[test]
+fn without_a_home_the_answer_comes_with_a_note() {
+    // Somebody whom the system does not know; only root can be that.
+    const STRANGER: &str = "cd /; exec setpriv --reuid 1999999 --regid 1999999 --clear-groups";
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let homeless = |command: &str| {
+        let variables = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+        let q = sandbox.shell(&format!("{STRANGER} {command}"));
+        variables.into_iter().fold(q, |q, name| q.env_remove(name)).run()
+    };
+    if !homeless("q --version").status.success() {
+        return eprintln!("skipped: somebody else cannot run q here");
+    }
+    for command in ["q one", "q -f one"] {
+        homeless(command).exit(0).stdout("answer\n").stderr_contains("q: there is no home folder: ");
+    }
+    for command in ["q --last", "q --history", "q --list", "q --undo", "q --clear"] {
+        homeless(command).exit(1).stdout_is_empty().stderr_contains("q: there is no home folder, so ");
+    }
+    server.expect_requests(2);
+}
+
+#[test]
 fn an_exchange_goes_into_a_file_of_its_own_where_the_lock_cannot_be_opened() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
