@@ -173,6 +173,7 @@ mod tests {
         let today = Date::from_calendar_date(2026, time::Month::November, 21).expect("a date");
         let prompt = system("linux", Some("/usr/bin/zsh"), today);
         assert!(prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"), "{prompt}");
+        assert!(prompt.contains("in plain text for a terminal"), "{prompt}");
         assert!(system("linux", None, today).contains("is linux. Today"));
     }
 }
