@@ -131,9 +131,14 @@ impl fmt::Debug for Address {
 pub(crate) struct Endpoint {
     /// Where the server is, without a path.
     pub(crate) server: Address,
-    /// The query may contain a key.
+    /// Both may contain a key.
     path_and_query: Secret,
+    /// Values in it that must not be shown.
+    hidden: Vec<Secret>,
 }
+
+/// A part of a path with so many characters may be a key.
+const LONGEST_SHOWN: usize = 15;
 
 impl Endpoint {
     /// Checks a URL.
@@ -154,7 +159,21 @@ impl Endpoint {
             false => format!("/{path_and_query}"),
         };
         PathAndQuery::try_from(path_and_query.as_str()).map_err(|error| format!("is not a URL ({error})"))?;
-        Ok(Endpoint { server, path_and_query: Secret::new(path_and_query) })
+        Ok(Endpoint { server, path_and_query: Secret::new(path_and_query), hidden: Vec::new() })
+    }
+
+    /// The same, with values that must not be shown where they are parts of its path.
+    pub(crate) fn hiding(mut self, values: Vec<Secret>) -> Endpoint {
+        let path = self.path_and_query.expose();
+        self.hidden = values.into_iter().filter(|value| path.contains(value.expose())).collect();
+        self
+    }
+
+    /// The parts of the path, each with whether it may be shown.
+    fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
+        let path = self.path_and_query().split('?').next().unwrap_or_default();
+        let is_hidden = |part: &str| self.hidden.iter().any(|value| part.contains(value.expose()));
+        path.split('/').map(move |part| (part, part.len() <= LONGEST_SHOWN && !is_hidden(part)))
     }
 
     /// The path and the query, for the request and for nothing else.
@@ -162,21 +181,28 @@ impl Endpoint {
         self.path_and_query.expose()
     }
 
-    /// The parts of the URL that must not be shown: its password, and the values of its query.
+    /// The parts of the URL that must not be shown: its password, the values of its query, and what may be a key.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let query = self.path_and_query().split_once('?').map_or("", |(_, query)| query);
         let values = query.split('&').filter_map(|field| field.split_once('='));
         let in_both_forms = values
             .flat_map(|(_, value)| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
-        self.server.secrets().into_iter().chain(in_both_forms).collect()
+        let of_path = self.parts().filter(|(_, is_shown)| !is_shown).map(|(part, _)| Secret::new(part));
+        self.server
+            .secrets()
+            .into_iter()
+            .chain(in_both_forms)
+            .chain(of_path)
+            .chain(self.hidden.iter().cloned())
+            .collect()
     }
 }
 
-/// The URL without user, password and query.
+/// The URL without user, password and query, and without parts that may be a key.
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path_and_query().split('?').next().unwrap_or_default();
-        write!(formatter, "{}{}", self.server, path)
+        let parts: Vec<&str> = self.parts().map(|(part, is_shown)| if is_shown { part } else { "…" }).collect();
+        write!(formatter, "{}{}", self.server, parts.join("/"))
     }
 }
 
@@ -248,14 +274,25 @@ mod tests {
             ("https://h.example", "https://h.example", "/", "https://h.example/"),
             ("http://me:hunter22@h:1/a/b", "http://h:1", "/a/b", "http://h:1/a/b"),
             ("https://h?key=hunter22&a=b%20c", "https://h", "/?key=hunter22&a=b%20c", "https://h/"),
+            ("https://h/s/k3y4567890123456/mcp", "https://h", "/s/k3y4567890123456/mcp", "https://h/s/…/mcp"),
+            ("https://h/organizations/mcp", "https://h", "/organizations/mcp", "https://h/organizations/mcp"),
         ] {
             let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!((endpoint.server.to_string().as_str(), endpoint.path_and_query()), (server, path_and_query));
             assert_eq!((endpoint.to_string().as_str(), format!("{endpoint:?}").as_str()), (shown, shown));
         }
-        let secrets = Endpoint::parse("https://me:hunter22@h/?key=12%2F45&x").expect("a URL").secrets();
-        let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
-        assert_eq!(secrets, ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45"]);
+        let secrets = |endpoint: &Endpoint| -> Vec<String> {
+            endpoint.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
+        };
+        let endpoint = Endpoint::parse("https://me:hunter22@h/k3y4567890123456?key=12%2F45&x").expect("a URL");
+        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "k3y4567890123456"];
+        assert_eq!(secrets(&endpoint), expected);
+        let endpoint =
+            Endpoint::parse("https://h/a-b/mcp").expect("a URL").hiding(vec![Secret::new("b"), Secret::new("h/")]);
+        assert_eq!(
+            (endpoint.to_string().as_str(), secrets(&endpoint)),
+            ("https://h/…/mcp", vec!["a-b".to_owned(), "b".to_owned()])
+        );
         for text in
             ["", "h.example/mcp", "ftp://h/mcp", "https:///mcp", "https://h/mcp#x", "https://h#x", "https://h/a b"]
         {

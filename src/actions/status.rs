@@ -172,10 +172,10 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
 fn tools(settings: &Settings) -> Vec<ToolStatus> {
     let failed = |name: String, error: String| ToolStatus { name, program: None, url: None, error: Some(error) };
     let status = |Configured { name, server }: Configured| match server.map(|server| server.place) {
-        Ok(Place::Program(program)) => {
+        Ok(Place::Local(program)) => {
             ToolStatus { name, program: program.command.into_iter().next(), url: None, error: None }
         }
-        Ok(Place::Site(site)) => ToolStatus { name, program: None, url: Some(site.url.to_string()), error: None },
+        Ok(Place::Remote(site)) => ToolStatus { name, program: None, url: Some(site.url.to_string()), error: None },
         Err(error) => failed(name, error),
     };
     match settings.tool_servers() {

@@ -158,7 +158,7 @@ fn shape(spec: &str) -> Result<Shape, Error> {
     }
 }
 
-/// The model to ask. A dry run sends nothing, except to a server on this machine.
+/// The model to ask. A dry run asks nobody for it, except a server on this machine.
 fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
     if is_dry_run {
         return target.model_without_key(notes);

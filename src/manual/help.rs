@@ -105,19 +105,19 @@ pub(crate) fn long() -> String {
          start    = \"30s\"                     # until the tools are listed\n\n    \
          [tools.search]\n    \
          url      = \"https://mcp.example.com/mcp\"   # streamable HTTP\n    \
-         headers  = {{ x-team = \"infra\" }}            # of every request\n    \
+         headers  = {{ x-team = \"infra\" }}            # sent with every request\n    \
          key_env  = \"SEARCH_KEY\"                    # or key_cmd; a bearer token\n    \
-         allow    = [\"*\"]                           # only, timeout, start too\n\n{}",
+         allow    = [\"*\"]                           # also: only, timeout, start\n\n{}",
         wrapped(
             "A section of the file names a tool server, a program or an address that speaks the Model Context Protocol; -t \
              lets the model call its tools:",
             2
         ),
         wrapped(
-            "A tool that a program marks as reading only, and nothing of the outside world, runs at once. Any other call asks \
+            "If a program says that a tool only reads, and reaches nothing outside, the tool runs at once. Any other call asks \
              on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked. Calls and results \
-             are kept with the answer. Sign-in by OAuth is not supported; command = [\"npx\", \"mcp-remote\", \"URL\"] reaches such \
-             a server.",
+             are kept with the answer. q cannot sign in by OAuth; for a server that needs it, use command = [\"npx\", \
+             \"mcp-remote\", \"URL\"] in place of url.",
             2
         )
     ));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::origin::Environment;
-use super::tools::{self, Configured, Place, Program, Site, ToolServer};
+use super::tools::{self, Configured, LocalServer, Place, RemoteServer, ToolServer};
 use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -61,8 +61,8 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
 impl Section {
     fn server(self, name: &str, environment: &Environment) -> Result<ToolServer, String> {
         let place = match (&self.command, &self.url) {
-            (Some(command), None) => Place::Program(self.program(command, environment)?),
-            (None, Some(url)) => Place::Site(self.site(url, environment)?),
+            (Some(command), None) => Place::Local(self.local(command, environment)?),
+            (None, Some(url)) => Place::Remote(self.remote(url, environment)?),
             (Some(_), Some(_)) => return Err("has both a command and a url".to_owned()),
             (None, None) => return Err("has neither a command nor a url".to_owned()),
         };
@@ -71,10 +71,10 @@ impl Section {
         Ok(server)
     }
 
-    fn program(&self, command: &str, environment: &Environment) -> Result<Program, String> {
+    fn local(&self, command: &str, environment: &Environment) -> Result<LocalServer, String> {
         let fill = |text: &str| filled(text, environment);
         let words = std::iter::once(command).chain(self.args.iter().map(String::as_str));
-        let mut program = Program::new(words.map(fill).collect::<Result<_, _>>()?);
+        let mut program = LocalServer::new(words.map(fill).collect::<Result<_, _>>()?);
         tools::check_command(&program.command)?;
         for (name, value) in &self.env {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -86,14 +86,14 @@ impl Section {
         Ok(program)
     }
 
-    fn site(&self, url: &str, environment: &Environment) -> Result<Site, String> {
-        let url = Endpoint::parse(&filled(url, environment)?).map_err(|reason| format!("its url {reason}"))?;
-        let mut site = Site::new(url);
+    fn remote(&self, url: &str, environment: &Environment) -> Result<RemoteServer, String> {
+        let endpoint = Endpoint::parse(&filled(url, environment)?).map_err(|reason| format!("its url {reason}"))?;
+        let mut server = RemoteServer::new(endpoint.hiding(values_in(url, environment)));
         for (name, value) in &self.headers {
             let value = filled(value, environment).and_then(|value| value::header(name, value));
-            site.headers.push((name.clone(), value.map_err(|reason| format!("the header {name}: {reason}"))?));
+            server.headers.push((name.clone(), value.map_err(|reason| format!("the header {name}: {reason}"))?));
         }
-        Ok(site)
+        Ok(server)
     }
 }
 
@@ -125,6 +125,13 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     Ok(filled)
 }
 
+/// The values of the variables in a text, which may be keys.
+fn values_in(text: &str, environment: &Environment) -> Vec<Secret> {
+    let variables = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    let names = variables.map(|(variable, _)| variable.split_once(":-").map_or(variable, |(name, _)| name));
+    names.filter_map(|name| environment.get(name)).map(Secret::new).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,13 +154,13 @@ mod tests {
         let servers = servers(text).expect("a file");
         let find = |wanted: &str| &servers.iter().find(|one| one.name == wanted).expect("a server").server;
         let place = |name: &str| &find(name).as_ref().expect("a valid server").place;
-        let Place::Program(files) = place("my-files") else { panic!("no program") };
+        let Place::Local(files) = place("my-files") else { panic!("no program") };
         assert_eq!(files.command, ["/bin/sh", "-c", "/home/me/x", "$y${"]);
         let env: Vec<(&str, &str)> = files.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!((env, files.cwd.as_deref()), (vec![("A", "t"), ("N", "5")], Some("/home/me")));
-        let Place::Site(web) = place("web") else { panic!("no address") };
+        let Place::Remote(web) = place("web") else { panic!("no address") };
         let headers: Vec<_> = web.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-        assert_eq!((web.url.to_string().as_str(), headers), ("https://x/t", vec![("Authorization", "Bearer t")]));
+        assert_eq!((web.url.to_string().as_str(), headers), ("https://x/…", vec![("Authorization", "Bearer t")]));
         for (name, words) in [
             ("odd-web", "its url is not a URL"),
             ("odd-header", "the header a: the variable NOTHING is not set"),

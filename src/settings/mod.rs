@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use origin::{Environment, Given, Origin};
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use table::{History, Values};
-pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, Program, Site, ToolServer};
+pub(crate) use tools::{Configured, KeyPlace, LocalServer, NO_TOOLS, Place, RemoteServer, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;

@@ -73,14 +73,14 @@ pub(crate) struct ToolServer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A program on this machine.
-    Program(Program),
+    Local(LocalServer),
     /// An address.
-    Site(Site),
+    Remote(RemoteServer),
 }
 
 /// A tool server that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Program {
+pub(crate) struct LocalServer {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// Variables that it gets besides those passed on.
@@ -93,7 +93,7 @@ pub(crate) struct Program {
 
 /// A tool server over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct RemoteServer {
     pub(crate) url: Endpoint,
     /// Headers of every request.
     pub(crate) headers: Vec<(String, Secret)>,
@@ -137,7 +137,7 @@ impl ToolServer {
     /// # Errors
     /// What is wrong, and the place of the key at fault if there is one.
     pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (Option<usize>, String)> {
-        let mut server = ToolServer::new(name, Place::Program(Program::default()));
+        let mut server = ToolServer::new(name, Place::Local(LocalServer::default()));
         let entries = in_order(fields);
         let wrong = |key: &toml::Spanned<Cow<str>>, reason: String| {
             (Some(key.span().start), format!("tools.{name}.{}: {reason}", key.get_ref()))
@@ -145,13 +145,13 @@ impl ToolServer {
         // The other keys depend on whether there is a url.
         if let Some((key, url)) = entries.iter().find(|(key, _)| key.get_ref() == "url") {
             let url = value::string(url.get_ref()).and_then(|url| Endpoint::parse(&url));
-            server.place = Place::Site(Site::new(url.map_err(|reason| wrong(key, reason))?));
+            server.place = Place::Remote(RemoteServer::new(url.map_err(|reason| wrong(key, reason))?));
         }
         for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
             server.set(key.get_ref(), value.get_ref()).map_err(|reason| wrong(key, reason))?;
         }
         match &server.place {
-            Place::Program(program) if program.command.is_empty() => {
+            Place::Local(program) if program.command.is_empty() => {
                 Err((None, format!("tools.{name}: has neither a command nor a url")))
             }
             _ => Ok(server),
@@ -166,8 +166,8 @@ impl ToolServer {
             "timeout" => self.timeout = time(value)?,
             "start" => self.start = time(value)?,
             _ => match &mut self.place {
-                Place::Program(program) => program.set(key, value)?,
-                Place::Site(site) => site.set(key, value)?,
+                Place::Local(program) => program.set(key, value)?,
+                Place::Remote(site) => site.set(key, value)?,
             },
         }
         Ok(())
@@ -184,10 +184,10 @@ impl ToolServer {
     }
 }
 
-impl Program {
+impl LocalServer {
     /// A server with only its command set.
-    pub(super) fn new(command: Vec<String>) -> Program {
-        Program { command, ..Program::default() }
+    pub(super) fn new(command: Vec<String>) -> LocalServer {
+        LocalServer { command, ..LocalServer::default() }
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -233,10 +233,10 @@ impl Program {
     }
 }
 
-impl Site {
+impl RemoteServer {
     /// A server that needs no key.
-    pub(super) fn new(url: Endpoint) -> Site {
-        Site { url, headers: Vec::new(), key: KeyPlace::None }
+    pub(super) fn new(url: Endpoint) -> RemoteServer {
+        RemoteServer { url, headers: Vec::new(), key: KeyPlace::None }
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -315,7 +315,7 @@ mod tests {
         );
         let server = server.expect("a server");
         assert_eq!((server.timeout, server.start), (Some(Duration::from_secs(5)), None));
-        assert!(matches!(&server.place, Place::Program(program) if program.command == ["uvx", "x"]));
+        assert!(matches!(&server.place, Place::Local(program) if program.command == ["uvx", "x"]));
         assert_eq!((server.offers("read_b"), server.offers("write")), (true, false));
         assert_eq!((server.allows("read_a"), server.allows("read_b")), (true, false));
         for (text, words) in [
@@ -358,7 +358,7 @@ mod tests {
         );
         let server = server.expect("a server");
         assert!(server.allows("a"));
-        let Place::Site(site) = &server.place else { panic!("no address") };
+        let Place::Remote(site) = &server.place else { panic!("no address") };
         assert_eq!(site.url.to_string(), "https://h.example/mcp");
         let headers: Vec<_> = site.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("x-team", "infra")]);
@@ -395,7 +395,7 @@ mod tests {
             ("LANG", "de"),
         ];
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
-        let Place::Program(program) = read(section).expect("a server").place else { panic!("no program") };
+        let Place::Local(program) = read(section).expect("a server").place else { panic!("no program") };
         let mut given = program.environment(&Environment::of(&own));
         given.sort();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());

@@ -7,7 +7,9 @@ use std::time::Duration;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) what: String,
-    /// The last lines that it wrote to standard error.
+    /// Where the server is; the model must not learn this.
+    pub(crate) address: Option<String>,
+    /// The last lines that it wrote to standard error; nor this.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
 }
@@ -37,14 +39,18 @@ impl Failure {
 
 impl From<String> for Failure {
     fn from(what: String) -> Failure {
-        Failure { what, lines: Vec::new(), advice: None }
+        Failure { what, address: None, lines: Vec::new(), advice: None }
     }
 }
 
 /// Without the advice.
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{}", self.what, quoted(&self.lines))
+        formatter.write_str(&self.what)?;
+        if let Some(address) = &self.address {
+            write!(formatter, " ({address})")?;
+        }
+        formatter.write_str(&quoted(&self.lines))
     }
 }
 

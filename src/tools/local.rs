@@ -40,7 +40,7 @@ impl Conversation {
     /// Why the program cannot be run.
     pub(crate) fn open(program: &Program, groups: &Groups, report: &Report) -> Result<Conversation, Failure> {
         let since = Instant::now();
-        let (protocol, first_line) = Protocol::open();
+        let (protocol, first_line) = Protocol::open(false);
         let protocol = Arc::new(Mutex::new(protocol));
         let (sender, events) = mpsc::channel();
         let heard = Arc::new(Mutex::new(since));
@@ -167,7 +167,7 @@ fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Se
     for event in events {
         match event {
             // A server that does not read gets no answers to its own requests.
-            Event::Tell(line) | Event::Ask(line) => _ = input.send(line),
+            Event::Notify(line) | Event::Ask(line) => _ = input.send(line),
             Event::Detail(text) => report(&text),
             event => _ = heard.send(Heard { event, at: Instant::now() }),
         }

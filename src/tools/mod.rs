@@ -4,13 +4,13 @@ mod consent;
 mod failure;
 mod local;
 mod naming;
+mod prepare;
 mod process;
 mod protocol;
 mod remote;
 mod result;
 mod selection;
 mod server;
-mod spec;
 mod start;
 mod toolbox;
 

@@ -66,7 +66,7 @@ pub(crate) type Id = u64;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
     /// This line must be sent to the server, which does not answer it.
-    Tell(String),
+    Notify(String),
     /// This line must be sent to the server, and its answer continues the conversation.
     Ask(String),
     /// The tools are listed; calls may begin.
@@ -82,6 +82,7 @@ pub(crate) enum Event {
 /// One conversation with a server, from the first line to the last call.
 #[derive(Debug)]
 pub(crate) struct Protocol {
+    is_paired: bool,
     state: State,
     last_id: Id,
     /// The version that the server speaks, once it has said so.
@@ -103,9 +104,10 @@ enum State {
 }
 
 impl Protocol {
-    /// A new conversation, and its first line.
-    pub(crate) fn open() -> (Protocol, String) {
+    /// A new conversation, and its first line. `is_paired`: each answer comes apart from all others, as over HTTP.
+    pub(crate) fn open(is_paired: bool) -> (Protocol, String) {
         let mut protocol = Protocol {
+            is_paired,
             state: State::Initializing,
             last_id: 0,
             version: String::new(),
@@ -160,7 +162,7 @@ impl Protocol {
     /// Handles a line that was too long to read. It may have been the answer, so a request that waits for one
     /// fails.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
-        let message = format!("wrote a line of more than {} MB", limit >> 20);
+        let message = format!("sent a message of more than {} MB", limit / 1_000_000);
         match self.state {
             State::Initializing | State::Listing => self.refuse(message),
             State::Calling(id) => {
@@ -175,7 +177,7 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
-            (Some(method), Some(id)) => vec![Event::Tell(serve(method, id))],
+            (Some(method), Some(id)) => vec![Event::Notify(serve(method, id))],
             (Some(method), None) => Self::notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
         }
@@ -191,8 +193,9 @@ impl Protocol {
     fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
         let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
-        // A server that could not read a request does not know its number.
-        let is_nameless = id.is_null() && error.is_some();
+        // A server that could not read a request does not know its number. A program may mean a notification with
+        // this, unless there was only the first request.
+        let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
         let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
         // Anything else is the late answer to a call that was given up.
         if id != Some(self.last_id) && !is_nameless {
@@ -230,7 +233,7 @@ impl Protocol {
         self.about.protocol = version;
         self.about.name = text(&result["serverInfo"]["name"]);
         self.about.version = text(&result["serverInfo"]["version"]);
-        let mut events = vec![Event::Tell(notification("notifications/initialized", json!({})))];
+        let mut events = vec![Event::Notify(notification("notifications/initialized", json!({})))];
         if result["capabilities"]["tools"].is_object() {
             self.state = State::Listing;
             events.push(Event::Ask(self.request("tools/list", json!({}))));
@@ -400,7 +403,7 @@ mod tests {
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
         let lines = events.iter().filter_map(|event| match event {
-            Event::Tell(line) | Event::Ask(line) => Some(line),
+            Event::Notify(line) | Event::Ask(line) => Some(line),
             _ => None,
         });
         lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -415,7 +418,7 @@ mod tests {
 
     /// A protocol that has asked for the first page of tools, with the number 2.
     fn listing() -> Protocol {
-        let (mut protocol, _) = Protocol::open();
+        let (mut protocol, _) = Protocol::open(false);
         protocol.receive(introduction(VERSION, &json!({"tools": {}})).as_bytes());
         protocol
     }
@@ -429,28 +432,33 @@ mod tests {
 
     #[test]
     fn the_first_line_introduces_q() {
-        let line: Value = serde_json::from_str(&Protocol::open().1).expect("JSON");
+        let line: Value = serde_json::from_str(&Protocol::open(false).1).expect("JSON");
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         assert_eq!(line, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}));
     }
 
     #[test]
-    fn an_error_without_a_number_is_the_answer() {
-        let (mut protocol, _) = Protocol::open();
-        let events = protocol.receive(br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#);
-        assert_eq!(events, [Event::Unusable("refused to start a conversation: what? (-32700)".to_owned())]);
-        let mut protocol = ready();
-        let (id, _) = protocol.call("a", &Map::new());
-        let refusal = Refusal { message: "what?".to_owned(), code: None };
-        assert_eq!(protocol.receive(br#"{"error":{"message":"what?"}}"#), [Event::Answer(id, Err(refusal))]);
-        assert_eq!(protocol.receive(br#"{"error":{"message":"what?"}}"#), []);
+    fn an_error_without_a_number_is_the_answer_where_it_can_be_no_other() {
+        let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
+        let refused = [Event::Unusable("refused to start a conversation: what? (-32700)".to_owned())];
+        let refusal = || Err(Refusal { message: "what?".to_owned(), code: Some(-32700) });
+        for is_paired in [false, true] {
+            assert_eq!(Protocol::open(is_paired).0.receive(nameless), refused);
+            let mut protocol = Protocol { is_paired, ..listing() };
+            let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
+            assert_eq!(is_refused, is_paired);
+            let mut protocol = Protocol { is_paired, ..ready() };
+            let (id, _) = protocol.call("a", &Map::new());
+            let events: Vec<Event> = is_paired.then(|| Event::Answer(id, refusal())).into_iter().collect();
+            assert_eq!(protocol.receive(nameless), events);
+        }
     }
 
     #[test]
     fn every_handshake_version_is_spoken() {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-            let (mut protocol, _) = Protocol::open();
+            let (mut protocol, _) = Protocol::open(false);
             let events = protocol.receive(introduction(version, &json!({"tools": {"listChanged": true}})).as_bytes());
             let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
             let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
@@ -478,7 +486,7 @@ mod tests {
             ("empty", &answer(1, &json!({})), "did not say which version of the protocol it speaks"),
             ("no result", &json!({"id": 1}).to_string(), "did not say which version of the protocol it speaks"),
         ] {
-            let (mut protocol, _) = Protocol::open();
+            let (mut protocol, _) = Protocol::open(false);
             assert_eq!(protocol.receive(line.as_bytes()), [Event::Unusable(expected.to_owned())], "{name}");
             assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
         }
@@ -495,7 +503,7 @@ mod tests {
         }
         assert_eq!(
             listing().receive_too_long(16 << 20),
-            [Event::Unusable("wrote a line of more than 16 MB".to_owned())]
+            [Event::Unusable("sent a message of more than 16 MB".to_owned())]
         );
     }
 
@@ -511,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_server_without_tools_is_not_asked_for_them() {
-        let (mut protocol, _) = Protocol::open();
+        let (mut protocol, _) = Protocol::open(false);
         let events = protocol.receive(introduction(VERSION, &json!({"prompts": {}})).as_bytes());
         assert_eq!(sent(&events).len(), 1);
         assert!(names(&events[1..]).is_empty());
@@ -613,7 +621,7 @@ mod tests {
     #[test]
     fn requests_of_the_server_are_answered_at_any_time() {
         let not_found = json!({"code": -32601, "message": "Method not found"});
-        for mut protocol in [Protocol::open().0, listing(), ready()] {
+        for mut protocol in [Protocol::open(false).0, listing(), ready()] {
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
             assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
@@ -648,7 +656,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_fails_the_call_that_waits() {
         let mut protocol = ready();
-        let message = "wrote a line of more than 16 MB".to_owned();
+        let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
         let (id, _) = protocol.call("a", &Map::new());
         let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
@@ -682,7 +690,7 @@ mod tests {
         fn whatever_a_server_writes_it_is_ready_once_and_no_number_comes_twice(
             lines in prop::collection::vec(lines(), 0..12),
         ) {
-            let (mut protocol, first) = Protocol::open();
+            let (mut protocol, first) = Protocol::open(false);
             let number = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_u64();
             let mut numbers = vec![number(&first)];
             let (mut ready, mut is_unusable) = (0, false);
@@ -695,7 +703,7 @@ mod tests {
                         }
                         Event::Ask(line) => numbers.push(number(&line)),
                         Event::Unusable(_) => is_unusable = true,
-                        Event::Tell(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
+                        Event::Notify(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
                         Event::Detail(_) => {}
                     }

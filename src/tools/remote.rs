@@ -1,9 +1,9 @@
 //! The conversation with a tool server over HTTP: each message is a request, and its answer is JSON or a stream of
 //! events (Model Context Protocol, streamable HTTP).
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, SendError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -13,6 +13,7 @@ use super::process::Report;
 use super::protocol::{About, Event, Protocol};
 use super::result::{self, Outcome};
 use crate::address::Endpoint;
+use crate::one_line::on_one_line;
 use crate::provider;
 use crate::secret::{self, Secret};
 use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
@@ -23,15 +24,21 @@ use crate::unix;
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
 
+/// The most that an error quotes of an answer.
+const LONGEST_QUOTE: usize = 200;
+
 /// The headers that name the session, and the version of the protocol.
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-/// How long the server may take for a message whose answer does not matter.
-const COURTESY: Limits = Limits { silence: None, total: Some(Duration::from_secs(2)) };
+/// How long the server may take for a message that it does not answer.
+const NOTICE: Duration = Duration::from_secs(10);
 
-/// A server as it is configured.
-pub(crate) struct Site {
+/// The same where q has nothing to gain from it.
+const COURTESY: Duration = Duration::from_secs(2);
+
+/// A server over HTTP, ready to be asked.
+pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) url: Endpoint,
     /// The headers of every request, with the key.
@@ -57,15 +64,22 @@ struct Opened {
 }
 
 impl Conversation {
-    /// Begins a conversation and does not wait for the server, which may be silent for `patience`.
+    /// Begins a conversation and does not wait for the server, which has so long to list its tools.
     ///
     /// # Errors
     /// The system has no more threads.
-    pub(crate) fn open(site: &Arc<Site>, patience: Option<Duration>, report: Report) -> std::io::Result<Conversation> {
+    pub(crate) fn open(server: &Arc<Server>, patience: Option<Duration>, report: Report) -> io::Result<Conversation> {
         let (sender, opening) = mpsc::channel();
-        let site = Arc::clone(site);
-        unix::start_thread(move || _ = sender.send(Session::open(site, patience, report)))?;
-        Ok(Conversation { opening, since: Instant::now(), session: None })
+        let since = Instant::now();
+        let server = Arc::clone(server);
+        unix::start_thread(move || {
+            let opened = Session::open(server, since, patience, report);
+            // Nobody waits any more.
+            if let Err(SendError(Ok(opened))) = sender.send(opened) {
+                opened.session.end();
+            }
+        })?;
+        Ok(Conversation { opening, since, session: None })
     }
 
     /// Waits until the tools are listed, and returns what the server says about itself, and when it had said it.
@@ -92,11 +106,18 @@ impl Conversation {
         let Some(session) = &mut self.session else { return Err(Lost::Server(Failure::not_started())) };
         let (id, line) = session.protocol.call(tool, arguments);
         match session.ask(&line, patience) {
-            Ok(Event::Answer(_, answer)) => Ok(result::read(&answer)),
-            Ok(_) => Err(Lost::Call("the server answered something else".to_owned().into())),
+            Ok(Event::Answer(_, answer)) => {
+                let outcome = result::read(&answer);
+                // An error may repeat the key; what a tool returns is left as it is.
+                let is_error = outcome.is_error;
+                let text = if is_error { secret::redact(&outcome.text, &session.server.secrets) } else { outcome.text };
+                Ok(Outcome { text, ..outcome })
+            }
+            // The protocol answers a call with nothing else.
+            Ok(_) => Err(Lost::Call("there is no result".to_owned().into())),
             Err(Failed { cause: Cause::Silence, .. }) => {
                 let line = session.protocol.cancel(id);
-                session.tell(&line, COURTESY);
+                session.notify(&line, COURTESY);
                 Ok(Outcome::failed(failure::no_answer(patience)))
             }
             Err(Failed { cause: Cause::Forgotten, failure }) => Err(Lost::Session(failure)),
@@ -133,15 +154,15 @@ enum Cause {
     Other,
 }
 
-impl From<String> for Failed {
-    fn from(what: String) -> Failed {
-        Failed { failure: what.into(), cause: Cause::Other }
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Failed {
+        Failed { failure, cause: Cause::Other }
     }
 }
 
-/// A session with a server, or only its address if it has no sessions.
+/// A session with a server, or only the way to it if it has no sessions.
 struct Session {
-    site: Arc<Site>,
+    server: Arc<Server>,
     protocol: Protocol,
     /// The server's name for the session.
     id: Option<Secret>,
@@ -150,106 +171,129 @@ struct Session {
 
 impl Session {
     /// Starts a session and lists the tools.
-    fn open(site: Arc<Site>, patience: Option<Duration>, report: Report) -> Result<Opened, Failure> {
-        let (protocol, mut line) = Protocol::open();
-        let mut session = Session { site, protocol, id: None, report };
+    fn open(
+        server: Arc<Server>,
+        since: Instant,
+        patience: Option<Duration>,
+        report: Report,
+    ) -> Result<Opened, Failure> {
+        let (protocol, line) = Protocol::open(true);
+        let mut session = Session { server, protocol, id: None, report };
+        let deadline = patience.and_then(|patience| since.checked_add(patience));
+        match session.list(line, deadline, patience) {
+            Ok(about) => Ok(Opened { session, about, at: Instant::now() }),
+            Err(failed) => {
+                // The server must not keep a session that nobody uses.
+                session.end();
+                Err(match failed.cause {
+                    Cause::Silence => Failure::too_slow(patience),
+                    _ => failed.failure,
+                })
+            }
+        }
+    }
+
+    fn list(&mut self, first: String, deadline: Option<Instant>, silence: Option<Duration>) -> Result<About, Failed> {
+        let mut line = first;
         loop {
-            match session.ask_patiently(&line, patience).map_err(|failed| failed.failure)? {
+            match self.ask_patiently(&line, deadline, silence)? {
                 Event::Ask(next) => line = next,
-                Event::Ready(about) => return Ok(Opened { session, about, at: Instant::now() }),
-                Event::Unusable(reason) => return Err(reason.into()),
-                Event::Tell(_) | Event::Answer(..) | Event::Detail(_) => {
-                    return Err("did not say what it offers".to_owned().into());
+                Event::Ready(about) => return Ok(about),
+                Event::Unusable(reason) => return Err(self.failure(&reason).into()),
+                // The protocol continues with nothing else.
+                Event::Notify(_) | Event::Answer(..) | Event::Detail(_) => {
+                    return Err(self.failure("it did not list its tools").into());
                 }
             }
         }
     }
 
-    /// Asks, and asks again where another try may succeed. Not for calls, which a server may have run.
-    fn ask_patiently(&mut self, line: &str, patience: Option<Duration>) -> Result<Event, Failed> {
+    /// Asks, and asks again where another try may succeed in time. Not for calls, which a server may have run.
+    fn ask_patiently(
+        &mut self,
+        line: &str,
+        deadline: Option<Instant>,
+        silence: Option<Duration>,
+    ) -> Result<Event, Failed> {
         let mut tried = 0;
         loop {
-            let failed = match self.ask(line, patience) {
-                Err(failed) if tried < self.site.client.retries() => failed,
+            let began = Instant::now();
+            let failed = match self.ask(line, silence) {
+                Err(failed) if tried < self.server.client.retries() => failed,
                 asked => return asked,
             };
             let wait = match failed.cause {
                 Cause::Passing(asked) => retry::wait(tried, asked),
                 _ => None,
             };
-            let Some(wait) = wait else { return Err(failed) };
+            // The user learns more from this failure than from one that the time cuts off.
+            let took = began.elapsed();
+            let is_in_time = |wait: &Duration| deadline.is_none_or(|deadline| Instant::now() + *wait + took < deadline);
+            let Some(wait) = wait.filter(is_in_time) else { return Err(failed) };
             (self.report)(&format!("{}; retrying in {:.1} s", failed.failure, wait.as_secs_f64()));
             std::thread::sleep(wait);
             tried += 1;
         }
     }
 
-    /// Sends a request, and returns the event that its answer is.
+    /// Sends a request, and returns the event in its answer.
     fn ask(&mut self, line: &str, silence: Option<Duration>) -> Result<Event, Failed> {
-        let sent = self.post(line, Limits { silence, total: None });
-        let mut response = sent.map_err(|error| self.explain(error))?;
+        let response = self.post(line, Limits { silence, total: None }).map_err(|error| self.explain(error))?;
         let id = response.header(SESSION);
         if self.id.is_none() && !id.is_empty() {
             self.id = Some(Secret::new(id));
         }
-        let content_type = response.content_type().to_ascii_lowercase();
-        let is_stream = content_type.trim_start().starts_with("text/event-stream");
+        if response.content_type().trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
+            self.read_stream(response)
+        } else {
+            self.read_json(response)
+        }
+    }
+
+    fn read_json(&mut self, response: Response) -> Result<Event, Failed> {
+        let content_type = response.content_type().to_owned();
+        let mut body = Vec::new();
+        let mut limited = response.body.take(stream::LONGEST as u64 + 1);
+        limited.read_to_end(&mut body).map_err(|error| self.cut_off(error))?;
+        let events = match body.len() > stream::LONGEST {
+            true => self.protocol.receive_too_long(stream::LONGEST),
+            false => self.protocol.receive(&body),
+        };
+        self.hear(events).ok_or_else(|| self.unexpected(&content_type, &body).into())
+    }
+
+    fn read_stream(&mut self, mut response: Response) -> Result<Event, Failed> {
         let mut parser = stream::Parser::default();
-        let mut whole = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
         loop {
-            let count = match response.body.read(&mut buffer) {
-                Ok(count) => count,
-                Err(error) => {
-                    let failed = self.explain(self.site.client.read_failure(error));
-                    // The headers have come, so the server may have done the work already.
-                    return Err(match failed.cause {
-                        Cause::Passing(_) => Failed { cause: Cause::Other, ..failed },
-                        _ => failed,
-                    });
-                }
+            let count = response.body.read(&mut buffer).map_err(|error| self.cut_off(error))?;
+            let mut events = Vec::new();
+            let protocol = &mut self.protocol;
+            let mut message = |data: &str| {
+                events.extend(protocol.receive(data.as_bytes()));
+                Ok(())
             };
-            let ended = count == 0;
-            let mut messages = Vec::new();
-            let read = if is_stream {
-                let mut message = |data: &str| {
-                    messages.push(data.as_bytes().to_vec());
-                    Ok(())
-                };
-                if ended { parser.finish(&mut message) } else { parser.feed(&buffer[..count], &mut message) }
-            } else {
-                whole.extend_from_slice(&buffer[..count]);
-                if ended {
-                    messages.push(std::mem::take(&mut whole));
-                }
-                if whole.len() > stream::LONGEST { Err(stream::TooLong) } else { Ok(()) }
+            let read = match count {
+                0 => parser.finish(&mut message),
+                _ => parser.feed(&buffer[..count], &mut message),
             };
-            for message in messages {
-                let events = self.protocol.receive(&message);
-                if let Some(event) = self.hear(events, silence) {
-                    return Ok(event);
-                }
-                if !is_stream && !matches!(message.trim_ascii().first(), Some(b'{' | b'[')) {
-                    return Err(self.unexpected(&content_type, &message));
-                }
+            if let Err(stream::TooLong) = read {
+                events.extend(self.protocol.receive_too_long(stream::LONGEST));
             }
-            if read.is_err() {
-                let events = self.protocol.receive_too_long(stream::LONGEST);
-                if let Some(event) = self.hear(events, silence) {
-                    return Ok(event);
-                }
+            if let Some(event) = self.hear(events) {
+                return Ok(event);
             }
-            if ended {
-                return Err(self.failed("the connection ended before the answer"));
+            if count == 0 {
+                return Err(self.failure("the connection ended before the answer").into());
             }
         }
     }
 
     /// Handles events, and returns the first that is an answer to what was asked.
-    fn hear(&self, events: Vec<Event>, silence: Option<Duration>) -> Option<Event> {
+    fn hear(&self, events: Vec<Event>) -> Option<Event> {
         for event in events {
             match event {
-                Event::Tell(line) => self.tell(&line, Limits { silence, total: None }),
+                Event::Notify(line) => self.notify(&line, NOTICE),
                 Event::Detail(text) => (self.report)(&text),
                 event => return Some(event),
             }
@@ -257,53 +301,65 @@ impl Session {
         None
     }
 
-    /// Sends a message that the server does not answer. If it fails, the next request will say why.
-    fn tell(&self, line: &str, limits: Limits) {
-        if let Err(error) = self.post(line, limits) {
+    /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
+    fn notify(&self, line: &str, total: Duration) {
+        if let Err(error) = self.post(line, Limits { silence: None, total: Some(total) }) {
             (self.report)(&self.explain(error).failure.to_string());
         }
     }
 
     fn post(&self, line: &str, limits: Limits) -> Result<Response, TransportError> {
-        let own = [("accept", Secret::new("application/json, text/event-stream"))];
-        self.site.client.exchange(Method::Post(line.as_bytes()), self.path(), &self.headers(&own), limits)
+        let accept = ("accept", Secret::new("application/json, text/event-stream"));
+        let method = Method::Post(line.as_bytes());
+        self.server.client.exchange(method, self.server.url.path_and_query(), &self.headers(Some(accept)), limits)
     }
 
     /// Ends the session; a server may refuse that, or have ended it before.
     fn end(&self) {
         if self.id.is_some() {
-            let _ = self.site.client.exchange(Method::Delete, self.path(), &self.headers(&[]), COURTESY);
+            let limits = Limits { silence: None, total: Some(COURTESY) };
+            let path = self.server.url.path_and_query();
+            let _ = self.server.client.exchange(Method::Delete, path, &self.headers(None), limits);
         }
-    }
-
-    fn path(&self) -> &str {
-        self.site.url.path_and_query()
     }
 
     /// The headers of a request; those of the configuration replace q's own.
-    fn headers(&self, own: &[(&str, Secret)]) -> Vec<(String, Secret)> {
+    fn headers(&self, more: Option<(&str, Secret)>) -> Vec<(String, Secret)> {
         let version = Some(self.protocol.version()).filter(|version| !version.is_empty());
         let of_session = self.id.iter().map(|id| (SESSION, id.clone()));
         let of_version = version.map(|version| (VERSION, Secret::new(version)));
-        let is_replaced = |name: &str| self.site.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let own = own.iter().cloned().chain(of_session).chain(of_version).filter(|(name, _)| !is_replaced(name));
-        own.map(|(name, value)| (name.to_owned(), value)).chain(self.site.headers.iter().cloned()).collect()
+        let configured = &self.server.headers;
+        let is_replaced = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let own = more.into_iter().chain(of_session).chain(of_version).filter(|(name, _)| !is_replaced(name));
+        own.map(|(name, value)| (name.to_owned(), value)).chain(configured.iter().cloned()).collect()
     }
 
-    /// What is wrong with an answer that is not JSON.
-    fn unexpected(&self, content_type: &str, body: &[u8]) -> Failed {
-        if body.is_empty() {
-            return self.failed("the connection ended before the answer");
-        }
-        self.failed(&match provider::failure::title(&String::from_utf8_lossy(body)) {
-            Some(title) => format!("the server sent a page for browsers: “{title}”"),
-            None => format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)"),
+    /// What is wrong with JSON, or what should have been JSON, in which there is no answer.
+    fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
+        let text = String::from_utf8_lossy(body);
+        let beginning: String = text.trim().chars().take(LONGEST_QUOTE).collect();
+        self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
+            (None, _) => "the connection ended before the answer".to_owned(),
+            (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
+            (_, Some(title)) => format!("the server sent a page for browsers: “{title}”"),
+            (_, None) => {
+                format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
+            }
         })
     }
 
-    fn failed(&self, what: &str) -> Failed {
-        let what = secret::redact(what, &self.site.secrets);
-        format!("{what} ({})", self.site.url).into()
+    /// Describes a failure while the body was read. The server may have done the work, so no other try may follow.
+    fn cut_off(&self, error: io::Error) -> Failed {
+        let failed = self.explain(self.server.client.read_failure(error));
+        match failed.cause {
+            Cause::Passing(_) => Failed { cause: Cause::Other, ..failed },
+            _ => failed,
+        }
+    }
+
+    fn failure(&self, what: &str) -> Failure {
+        let what = secret::redact(what, &self.server.secrets);
+        Failure { address: Some(self.server.url.to_string()), ..what.into() }
     }
 
     /// Describes a failure of the connection, or a status other than success.
@@ -311,24 +367,22 @@ impl Session {
         let may_pass = error.may_pass();
         match error {
             TransportError::Connection { is_silence: true, cause, .. } => {
-                Failed { cause: Cause::Silence, ..self.failed(&cause) }
+                Failed { failure: self.failure(&cause), cause: Cause::Silence }
             }
-            TransportError::Connection { cause, advice, .. } => {
-                let Failed { failure, .. } = self.failed(&cause);
-                let cause = if may_pass { Cause::Passing(None) } else { Cause::Other };
-                Failed { failure: Failure { advice, ..failure }, cause }
-            }
+            TransportError::Connection { cause, advice, .. } => Failed {
+                failure: Failure { advice, ..self.failure(&cause) },
+                cause: if may_pass { Cause::Passing(None) } else { Cause::Other },
+            },
             TransportError::Status { status, body, retry_after, location } => {
                 // Redact before anything is cut off, so that no part of a secret is left.
-                let said = provider::failure::read(&secret::redact(&body, &self.site.secrets));
+                let said = provider::failure::read(&secret::redact(&body, &self.server.secrets));
                 let said = said.map_or_else(|| "the server gives no reason".to_owned(), |error| error.message);
-                let Failed { failure, .. } = self.failed(&format!("{}{said}", client::status_words(status)));
-                let cause = match status {
-                    404 if self.id.is_some() => Cause::Forgotten,
-                    _ if may_pass => Cause::Passing(retry_after),
-                    _ => Cause::Other,
-                };
+                let failure = self.failure(&format!("{}{said}", client::status_words(status)));
+                if status == 404 && self.id.is_some() {
+                    return Failed { failure, cause: Cause::Forgotten };
+                }
                 let advice = self.advice(status, location, retry_after);
+                let cause = if may_pass { Cause::Passing(retry_after) } else { Cause::Other };
                 Failed { failure: Failure { advice, ..failure }, cause }
             }
         }
@@ -336,22 +390,26 @@ impl Session {
 
     /// What to do about a status.
     fn advice(&self, status: u16, location: Option<String>, retry_after: Option<Duration>) -> Option<String> {
-        let bridge = format!("command = [\"npx\", \"mcp-remote\", \"{}\"]", self.site.url);
-        match status {
-            401 | 403 => {
-                Some(format!("{}\nq cannot sign in by OAuth; in place of url, {bridge} can", self.site.key_advice))
+        let bridge = format!("replace url by command = [\"npx\", \"mcp-remote\", \"{}\"]", self.server.url);
+        Some(match status {
+            401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.server.key_advice),
+            404 | 405 => format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}"),
+            300..=399 => {
+                // A query may be secret.
+                let location = location.as_deref().and_then(|location| location.split('?').next());
+                let host = &self.server.url.server;
+                let to = match location {
+                    Some(path) if path.starts_with('/') && !path.starts_with("//") => format!("{host}{path}"),
+                    Some(url) => url.to_owned(),
+                    None => "the new address".to_owned(),
+                };
+                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.secrets))
             }
-            404 | 405 => Some(format!(
-                "check the url\nif the server only speaks the older HTTP with SSE: in place of url, {bridge}"
-            )),
-            300..=399 => Some(match location.as_deref().and_then(|location| location.split('?').next()) {
-                Some(location) => format!("q does not follow redirects; set url to {location}"),
-                None => "q does not follow redirects; set url to the new address".to_owned(),
-            }),
-            429 | 500..=599 => retry_after
-                .filter(|wait| !wait.is_zero())
-                .map(|wait| format!("the server asks to try again in {} s", wait.as_secs())),
-            _ => None,
-        }
+            429 | 500..=599 => {
+                let wait = retry_after.filter(|wait| !wait.is_zero())?;
+                format!("the server asks to try again in {} s", wait.as_secs())
+            }
+            _ => return None,
+        })
     }
 }

@@ -9,11 +9,11 @@ use super::failure::{Failure, Lost};
 use super::local;
 use super::process::{self, Groups, Program, Report};
 use super::protocol::About;
-use super::remote::{self, Site};
+use super::remote;
 use super::result::Outcome;
 use crate::error::{Error, Kind};
 
-/// How long all sessions together may take to end.
+/// How long q waits for sessions to end, once its processes have.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// A server as it is configured.
@@ -28,8 +28,8 @@ pub(crate) struct Spec {
 
 /// Where a server is.
 pub(crate) enum Place {
-    Program(Program),
-    Site(Arc<Site>),
+    Local(Program),
+    Remote(Arc<remote::Server>),
 }
 
 /// What q knows about a server that has started.
@@ -104,17 +104,18 @@ impl Server {
             Err(lost) => lost,
         };
         self.groups.wait_if_closed();
-        let name = &self.spec.name;
-        // A program's own lines are not for the model: nobody knows what is in them.
-        let (told, failure) = match lost {
-            Lost::Call(failure) => (format!("the tool's server {name}: {}", failure.what), failure),
+        let failure = match lost {
+            Lost::Call(failure) => failure,
             Lost::Server(failure) | Lost::Session(failure) => {
                 self.connection = None;
-                (format!("the tool's server {name} {}", failure.what), failure)
+                failure
             }
         };
-        let advice = failure.advice.iter().map(|advice| format!("\n{advice}")).collect::<String>();
-        Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(told) }
+        let name = &self.spec.name;
+        // A program's own lines are not for the model: nobody knows what is in them.
+        let for_model = format!("the tool's server {name}: {}", failure.what);
+        let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
+        Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
 
     fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Lost> {
@@ -147,8 +148,8 @@ impl Server {
 impl Connection {
     fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, Failure> {
         match &spec.place {
-            Place::Program(program) => local::Conversation::open(program, groups, report).map(Connection::Local),
-            Place::Site(site) => remote::Conversation::open(site, spec.start, Arc::clone(report))
+            Place::Local(program) => local::Conversation::open(program, groups, report).map(Connection::Local),
+            Place::Remote(site) => remote::Conversation::open(site, spec.start, Arc::clone(report))
                 .map(Connection::Remote)
                 .map_err(|error| error.to_string().into()),
         }
@@ -227,7 +228,7 @@ mod tests {
     fn with(program: Program) -> Spec {
         Spec {
             name: "db".to_owned(),
-            place: Place::Program(program),
+            place: Place::Local(program),
             start: Some(Duration::from_secs(60)),
             timeout: Some(Duration::from_secs(60)),
         }
@@ -258,7 +259,7 @@ mod tests {
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { text: format!("the tool's server db {what}"), is_error: true, server_failed }
+        Outcome { text: format!("the tool's server db: {what}"), is_error: true, server_failed }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -348,7 +349,7 @@ mod tests {
     fn an_answer_that_is_too_long_fails_only_its_call() {
         let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
         let mut server = started(long);
-        assert_eq!(call(&mut server, "{}"), told("the tool's server wrote a line of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), told("the tool's server sent a message of more than 16 MB", true));
         assert_eq!(call(&mut server, "{}"), told("ok", false));
     }
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::naming;
+use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::Offered;
 use super::selection::Selection;
-use super::server::{Server, Servers, Spec, Started};
-use super::spec;
+use super::server::{Server, Servers, Started};
 use super::toolbox::{Offer, Toolbox};
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
@@ -24,7 +24,10 @@ const MOST_TOOLS: usize = 128;
 pub(crate) struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
-    servers: Vec<(ToolServer, Server)>,
+    /// One for each server.
+    sections: Vec<ToolServer>,
+    /// Whatever happens from here on, they end together.
+    servers: Servers,
     /// The configuration file.
     file: PathBuf,
     secrets: Vec<Secret>,
@@ -42,22 +45,24 @@ impl Starting {
         notes: &Notes,
     ) -> Result<Starting, Error> {
         if selection.is_empty() {
-            let (selection, file) = (Some(selection.clone()), settings.file.clone());
-            return Ok(Starting { selection, servers: Vec::new(), file, secrets: Vec::new() });
+            return Ok(Starting::nothing(Some(selection.clone()), Vec::new(), settings));
         }
         let configured = settings.tool_servers()?;
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
         let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
         let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
         for section in &sections {
-            spec::check(section, &settings.environment)?;
+            prepare::check(section, &settings.environment)?;
         }
-        let prepare = |section| prepared(section, settings, notes);
-        let prepared = sections.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+        let prepared = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
+        let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
         let secrets = secrets(&prepared, settings);
         let launch = Launch::new(&prepared, &secrets, interrupts, notes);
-        let servers = prepared.into_iter().map(|one| launch.start(one)).collect::<Result<_, _>>()?;
-        Ok(Starting { selection: Some(selection.clone()), servers, file: settings.file.clone(), secrets })
+        let mut starting = Starting::nothing(Some(selection.clone()), secrets, settings);
+        for one in prepared {
+            starting.start(one, &launch)?;
+        }
+        Ok(starting)
     }
 
     /// Starts every configured server; a note names each one that cannot be started.
@@ -67,20 +72,34 @@ impl Starting {
     pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
         let prepare = |one: Configured| {
             let section = valid(one)?;
-            spec::check(&section, &settings.environment)?;
-            prepared(section, settings, notes)
+            prepare::check(&section, &settings.environment)?;
+            prepare::prepare(section, settings, notes)
         };
         let configured = settings.tool_servers()?.into_iter();
         let prepared: Vec<Prepared> = configured.filter_map(|one| noted(prepare(one), notes)).collect();
         let secrets = secrets(&prepared, settings);
         let launch = Launch::new(&prepared, &secrets, interrupts, notes);
-        let servers = prepared.into_iter().filter_map(|one| noted(launch.start(one), notes)).collect();
-        Ok(Starting { selection: None, servers, file: settings.file.clone(), secrets })
+        let mut starting = Starting::nothing(None, secrets, settings);
+        for one in prepared {
+            let _ = noted(starting.start(one, &launch), notes);
+        }
+        Ok(starting)
+    }
+
+    /// No servers yet.
+    fn nothing(selection: Option<Selection>, secrets: Vec<Secret>, settings: &Settings) -> Starting {
+        Starting { selection, sections: Vec::new(), servers: Servers::default(), file: settings.file.clone(), secrets }
+    }
+
+    fn start(&mut self, server: Prepared, launch: &Launch) -> Result<(), Error> {
+        self.servers.0.push(Server::start(server.spec, &launch.groups, &launch.report)?);
+        self.sections.push(server.section);
+        Ok(())
     }
 
     /// Whether there is any server.
     pub(crate) fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        self.sections.is_empty()
     }
 
     /// Waits until the tools are listed. `None` if no tools are selected.
@@ -126,11 +145,9 @@ impl Starting {
         notes: &Notes,
         failed: impl Fn(Error, &Notes) -> Result<(), Error>,
     ) -> Result<(Vec<ToolServer>, Servers, Vec<Offer>), Error> {
-        let names: Vec<&str> = self.servers.iter().map(|(section, _)| section.name.as_str()).collect();
+        let names: Vec<&str> = self.sections.iter().map(|section| section.name.as_str()).collect();
         notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
-        let (sections, servers): (Vec<ToolServer>, Vec<Server>) = self.servers.into_iter().unzip();
-        // From here on they end together, even after an error.
-        let mut servers = Servers(servers);
+        let Starting { sections, mut servers, file, secrets, .. } = self;
         let mut offers = Vec::new();
         for (index, (section, server)) in sections.iter().zip(&mut servers.0).enumerate() {
             let started = server.wait().and_then(|started| match started.about.tools.is_empty() {
@@ -145,7 +162,7 @@ impl Starting {
                     report_start(section, &started, notes);
                     let before = offers.len();
                     let tools = started.about.tools.into_iter().filter(|tool| section.offers(&tool.name));
-                    offers.extend(tools.map(|tool| offer(index, section, tool, &self.file)));
+                    offers.extend(tools.map(|tool| offer(index, section, tool, &file)));
                     if offers.len() == before {
                         let what = format!("{}: the setting only matches none of the server's tools", section.name);
                         failed(Error::new(Kind::Tools, what), notes)?;
@@ -153,27 +170,15 @@ impl Starting {
                 }
                 Err(error) => {
                     notes.sign().stop();
-                    let message = secret::redact(&error.message, &self.secrets);
-                    failed(Error { message, ..error }, notes)?;
+                    let message = secret::redact(&error.message, &secrets);
+                    let advice = error.advice.map(|advice| secret::redact(&advice, &secrets));
+                    failed(Error { message, advice, ..error }, notes)?;
                 }
             }
         }
         notes.sign().stop();
         Ok((sections, servers, offers))
     }
-}
-
-/// A server that can be started.
-struct Prepared {
-    section: ToolServer,
-    spec: Spec,
-    /// Values that must not be shown.
-    secrets: Vec<Secret>,
-}
-
-fn prepared(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
-    let (spec, secrets) = spec::of(&section, settings, notes)?;
-    Ok(Prepared { section, spec, secrets })
 }
 
 /// What q needs to start a server.
@@ -195,17 +200,13 @@ impl Launch {
         let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
         Launch { groups, report }
     }
-
-    fn start(&self, server: Prepared) -> Result<(ToolServer, Server), Error> {
-        Ok((server.section, Server::start(server.spec, &self.groups, &self.report)?))
-    }
 }
 
 /// A tool of one of the servers.
 fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Offer {
     let Offered { name, description, schema, hints } = tool;
     // An address may belong to anyone, so what it says about itself allows nothing.
-    let is_trusted = matches!(section.place, Place::Program(_));
+    let is_trusted = matches!(section.place, Place::Local(_));
     Offer {
         server,
         allowed: section.allows(&name) || (is_trusted && hints.is_harmless()),
@@ -221,8 +222,8 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let place = match (section.is_shared, &section.place) {
         (false, _) => "",
-        (true, Place::Program(_)) => " with its command",
-        (true, Place::Site(_)) => " with its url",
+        (true, Place::Local(_)) => " with its command",
+        (true, Place::Remote(_)) => " with its url",
     };
     // TOML has the same text in quotes as JSON.
     format!("allow = [{}] in a section [tools.{name}]{place} of {file}", serde_json::Value::from(tool))

@@ -33,14 +33,24 @@ fn with_web(model: &Server, url: &str, more: &str) -> Sandbox {
 
 /// A tool server whose messages are JSON; `call` answers calls, counted from 0.
 fn site(call: impl Fn(&Value, usize) -> Reply + Send + Sync + 'static) -> Server {
+    site_of(move |_, message, number| call(message, number))
+}
+
+/// The same; `call` also gets the request that the call is in.
+fn site_of(call: impl Fn(&Recorded, &Value, usize) -> Reply + Send + Sync + 'static) -> Server {
     let calls = AtomicUsize::new(0);
     Server::start(move |request, _| {
-        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let message = message(request);
         match message["method"].as_str() {
-            Some("tools/call") => call(&message, calls.fetch_add(1, Ordering::SeqCst)),
+            Some("tools/call") => call(request, &message, calls.fetch_add(1, Ordering::SeqCst)),
             _ => usual(request, &message, "s1"),
         }
     })
+}
+
+/// What a client sends; nothing with a DELETE.
+fn message(request: &Recorded) -> Value {
+    if request.method == "POST" { request.json() } else { Value::Null }
 }
 
 /// What a tool server answers to all but calls; its session has this name.
@@ -164,21 +174,25 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
     ] {
         let _case = case(more);
-        // It repeats what it was sent, also where the model sees it.
-        let site = Server::start(|request, _| {
-            let message = if request.method == "POST" { request.json() } else { Value::Null };
-            match message["method"].as_str() {
-                Some("tools/call") => Reply::new(500).piece(format!("I know {:?}", request.header("authorization"))),
-                _ => usual(request, &message, "s1"),
+        // It repeats what it was sent, as the reason for a failure, and as an error of the tool.
+        let site = site_of(|request, message, number| {
+            let sent = format!("I know {:?}", request.header("authorization"));
+            match number {
+                0 => Reply::new(500).piece(sent),
+                _ => Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}})),
             }
         });
-        let model = model(1);
+        let model = model(2);
         let url = site.url().replace("http://", &format!("http://{login}"));
         let headers =
             if more.contains("headers") { "" } else { "headers = { x-team = \"infra\", Accept = \"*/*\" }\n" };
         let sandbox = with_web(&model, &url, &format!("{headers}{more}\nallow = [\"*\"]")).env("TOOL_KEY", TOOL_KEY);
         let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
         outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
+        let secret = authorization.rsplit(' ').next().expect("a word");
+        outcome.stderr_lacks(secret);
+        assert_eq!(kept(&sandbox).len(), 2);
+        assert!(!sandbox.current().to_string().contains(secret));
         for request in site.requests() {
             assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
             assert_eq!(request.header("x-team").is_some(), !headers.is_empty());
@@ -186,7 +200,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
             assert_eq!(accepts_all, !headers.is_empty() || request.method == "DELETE");
             assert!(!format!("{:?}", request.headers).contains(API_KEY));
         }
-        assert!(!model.last_request().text().contains(TOOL_KEY));
+        assert!(!model.last_request().text().contains(secret));
         sandbox.q(&["--status"]).run().success().stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
     }
 }
@@ -241,7 +255,7 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
         (
             "",
             Reply::new(307).header("location", "/mcp/?key=hunter22"),
-            &["307", "does not follow redirects; set url to /mcp/"],
+            &["307", "does not follow redirects; set url to http://127.0.0.1:"],
         ),
         ("", Reply::new(503).header("retry-after", "100"), &["503 Service Unavailable", "try again in 100 s"]),
         ("", Reply::json(200, refusal("not today")), &["refused to start a conversation: not today (-32001)"]),
@@ -252,6 +266,16 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
             &["neither JSON nor an event stream", "text/plain"],
         ),
         ("", Reply::new(200), &["ended before the answer"]),
+        (
+            "",
+            Reply::json(200, json!({"message": "quota exceeded"})),
+            &["the server sent no answer, but {\"message\":\"quota exceeded\"}"],
+        ),
+        (
+            "headers = { authorization = \"Token abcdefgh\" }",
+            Reply::new(401),
+            &["check the header authorization of the tool server web"],
+        ),
         ("", Reply::sse([": nothing\n\n"]), &["ended before the answer"]),
         ("", Reply::new(200).reset(), &["the server closed the connection"]),
     ] {
@@ -267,8 +291,8 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
 }
 
 #[test]
-fn what_breaks_in_a_call_is_a_result_and_the_session_goes_on() {
-    fn told(reply: Reply) -> impl Fn(&Value, usize) -> Reply + Send + Sync + 'static {
+fn what_breaks_in_a_call_is_a_result_and_the_session_continues() {
+    fn first(reply: Reply) -> impl Fn(&Value, usize) -> Reply + Send + Sync + 'static {
         move |message, number| if number == 0 { reply.clone() } else { echo(message, number) }
     }
     let refused = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32602, "message": "bad arguments"}});
@@ -288,7 +312,7 @@ fn what_breaks_in_a_call_is_a_result_and_the_session_goes_on() {
         ("no result", Reply::json(200, json!({"jsonrpc": "2.0", "id": 3})), "something that is not a result", false),
     ] {
         let _case = case(name);
-        let (model, site) = (model(2), site(told(reply)));
+        let (model, site) = (model(2), site(first(reply)));
         let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]").env("Q_RETRIES", "3");
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
         outcome.exit(0).stdout("the answer\n");
@@ -313,7 +337,7 @@ fn what_breaks_in_a_call_is_a_result_and_the_session_goes_on() {
 fn forgetful(sessions: usize) -> Server {
     let current = Mutex::new(0);
     Server::start(move |request, _| {
-        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let message = message(request);
         let mut current = current.lock().expect("a number");
         match message["method"].as_str() {
             Some("initialize") => {
@@ -354,8 +378,9 @@ fn a_server_that_forgets_again_is_given_up() {
         .exit(0)
         .stdout("the answer\n")
         .stderr_contains_all(&["q: web: 404 Not Found: Session not found", "failed twice"]);
+    outcome.stderr_lacks("HTTP+SSE");
     let calls = kept(&sandbox);
-    assert!(calls.iter().all(|call| call["error"] == true), "{calls:?}");
+    assert!(calls.len() == 2 && calls.iter().all(|call| call["error"] == true), "{calls:?}");
     assert_eq!(heard(&site).iter().filter(|method| *method == "initialize").count(), 2);
 }
 
@@ -363,7 +388,7 @@ fn a_server_that_forgets_again_is_given_up() {
 fn a_silent_call_times_out_and_is_cancelled() {
     let calls = AtomicUsize::new(0);
     let site = Server::start(move |request, _| {
-        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let message = message(request);
         match message["method"].as_str() {
             Some("tools/call") if calls.fetch_add(1, Ordering::SeqCst) == 0 => Reply::sse([": working\n\n"]).hang(),
             Some("tools/call") => echo(&message, 1),
@@ -390,7 +415,7 @@ fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
     for hangs in ["initialize", "tools/list"] {
         let _case = case(hangs);
         let site = Server::start(move |request, _| {
-            let message = if request.method == "POST" { request.json() } else { Value::Null };
+            let message = message(request);
             if message["method"] == hangs { Reply::sse([": wait\n\n"]).hang() } else { usual(request, &message, "s1") }
         });
         let model = model(0);
@@ -403,12 +428,45 @@ fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
 }
 
 #[test]
+fn a_session_that_comes_to_nothing_is_ended() {
+    // Its tools are refused.
+    let site = Server::start(|request, _| {
+        let message = message(request);
+        if message["method"] == "tools/list" { Reply::new(403) } else { usual(request, &message, "s1") }
+    });
+    let model = model(0);
+    let sandbox = with_web(&model, &site.url(), "");
+    sandbox.q(&["-t", "web", "go"]).run().exit(1).stdout_is_empty().stderr_contains("q: web: 403 Forbidden");
+    assert_eq!(heard(&site), ["initialize", "notifications/initialized", "tools/list", "DELETE"]);
+    // There is no question after all.
+    let site = self::site(echo);
+    let sandbox = with_web(&model, &site.url(), "");
+    let mut running = sandbox.q(&["-t", "web"]).stdin_open().spawn();
+    site.wait_for_requests(3);
+    running.close_stdin();
+    running.wait().exit(2);
+    // Unless the last answer was still on its way.
+    let methods = heard(&site);
+    assert!(methods.len() == 3 || methods.last().is_some_and(|last| last == "DELETE"), "{methods:?}");
+}
+
+#[test]
+fn where_another_try_would_come_too_late_the_first_failure_is_the_reason() {
+    let site = Server::always(Reply::new(429).header("retry-after", "20"));
+    let model = model(0);
+    let sandbox = with_web(&model, &site.url(), "start = \"5s\"").env("Q_RETRIES", "3");
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome.exit(1).stdout_is_empty().stderr_contains_all(&["429 Too Many Requests", "try again in 20 s"]);
+    site.expect_requests(1);
+}
+
+#[test]
 fn a_servers_own_requests_are_answered_during_a_call() {
     let pong = Gate::new();
     let site = Server::start({
         let pong = pong.clone();
         move |request, _| {
-            let message = if request.method == "POST" { request.json() } else { Value::Null };
+            let message = message(request);
             if message["id"] == "p1" {
                 pong.open();
             }
@@ -438,10 +496,30 @@ fn a_servers_own_requests_are_answered_during_a_call() {
 }
 
 #[test]
+fn a_server_that_takes_no_answer_to_its_own_request_holds_up_nothing() {
+    let site = Server::start(|request, _| {
+        let message = message(request);
+        if message["id"] == "p1" {
+            return Reply::raw("").hang();
+        }
+        if message["method"] != "tools/call" {
+            return usual(request, &message, "s1");
+        }
+        let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
+        let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(&message)});
+        Reply::sse([data(&ping), data(&result)])
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+}
+
+#[test]
 fn a_start_is_tried_again_but_never_a_call() {
     let started = AtomicUsize::new(0);
     let site = Server::start(move |request, _| {
-        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let message = message(request);
         match message["method"].as_str() {
             Some("initialize") if started.fetch_add(1, Ordering::SeqCst) == 0 => {
                 Reply::new(503).header("retry-after", "0")
@@ -506,7 +584,7 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     running.read_stdout_until("the answer\n");
     site.wait_for_requests(5);
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
-    running.wait().success().ended_within(Duration::from_secs(20));
+    running.wait().success().ended_within(Duration::from_secs(10));
 }
 
 #[test]
@@ -539,14 +617,14 @@ fn a_dry_run_lists_the_tools_and_calls_none() {
 }
 
 #[test]
-fn a_proxy_is_used_and_a_key_without_tls_is_told() {
+fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
     let model = model(1);
     // It lets q through to itself.
     let proxy = Server::start(|request, _| {
         if request.method == "CONNECT" {
             return Reply::raw("HTTP/1.1 200 OK\r\n\r\n").keep_alive();
         }
-        let message = if request.method == "POST" { request.json() } else { Value::Null };
+        let message = message(request);
         if message["method"] == "tools/call" { echo(&message, 0) } else { usual(request, &message, "s1") }
     });
     let sandbox = with_web(&model, "http://tools.example/mcp", "allow = [\"*\"]\nkey_env = \"TOOL_KEY\"");

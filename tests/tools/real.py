@@ -145,9 +145,10 @@ def main():
                 done = ask("-v", "--yes", "-t", name, "go")
                 check("it is called and the model answers", done.returncode == 0 and done.stdout == "done\n", results)
                 check(f"its result has {words}", words in (Model.result or ""), results)
-                for log in log:
-                    log.seek(0)
-                    check("its sessions are ended", log.read().lower().count("terminat") >= 2, results)
+                for file in log:
+                    file.seek(0)
+                    ended = sum("termination request" in line or '"DELETE /mcp' in line for line in file)
+                    check("its two sessions are ended", ended == 2, results)
         check("no server is left", processes() == [], results)
     model.shutdown()
     finish(results)
