@@ -184,9 +184,10 @@ impl Endpoint {
     /// The parts of the URL that must not be shown: its password, the values of its query, and what may be a key.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let query = self.path_and_query().split_once('?').map_or("", |(_, query)| query);
-        let values = query.split('&').filter_map(|field| field.split_once('='));
-        let in_both_forms = values
-            .flat_map(|(_, value)| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
+        let values = query.split('&').map(|field| field.split_once('=').map_or(field, |(_, value)| value));
+        let values = values.filter(|value| !value.is_empty());
+        let in_both_forms =
+            values.flat_map(|value| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
         let of_path = self.parts().filter(|(_, is_shown)| !is_shown).map(|(part, _)| Secret::new(part));
         self.server
             .secrets()
@@ -285,7 +286,7 @@ mod tests {
             endpoint.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
         };
         let endpoint = Endpoint::parse("https://me:hunter22@h/k3y4567890123456?key=12%2F45&x").expect("a URL");
-        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "k3y4567890123456"];
+        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "x", "x", "k3y4567890123456"];
         assert_eq!(secrets(&endpoint), expected);
         let endpoint =
             Endpoint::parse("https://h/a-b/mcp").expect("a URL").hiding(vec![Secret::new("b"), Secret::new("h/")]);

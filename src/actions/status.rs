@@ -14,7 +14,7 @@ use crate::server::discover;
 use crate::session::folder::{self, Folder};
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Configured, Key, Place, Provider, Settings};
+use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
 
 #[derive(Serialize)]
 struct Status {
@@ -175,7 +175,13 @@ fn tools(settings: &Settings) -> Vec<ToolStatus> {
         Ok(Place::Local(program)) => {
             ToolStatus { name, program: program.command.into_iter().next(), url: None, error: None }
         }
-        Ok(Place::Remote(site)) => ToolStatus { name, program: None, url: Some(site.url.to_string()), error: None },
+        Ok(Place::Remote(server)) => {
+            let error = match &server.key {
+                KeyPlace::Variable(key) if settings.environment.get(key).is_none() => Some(format!("{key} is not set")),
+                _ => None,
+            };
+            ToolStatus { name, program: None, url: Some(server.url.to_string()), error }
+        }
         Err(error) => failed(name, error),
     };
     match settings.tool_servers() {
@@ -284,7 +290,8 @@ fn text(status: &Status) -> String {
     }
     for ToolStatus { name, program, url, error } in &status.tools {
         let what = match (error, url) {
-            (Some(error), _) => error.clone(),
+            (Some(error), Some(url)) => format!("at {url}; {error}"),
+            (Some(error), None) => error.clone(),
             (None, Some(url)) => format!("at {url}"),
             (None, None) => format!("by {}", program.as_deref().unwrap_or_default()),
         };

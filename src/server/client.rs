@@ -24,10 +24,10 @@ const CONNECT: Duration = Duration::from_secs(15);
 const ERROR_BODY: u64 = 64 << 10;
 
 /// The beginning of data compressed by gzip (RFC 1952).
-pub(super) const GZIP: &[u8] = b"\x1F\x8B";
+pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
 
 /// The error for a body that begins like this.
-pub(super) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
+pub(crate) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
 
 /// A response with a status of success; its body is read as it arrives.
 pub(crate) struct Response {

@@ -8,7 +8,8 @@ pub(crate) const LONGEST: usize = 16_000_000;
 /// The most bytes kept of text that is not an event.
 const LONGEST_STRAY: usize = 64 << 10;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// What may stand at the beginning of a text, and does not belong to it.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`LONGEST`].
 #[derive(Debug, PartialEq, Eq)]

@@ -53,6 +53,7 @@ pub(super) fn read(text: &str, environment: &Environment) -> Result<Vec<Configur
             return Err(format!("two servers get the name {name}"));
         }
         let server = tools::check_name(&name).and(section).and_then(|section| section.server(&name, environment));
+        let server = server.map_err(|reason| format!("{reason} (in the file of the setting mcp)"));
         listed.push(Configured { name, server });
     }
     Ok(listed)

@@ -57,24 +57,35 @@ impl Conversation {
         Ok(Conversation { process, protocol, events, heard, since, is_ready: false })
     }
 
-    /// Waits until the tools are listed, and returns what the server says about itself, and when it had said it.
+    /// What the server says about itself once its tools are listed, and when it had said it; `None` if that takes
+    /// longer than `slice`.
     ///
     /// # Errors
     /// The server has ended, is too slow, or does not speak the protocol.
-    pub(crate) fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<(About, Instant), Failure> {
+    pub(crate) fn wait(
+        &mut self,
+        patience: Option<Duration>,
+        slice: Duration,
+    ) -> Option<Result<(About, Instant), Failure>> {
         let deadline = after(self.since, patience);
+        let pause = Instant::now() + slice;
         loop {
-            match self.next(deadline) {
+            match self.next(Some(deadline.map_or(pause, |deadline| deadline.min(pause)))) {
                 Ok(Heard { event: Event::Ready(about), at }) => {
                     self.is_ready = true;
-                    return Ok((about, at));
+                    return Some(Ok((about, at)));
                 }
-                Ok(Heard { event: Event::Unusable(reason), .. }) => return Err(reason.into()),
+                Ok(Heard { event: Event::Unusable(reason), .. }) => return Some(Err(reason.into())),
                 Ok(_) => (),
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(Failure { lines: self.process.last_lines(), ..Failure::too_slow(patience) });
+                Err(RecvTimeoutError::Timeout) if deadline.is_none_or(|deadline| Instant::now() < deadline) => {
+                    return None;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended before its tools were listed")),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Some(Err(Failure { lines: self.process.last_lines(), ..Failure::too_slow(patience) }));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(Err(self.ended("ended before its tools were listed")));
+                }
             }
         }
     }
@@ -167,7 +178,7 @@ fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Se
     for event in events {
         match event {
             // A server that does not read gets no answers to its own requests.
-            Event::Notify(line) | Event::Ask(line) => _ = input.send(line),
+            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => _ = input.send(line),
             Event::Detail(text) => report(&text),
             event => _ = heard.send(Heard { event, at: Instant::now() }),
         }

@@ -5,11 +5,14 @@ use serde_json::{Map, Value, json};
 use super::result::Refusal;
 use crate::one_line::on_one_line;
 
-/// The version that q asks for.
+/// The version that q asks a program for.
 const VERSION: &str = "2025-11-25";
 
+/// The version that q asks for over HTTP. With the later one, servers may end a stream before the answer.
+const PAIRED_VERSION: &str = "2025-06-18";
+
 /// The versions that a server may answer with.
-const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", VERSION];
+const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", PAIRED_VERSION, VERSION];
 
 /// The most bytes of a list of tools.
 const MOST_PAGES: usize = 100;
@@ -57,6 +60,8 @@ pub(crate) struct About {
     /// The version of the protocol.
     pub(crate) protocol: String,
     pub(crate) tools: Vec<Offered>,
+    /// There are more tools than q lists.
+    pub(crate) has_more: bool,
 }
 
 /// The number of a request. No number is used twice.
@@ -67,6 +72,8 @@ pub(crate) type Id = u64;
 pub(crate) enum Event {
     /// This line must be sent to the server, which does not answer it.
     Notify(String),
+    /// This line answers a request of the server.
+    Reply(String),
     /// This line must be sent to the server, and its answer continues the conversation.
     Ask(String),
     /// The tools are listed; calls may begin.
@@ -115,9 +122,10 @@ impl Protocol {
             cursors: Vec::new(),
             listed_bytes: 0,
         };
+        let version = if is_paired { PAIRED_VERSION } else { VERSION };
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         let line = protocol
-            .request("initialize", json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client}));
+            .request("initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client}));
         (protocol, line)
     }
 
@@ -177,7 +185,7 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
-            (Some(method), Some(id)) => vec![Event::Notify(serve(method, id))],
+            (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
             (Some(method), None) => Self::notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
         }
@@ -252,13 +260,21 @@ impl Protocol {
             return self.refuse(format!("lists tools in more than {} MB", LONGEST_LIST >> 20));
         }
         for tool in tools.iter().filter_map(offered) {
-            if self.about.tools.len() < MOST_TOOLS && self.about.tools.iter().all(|other| other.name != tool.name) {
-                self.about.tools.push(tool);
+            if self.about.tools.iter().any(|other| other.name == tool.name) {
+                continue;
             }
+            if self.about.tools.len() == MOST_TOOLS {
+                self.about.has_more = true;
+                break;
+            }
+            self.about.tools.push(tool);
         }
         let cursor = result["nextCursor"].as_str().unwrap_or_default().to_owned();
-        let has_room = self.about.tools.len() < MOST_TOOLS && self.cursors.len() + 1 < MOST_PAGES;
-        if cursor.is_empty() || self.cursors.contains(&cursor) || !has_room {
+        if cursor.is_empty() || self.cursors.contains(&cursor) || self.about.has_more {
+            return vec![self.ready()];
+        }
+        if self.cursors.len() + 1 == MOST_PAGES {
+            self.about.has_more = true;
             return vec![self.ready()];
         }
         let line = self.request("tools/list", json!({"cursor": cursor}));
@@ -403,7 +419,7 @@ mod tests {
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
         let lines = events.iter().filter_map(|event| match event {
-            Event::Notify(line) | Event::Ask(line) => Some(line),
+            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => Some(line),
             _ => None,
         });
         lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -467,8 +483,13 @@ mod tests {
             assert_eq!(protocol.receive(changed), []);
             let schema = json!({"type": "object"});
             let tool_a = Offered { name: "a".into(), description: "D".into(), schema, hints: Hints::default() };
-            let about =
-                About { name: "db".into(), version: "1.2".into(), protocol: version.into(), tools: vec![tool_a] };
+            let about = About {
+                name: "db".into(),
+                version: "1.2".into(),
+                protocol: version.into(),
+                tools: vec![tool_a],
+                has_more: false,
+            };
             let events = protocol.receive(answer(2, &json!({"tools": [tool("a")]})).as_bytes());
             assert_eq!(events, [Event::Ready(about)], "{version}");
         }
@@ -703,7 +724,7 @@ mod tests {
                         }
                         Event::Ask(line) => numbers.push(number(&line)),
                         Event::Unusable(_) => is_unusable = true,
-                        Event::Notify(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
+                        Event::Notify(line) | Event::Reply(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
                         Event::Detail(_) => {}
                     }

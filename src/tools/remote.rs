@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -16,9 +16,9 @@ use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
 use crate::secret::{self, Secret};
-use crate::server::client::{self, Client, Limits, Method, Response, TransportError};
+use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
 use crate::server::retry;
-use crate::server::stream;
+use crate::server::stream::{self, BYTE_ORDER_MARK};
 use crate::unix;
 
 /// How much of an answer is read at once.
@@ -47,6 +47,12 @@ pub(crate) struct Server {
     pub(crate) secrets: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub(crate) key_advice: String,
+}
+
+impl Server {
+    fn send(&self, method: Method, headers: &[(String, Secret)], limits: Limits) -> Result<Response, TransportError> {
+        self.client.exchange(method, self.url.path_and_query(), headers, limits)
+    }
 }
 
 /// A conversation. Servers start side by side, each on a thread.
@@ -82,15 +88,26 @@ impl Conversation {
         Ok(Conversation { opening, since, session: None })
     }
 
-    /// Waits until the tools are listed, and returns what the server says about itself, and when it had said it.
+    /// What the server says about itself once its tools are listed, and when it had said it; `None` if that takes
+    /// longer than `slice`.
     ///
     /// # Errors
     /// The server is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<(About, Instant), Failure> {
+    pub(crate) fn wait(
+        &mut self,
+        patience: Option<Duration>,
+        slice: Duration,
+    ) -> Option<Result<(About, Instant), Failure>> {
         let left = patience.map_or(Duration::MAX, |patience| patience.saturating_sub(self.since.elapsed()));
-        let opened = self.opening.recv_timeout(left).map_err(|_| Failure::too_slow(patience))??;
-        self.session = Some(opened.session);
-        Ok((opened.about, opened.at))
+        let opened = match self.opening.recv_timeout(left.min(slice)) {
+            Err(RecvTimeoutError::Timeout) if left > slice => return None,
+            Err(_) => Err(Failure::too_slow(patience)),
+            Ok(opened) => opened,
+        };
+        Some(opened.map(|Opened { session, about, at }| {
+            self.session = Some(session);
+            (about, at)
+        }))
     }
 
     /// The outcome of a call, during which the server may be silent for `patience`.
@@ -201,7 +218,7 @@ impl Session {
                 Event::Ready(about) => return Ok(about),
                 Event::Unusable(reason) => return Err(self.failure(&reason).into()),
                 // The protocol continues with nothing else.
-                Event::Notify(_) | Event::Answer(..) | Event::Detail(_) => {
+                Event::Notify(_) | Event::Reply(_) | Event::Answer(..) | Event::Detail(_) => {
                     return Err(self.failure("it did not list its tools").into());
                 }
             }
@@ -257,7 +274,7 @@ impl Session {
         limited.read_to_end(&mut body).map_err(|error| self.cut_off(error))?;
         let events = match body.len() > stream::LONGEST {
             true => self.protocol.receive_too_long(stream::LONGEST),
-            false => self.protocol.receive(&body),
+            false => self.protocol.receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
         };
         self.hear(events).ok_or_else(|| self.unexpected(&content_type, &body).into())
     }
@@ -284,7 +301,7 @@ impl Session {
                 return Ok(event);
             }
             if count == 0 {
-                return Err(self.failure("the connection ended before the answer").into());
+                return Err(self.failure("the stream ended before the answer").into());
             }
         }
     }
@@ -294,6 +311,7 @@ impl Session {
         for event in events {
             match event {
                 Event::Notify(line) => self.notify(&line, NOTICE),
+                Event::Reply(line) => self.reply(line),
                 Event::Detail(text) => (self.report)(&text),
                 event => return Some(event),
             }
@@ -308,29 +326,37 @@ impl Session {
         }
     }
 
+    /// Answers a request of the server on a thread, because the answer to q's own may have come already.
+    fn reply(&self, line: String) {
+        let (server, headers) = (Arc::clone(&self.server), self.headers(true));
+        // Without a thread the server has to do without.
+        let _ = unix::start_thread(move || {
+            let limits = Limits { silence: None, total: Some(NOTICE) };
+            let _ = server.send(Method::Post(line.as_bytes()), &headers, limits);
+        });
+    }
+
     fn post(&self, line: &str, limits: Limits) -> Result<Response, TransportError> {
-        let accept = ("accept", Secret::new("application/json, text/event-stream"));
-        let method = Method::Post(line.as_bytes());
-        self.server.client.exchange(method, self.server.url.path_and_query(), &self.headers(Some(accept)), limits)
+        self.server.send(Method::Post(line.as_bytes()), &self.headers(true), limits)
     }
 
     /// Ends the session; a server may refuse that, or have ended it before.
     fn end(&self) {
         if self.id.is_some() {
             let limits = Limits { silence: None, total: Some(COURTESY) };
-            let path = self.server.url.path_and_query();
-            let _ = self.server.client.exchange(Method::Delete, path, &self.headers(None), limits);
+            let _ = self.server.send(Method::Delete, &self.headers(false), limits);
         }
     }
 
     /// The headers of a request; those of the configuration replace q's own.
-    fn headers(&self, more: Option<(&str, Secret)>) -> Vec<(String, Secret)> {
+    fn headers(&self, is_post: bool) -> Vec<(String, Secret)> {
+        let accept = is_post.then(|| ("accept", Secret::new("application/json, text/event-stream")));
         let version = Some(self.protocol.version()).filter(|version| !version.is_empty());
         let of_session = self.id.iter().map(|id| (SESSION, id.clone()));
         let of_version = version.map(|version| (VERSION, Secret::new(version)));
         let configured = &self.server.headers;
         let is_replaced = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-        let own = more.into_iter().chain(of_session).chain(of_version).filter(|(name, _)| !is_replaced(name));
+        let own = accept.into_iter().chain(of_session).chain(of_version).filter(|(name, _)| !is_replaced(name));
         own.map(|(name, value)| (name.to_owned(), value)).chain(configured.iter().cloned()).collect()
     }
 
@@ -338,8 +364,11 @@ impl Session {
     fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
         let text = String::from_utf8_lossy(body);
         let beginning: String = text.trim().chars().take(LONGEST_QUOTE).collect();
+        if body.starts_with(GZIP) {
+            return self.failure(COMPRESSED);
+        }
         self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
-            (None, _) => "the connection ended before the answer".to_owned(),
+            (None, _) => "the server sent no answer".to_owned(),
             (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
             (_, Some(title)) => format!("the server sent a page for browsers: “{title}”"),
             (_, None) => {
@@ -393,7 +422,9 @@ impl Session {
         let bridge = format!("replace url by command = [\"npx\", \"mcp-remote\", \"{}\"]", self.server.url);
         Some(match status {
             401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.server.key_advice),
-            404 | 405 => format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}"),
+            404 | 405 if self.protocol.version().is_empty() => {
+                format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
+            }
             300..=399 => {
                 // A query may be secret.
                 let location = location.as_deref().and_then(|location| location.split('?').next());

@@ -13,6 +13,9 @@ use super::remote;
 use super::result::Outcome;
 use crate::error::{Error, Kind};
 
+/// How long one look at a server that starts may take.
+pub(super) const A_WHILE: Duration = Duration::from_millis(50);
+
 /// How long q waits for sessions to end, once its processes have.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -30,6 +33,16 @@ pub(crate) struct Spec {
 pub(crate) enum Place {
     Local(Program),
     Remote(Arc<remote::Server>),
+}
+
+impl Place {
+    /// What is said of a server that has been started a second time in vain.
+    fn given_up(&self) -> &'static str {
+        match self {
+            Place::Local(_) => "has failed twice and is not started again",
+            Place::Remote(_) => "has lost two sessions and is not asked again",
+        }
+    }
 }
 
 /// What q knows about a server that has started.
@@ -73,20 +86,23 @@ impl Server {
         Ok(Server { spec, groups: groups.clone(), report, since, connection: Some(connection), is_second: false })
     }
 
-    /// Waits until the tools are listed; the time counts from the server's start. Call this once.
+    /// What the server says once its tools are listed, for which its time counts from its start; `None` if that takes
+    /// longer than `slice`. Not to be called again after that.
     ///
     /// # Errors
     /// `Tools`: the server has ended, is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn wait(&mut self) -> Result<Started, Error> {
+    pub(crate) fn wait(&mut self, slice: Duration) -> Option<Result<Started, Error>> {
         let ready = match &mut self.connection {
-            Some(connection) => connection.wait_until_ready(self.spec.start),
+            Some(connection) => connection.wait(self.spec.start, slice)?,
             None => Err(Failure::not_started()),
         };
-        let (about, at) = ready.map_err(|failure| {
-            self.groups.wait_if_closed();
-            error(&self.spec, failure)
-        })?;
-        Ok(Started { about, took: at.duration_since(self.since) })
+        Some(match ready {
+            Ok((about, at)) => Ok(Started { about, took: at.duration_since(self.since) }),
+            Err(failure) => {
+                self.groups.wait_if_closed();
+                Err(error(&self.spec, failure))
+            }
+        })
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets.
@@ -133,11 +149,11 @@ impl Server {
         }
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None if self.is_second => return Err("has failed twice and is not started again".to_owned().into()),
+            None if self.is_second => return Err(self.spec.place.given_up().to_owned().into()),
             None => {
                 self.is_second = true;
                 let mut connection = Connection::open(&self.spec, &self.groups, &self.report)?;
-                connection.wait_until_ready(self.spec.start)?;
+                while connection.wait(self.spec.start, A_WHILE).transpose()?.is_none() {}
                 connection
             }
         };
@@ -155,10 +171,10 @@ impl Connection {
         }
     }
 
-    fn wait_until_ready(&mut self, patience: Option<Duration>) -> Result<(About, Instant), Failure> {
+    fn wait(&mut self, patience: Option<Duration>, slice: Duration) -> Option<Result<(About, Instant), Failure>> {
         match self {
-            Connection::Local(conversation) => conversation.wait_until_ready(patience),
-            Connection::Remote(conversation) => conversation.wait_until_ready(patience),
+            Connection::Local(conversation) => conversation.wait(patience, slice),
+            Connection::Remote(conversation) => conversation.wait(patience, slice),
         }
     }
 
@@ -241,12 +257,20 @@ mod tests {
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
         let mut server = start(spec(&format!("{START}{script}")));
-        server.wait().expect("tools");
+        wait(&mut server).expect("tools");
         server
     }
 
     fn start(spec: Spec) -> Server {
         Server::start(spec, &Groups::default(), &silent()).expect("a process")
+    }
+
+    fn wait(server: &mut Server) -> Result<Started, Error> {
+        loop {
+            if let Some(started) = server.wait(A_WHILE) {
+                return started;
+            }
+        }
     }
 
     fn conversation(server: &mut Server) -> &mut local::Conversation {
@@ -274,7 +298,7 @@ mod tests {
     #[test]
     fn a_server_says_what_it_offers() {
         let mut server = start(spec(START));
-        let started = server.wait().expect("tools");
+        let started = wait(&mut server).expect("tools");
         assert_eq!((&*started.about.name, &*started.about.version, &*started.about.protocol), ("N", "1", "2025-06-18"));
         assert_eq!(started.about.tools.len(), 1);
         assert!(started.took > Duration::ZERO);
@@ -298,7 +322,7 @@ mod tests {
         let log = r#"say '{"method":"notifications/message","params":{"level":"info","data":"logged"}}'"#;
         let script = format!("echo problem >&2; echo noise; {START} {log}; read -r end");
         let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
-        server.wait().expect("tools");
+        wait(&mut server).expect("tools");
         drop((server, report));
         let mut details: Vec<String> = details.iter().collect();
         details.sort();
@@ -335,7 +359,7 @@ mod tests {
             (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
             (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
         ] {
-            assert_eq!(start(spec).wait().expect_err("no tools").message, expected);
+            assert_eq!(wait(&mut start(spec)).expect_err("no tools").message, expected);
         }
     }
 
@@ -402,7 +426,7 @@ mod tests {
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let mut server =
             Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
-        server.wait().expect("tools");
+        wait(&mut server).expect("tools");
         assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 
@@ -413,7 +437,7 @@ mod tests {
         let servers = (0..3).map(|_| Server::start(spec(&script), &groups, &silent()).expect("a process")).collect();
         let mut servers = Servers(servers);
         for server in &mut servers.0 {
-            server.wait().expect("tools");
+            wait(server).expect("tools");
         }
         let start = Instant::now();
         drop(servers);

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::naming;
 use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::Offered;
 use super::selection::Selection;
-use super::server::{Server, Servers, Started};
+use super::server::{A_WHILE, Server, Servers, Started};
 use super::toolbox::{Offer, Toolbox};
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
@@ -149,32 +150,27 @@ impl Starting {
         notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
         let Starting { sections, mut servers, file, secrets, .. } = self;
         let mut offers = Vec::new();
-        for (index, (section, server)) in sections.iter().zip(&mut servers.0).enumerate() {
-            let started = server.wait().and_then(|started| match started.about.tools.is_empty() {
-                true => {
-                    let what = format!("{}: the server offers no tools; leave it out of -t", section.name);
-                    Err(Error::new(Kind::Tools, what))
-                }
-                false => Ok(started),
-            });
-            match started {
-                Ok(started) => {
-                    report_start(section, &started, notes);
-                    let before = offers.len();
-                    let tools = started.about.tools.into_iter().filter(|tool| section.offers(&tool.name));
-                    offers.extend(tools.map(|tool| offer(index, section, tool, &file)));
-                    if offers.len() == before {
-                        let what = format!("{}: the setting only matches none of the server's tools", section.name);
-                        failed(Error::new(Kind::Tools, what), notes)?;
+        // Where one fails, the user need not wait for the others.
+        let mut waiting: Vec<usize> = (0..sections.len()).collect();
+        while let Some(first) = waiting.first().copied() {
+            let mut still_waiting = Vec::new();
+            for index in waiting {
+                let slice = if index == first { A_WHILE } else { Duration::ZERO };
+                let Some(started) = servers.0[index].wait(slice) else {
+                    still_waiting.push(index);
+                    continue;
+                };
+                match started.and_then(|started| offered(index, &sections[index], started, &file, &secrets, notes)) {
+                    Ok(offered) => offers.extend(offered),
+                    Err(error) => {
+                        notes.sign().stop();
+                        let message = secret::redact(&error.message, &secrets);
+                        let advice = error.advice.map(|advice| secret::redact(&advice, &secrets));
+                        failed(Error { message, advice, ..error }, notes)?;
                     }
                 }
-                Err(error) => {
-                    notes.sign().stop();
-                    let message = secret::redact(&error.message, &secrets);
-                    let advice = error.advice.map(|advice| secret::redact(&advice, &secrets));
-                    failed(Error { message, advice, ..error }, notes)?;
-                }
             }
+            waiting = still_waiting;
         }
         notes.sign().stop();
         Ok((sections, servers, offers))
@@ -222,11 +218,11 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let place = match (section.is_shared, &section.place) {
         (false, _) => "",
-        (true, Place::Local(_)) => " with its command",
-        (true, Place::Remote(_)) => " with its url",
+        (true, Place::Local(_)) => ", together with its command,",
+        (true, Place::Remote(_)) => ", together with its url,",
     };
     // TOML has the same text in quotes as JSON.
-    format!("allow = [{}] in a section [tools.{name}]{place} of {file}", serde_json::Value::from(tool))
+    format!("allow = [{}] in a section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
 }
 
 /// The server, or what is wrong with its configuration.
@@ -238,14 +234,35 @@ fn noted<T>(result: Result<T, Error>, notes: &Notes) -> Option<T> {
     result.inspect_err(|error| notes.note(&error.message)).ok()
 }
 
-fn report_start(section: &ToolServer, started: &Started, notes: &Notes) {
+/// What a server offers of what it has.
+fn offered(
+    index: usize,
+    section: &ToolServer,
+    started: Started,
+    file: &Path,
+    secrets: &[Secret],
+    notes: &Notes,
+) -> Result<Vec<Offer>, Error> {
     let Started { about, took } = started;
+    let name = &section.name;
+    let count = about.tools.len();
     notes.detail(|| {
-        let (name, tools) = (&section.name, about.tools.len());
         let of = format!("{} {}", about.name, about.version);
-        let (of, protocol, took) = (of.trim(), &about.protocol, took.as_secs_f64());
-        format!("{name}: {of}, protocol {protocol}, {tools} tools, {took:.3} s")
+        let tools = if count == 1 { "tool" } else { "tools" };
+        let took = took.as_secs_f64();
+        let line = format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.protocol);
+        secret::redact(&line, secrets)
     });
+    let failed = |what: &str| Err(Error::new(Kind::Tools, format!("{name}: {what}")));
+    if count == 0 {
+        return failed("the server offers no tools; leave it out of -t");
+    }
+    if about.has_more {
+        notes.note(&format!("{name}: only the first {count} tools are listed; the server has more"));
+    }
+    let tools = about.tools.into_iter().filter(|tool| section.offers(&tool.name));
+    let offers: Vec<Offer> = tools.map(|tool| offer(index, section, tool, file)).collect();
+    if offers.is_empty() { failed("the setting only matches none of the server's tools") } else { Ok(offers) }
 }
 
 /// The selected tools, sorted by name, so that a provider's prompt cache finds them again.

@@ -206,6 +206,32 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
 }
 
 #[test]
+fn what_a_server_says_about_itself_shows_no_key() {
+    let site = Server::start(|request, _| {
+        let message = message(request);
+        match message["method"].as_str() {
+            Some("initialize") => {
+                let about = json!({"name": request.header("authorization"), "version": "1"});
+                answer(
+                    &message,
+                    json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}),
+                )
+            }
+            _ => usual(request, &message, "s1"),
+        }
+    });
+    let model = model(0);
+    let sandbox = with_web(&model, &site.url(), "key_env = \"TOOL_KEY\"").env("TOOL_KEY", TOOL_KEY);
+    let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
+    outcome.exit(0).stderr_contains("q: web: [redacted] 1, protocol 2025-06-18, 1 tool, ").stderr_lacks(TOOL_KEY);
+    // Nor does the place that it wants q to go to.
+    let site = Server::always(Reply::new(308).header("location", &format!("https://u:{TOOL_KEY}@h/mcp")));
+    let sandbox = with_web(&model, &site.url(), "key_env = \"TOOL_KEY\"").env("TOOL_KEY", TOOL_KEY);
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome.exit(1).stderr_contains("set url to https://u:[redacted]@h/mcp").stderr_lacks(TOOL_KEY);
+}
+
+#[test]
 fn a_key_that_is_missing_is_reported_before_anything_is_sent() {
     for (more, words) in [
         ("key_env = \"TOOL_KEY\"", &["tools.web: there is no key: TOOL_KEY is not set", "set it", "[tools.web]"][..]),
@@ -265,7 +291,7 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
             Reply::new(200).header("content-type", "text/plain").piece("hello"),
             &["neither JSON nor an event stream", "text/plain"],
         ),
-        ("", Reply::new(200), &["ended before the answer"]),
+        ("", Reply::new(200), &["sent no answer"]),
         (
             "",
             Reply::json(200, json!({"message": "quota exceeded"})),
@@ -300,7 +326,7 @@ fn what_breaks_in_a_call_is_a_result_and_the_session_continues() {
     for (name, reply, words, noted) in [
         ("reset", Reply::new(200).reset(), "the server closed the connection", true),
         ("cut", Reply::sse([data(&half)]).cut(), "the server closed the connection", true),
-        ("ended", Reply::sse([data(&half)]), "the connection ended before the answer", true),
+        ("ended", Reply::sse([data(&half)]), "the stream ended before the answer", true),
         (
             "down",
             Reply::json(500, json!({"error": {"message": "on fire"}})),
@@ -377,7 +403,7 @@ fn a_server_that_forgets_again_is_given_up() {
     outcome
         .exit(0)
         .stdout("the answer\n")
-        .stderr_contains_all(&["q: web: 404 Not Found: Session not found", "failed twice"]);
+        .stderr_contains_all(&["q: web: 404 Not Found: Session not found", "has lost two sessions"]);
     outcome.stderr_lacks("HTTP+SSE");
     let calls = kept(&sandbox);
     assert!(calls.len() == 2 && calls.iter().all(|call| call["error"] == true), "{calls:?}");
@@ -516,6 +542,37 @@ fn a_server_that_takes_no_answer_to_its_own_request_holds_up_nothing() {
 }
 
 #[test]
+fn a_server_that_fails_is_reported_though_another_is_silent() {
+    let (silent, refuses) = (Server::always(Reply::raw("").hang()), Server::always(Reply::new(401)));
+    let model = model(0);
+    let sandbox = Sandbox::new().server_env(&model).env("Q_RETRIES", "0");
+    let section = |name: &str, site: &Server| format!("[tools.{name}]\nurl = \"{}\"\nstart = \"never\"\n", site.url());
+    sandbox.config(&(section("silent", &silent) + &section("refuses", &refuses)));
+    for names in ["silent,refuses", "refuses,silent"] {
+        sandbox.q(&["-t", names, "go"]).run().exit(1).stdout_is_empty().stderr_contains("q: refuses: 401 Unauthorized");
+    }
+}
+
+#[test]
+fn more_tools_than_q_lists_are_noted() {
+    let site = Server::start(|request, _| {
+        let message = message(request);
+        if message["method"] != "tools/list" {
+            return usual(request, &message, "s1");
+        }
+        // One more tool a page, without an end.
+        let page = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().expect("a number"));
+        let tools = json!([{"name": format!("t{page}"), "inputSchema": {"type": "object"}}]);
+        answer(&message, json!({"tools": tools, "nextCursor": (page + 1).to_string()}))
+    });
+    let model = model(0);
+    let sandbox = with_web(&model, &site.url(), "");
+    let outcome = sandbox.q(&["--list-tools"]).run();
+    outcome.exit(0).stdout_contains("web__t99\t").stdout_lacks("web__t100");
+    outcome.stderr("q: web: only the first 100 tools are listed; the server has more\n");
+}
+
+#[test]
 fn a_start_is_tried_again_but_never_a_call() {
     let started = AtomicUsize::new(0);
     let site = Server::start(move |request, _| {
@@ -534,7 +591,7 @@ fn a_start_is_tried_again_but_never_a_call() {
     outcome.exit(0).stdout("the answer\n").stderr_contains_all(&[
         "q: web: 503",
         "retrying in 0.0 s",
-        "web: site 3, protocol 2025-06-18, 1 tools",
+        "web: site 3, protocol 2025-06-18, 1 tool,",
     ]);
     let methods = heard(&site);
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2);
@@ -647,7 +704,9 @@ fn a_server_of_a_shared_file_gets_its_headers() {
     std::fs::write(&file, servers.to_string()).expect("a file");
     let sandbox = sandbox.env("Q_MCP", &file);
     let refused = sandbox.q(&["-t", "web", "go"]).run();
-    refused.exit(0).stderr_contains("allow = [\"echo\"] in a section [tools.web] with its url");
+    refused
+        .exit(0)
+        .stderr_contains_all(&["allow = [\"echo\"] in a section [tools.web] of ", ", together with its url,"]);
     let model = self::model(1);
     let sandbox = sandbox.server_env(&model);
     sandbox.q(&["-t", "web", "--yes", "go"]).run().success();
