@@ -7,8 +7,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DONE, anthropic_stream, case, everybody, failure, finish, full_device, gemini_stream, openai_event, openai_stream,
-    snapshot, typed_event, word,
+    DIALECTS, DONE, anthropic_stream, case, everybody, failure, finish, full_device, gemini_stream, openai_event,
+    openai_stream, snapshot, typed_event, word,
 };
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -240,6 +240,51 @@ fn an_answer_cut_at_the_token_limit_is_an_answer_with_a_note() {
         let outcome = sandbox.q(&["-p", provider, "why"]).run();
         outcome.exit(3).stdout("half\n").stderr_has_lines(1).stderr_contains("q: ").stderr_contains("Q_MAX_TOKENS");
         sandbox.expect_answer("half", false);
+    }
+}
+
+#[test]
+fn the_word_for_an_end_means_the_same_in_every_dialect_and_in_any_case() {
+    // Words, the exit status, and what is said with the word.
+    let ends: &[(&[&str], i32, &str)] = &[
+        (&["stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "end"], 0, ""),
+        (&["length", "max_tokens", "model_length", "model_context_window_exceeded"], 3, "the token limit"),
+        (&["pause_turn", "tool_calls", "tool_use", "nobody_knows_this_word"], 3, "may be incomplete"),
+        (
+            &["error", "insufficient_system_resource", "malformed_function_call", "malformed_anything"],
+            1,
+            "ended in an error",
+        ),
+        (&["content_filter", "refusal", "safety", "recitation", "sensitive"], 1, "blocked the answer"),
+    ];
+    let half = || json!({"type": "text_delta", "text": "half"});
+    let responses = |word: &str| {
+        let delta = json!({"type": "response.output_text.delta", "delta": "half"});
+        [delta, json!({"type": "response.completed", "response": {"status": word}})].map(typed_event).to_vec()
+    };
+    for (words, code, note) in ends {
+        for word in words.iter().flat_map(|word| [(*word).to_owned(), word.to_uppercase()]) {
+            for (dialect, stream) in DIALECTS.iter().zip([
+                openai(json!({"content": "half"}), &word),
+                anthropic(half(), &word),
+                vec![gemini(gemini_candidate(json!([{"text": "half"}]), Some(&word)))],
+                responses(&word),
+            ]) {
+                let _case = case((&word, dialect.provider));
+                let server = Server::always(Reply::sse(stream));
+                let sandbox = Sandbox::new();
+                let outcome = dialect.q(&sandbox, &server, &["why"]).run();
+                outcome.exit(*code).stdout("half\n");
+                if *code == 0 {
+                    outcome.stderr_is_empty();
+                } else {
+                    outcome.stderr_contains(note).stderr_contains(&word);
+                }
+                sandbox.expect_answer("half", *code == 1);
+                let kept = sandbox.current()["messages"][1]["finish"].clone();
+                assert!(*code == 1 || kept == if *code == 3 { json!(word) } else { Value::Null }, "{kept}");
+            }
+        }
     }
 }
 
