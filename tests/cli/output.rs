@@ -58,24 +58,25 @@ fn unread_pipe() -> Stdio {
 #[test]
 fn each_piece_leaves_before_the_next_arrives() {
     let words = ["one ", "two\n", "\tthree"];
-    for (provider, stream) in
-        [("openai", openai_stream(&words)), ("anthropic", anthropic_stream(&words)), ("gemini", gemini_stream(&words))]
-    {
-        let _case = case(provider);
+    for dialect in &DIALECTS {
+        let _case = case(dialect.provider);
         let gates = [Gate::new(), Gate::new(), Gate::new()];
         let mut next = gates.iter();
         let mut reply = Reply::sse::<&[u8]>([]);
-        for piece in stream {
-            // The events that hold a word are those that may not be answered with more before it is out.
+        for piece in (dialect.stream)(&words) {
+            // The first events that hold a word are those that may not be answered with more before it is out.
             let text = String::from_utf8(piece.clone()).unwrap();
             reply = reply.piece(piece);
-            if ["one ", "two\\n", "three"].iter().any(|word| text.contains(word)) {
-                reply = reply.wait_for(next.next().unwrap());
+            if ["one ", "two\\n", "three"].iter().any(|word| text.contains(word))
+                && let Some(gate) = next.next()
+            {
+                reply = reply.wait_for(gate);
             }
         }
         assert!(next.next().is_none(), "a gate after each word");
         let server = Server::always(reply);
-        let mut running = sandbox_of(&server).q(&["-p", provider, "why"]).spawn();
+        let sandbox = Sandbox::new();
+        let mut running = dialect.q(&sandbox, &server, &["why"]).spawn();
         let mut expected = String::new();
         for (word, gate) in words.iter().zip(&gates) {
             expected.push_str(word);
