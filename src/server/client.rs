@@ -373,6 +373,24 @@ mod tests {
         Address::parse(text).expect(text)
     }
 
+    /// The error of the standard library for a name that the system's resolver gave up with this code.
+    fn lookup_failure(code: libc::c_int) -> io::Error {
+        // SAFETY: the call takes any code, and returns a string that lasts as long as the program.
+        let reason = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
+        io::Error::other(format!("{LOOKUP_FAILURE}{}", reason.to_string_lossy()))
+    }
+
+    #[test]
+    fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
+        let client = Client::new(&address("http://h.example"), None, 1, &Environment::of(&[])).expect("a client");
+        for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
+            let failed = client.connection_failure(ureq::Error::Io(lookup_failure(code)));
+            assert_eq!(failed.may_pass(), may_pass, "{failed:?}");
+            let TransportError::Connection { cause, .. } = failed else { panic!("no connection") };
+            assert!(cause.starts_with("the name h.example cannot be resolved ("), "{cause}");
+        }
+    }
+
     #[test]
     fn no_proxy_names_hosts_and_their_subdomains() {
         for (list, url, exempt) in [

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -13,6 +15,7 @@ use crate::fixtures::{
     CLOSED, DIALECTS, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_reply,
     openai_stream, snapshot, talked, word,
 };
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -230,6 +233,35 @@ fn silence_ends_a_connection_after_the_time_of_the_setting() {
     let elapsed = outcome.elapsed();
     let right = elapsed >= Duration::from_secs(1) && elapsed < Duration::from_secs(10);
     outcome.check(right, || format!("expected one silence of 1 s, not {elapsed:?}"));
+}
+
+#[test]
+fn a_server_that_takes_no_connection_is_given_up_after_a_while_and_tried_again() {
+    let (listener, _waiting) = full_listener();
+    let sandbox = Sandbox::new().openai_at(format!("http://{}/v1", listener.local_addr().unwrap()));
+    let terminal = Terminal::new(WIDE);
+    let began = Instant::now();
+    // Silence may last longer.
+    let mut running = sandbox.q(&["-v", "hi"]).env("Q_TIMEOUT", "2m").stderr_to(terminal.end()).spawn();
+    terminal.wait_for("no connection within 15 s", 0);
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(15) && waited < Duration::from_secs(25), "{waited:?}");
+    terminal.wait_for("; retrying in", 0);
+    running.signal(libc::SIGTERM);
+    running.wait().killed_by(libc::SIGTERM).stdout_is_empty();
+}
+
+/// A listener that has no room for another connection: what asks for one gets no answer. The connections that are in
+/// its way last as long as they are held.
+fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    // SAFETY: a plain system call on a descriptor that is open.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let address = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(500)).ok();
+    let waiting: Vec<TcpStream> = std::iter::from_fn(connect).take(100).collect();
+    assert!(waiting.len() < 100, "there is always room");
+    (listener, waiting)
 }
 
 #[test]
