@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpStream;
-use std::net::{Ipv4Addr, Shutdown, TcpListener};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::thread;

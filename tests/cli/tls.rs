@@ -12,7 +12,7 @@ use rustls::{ServerConnection, StreamOwned};
 use serde_json::json;
 
 use crate::authority::Authority;
-use crate::fixtures::{UNKNOWN_HOST, case, openai_stream, prompt, snapshot, talked, word};
+use crate::fixtures::{UNKNOWN_HOST, case, lacks, openai_stream, prompt, snapshot, talked, word};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Reply, Server};
 
@@ -216,6 +216,45 @@ fn an_authority_that_is_named_is_taken() {
     }
     server.expect_requests(4);
     assert_eq!(server.last_request().header("authorization"), Some(&*format!("Bearer {API_KEY}")));
+}
+
+#[test]
+fn the_systems_authorities_are_taken_unless_others_are_named() {
+    // In a namespace of its own the test brings the store of the system with it.
+    if lacks("a system with another store", "unshare -rm mount -t tmpfs none /etc/ssl") {
+        return;
+    }
+    let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
+    let server = Server::openai("sealed");
+    let tls = Tls::start(&known, &["localhost"], ALWAYS, &server, End::Farewell);
+    // Whom the system trusts, and whom a variable names.
+    for (system, name, named, is_taken) in [
+        (Some(&known), "", None, true),
+        (Some(&unknown), "", None, false),
+        (Some(&known), "SSL_CERT_FILE", Some(&unknown), false),
+        (Some(&known), "SSL_CERT_DIR", Some(&unknown), false),
+        (Some(&unknown), "SSL_CERT_FILE", Some(&known), true),
+        (None, "SSL_CERT_DIR", Some(&known), true),
+        // With Mozilla's list, which has neither.
+        (None, "", None, false),
+    ] {
+        let _case = case((system.is_some(), name, is_taken));
+        let sandbox = Sandbox::new().openai_at(tls.url("localhost"));
+        let store = system.map_or(String::new(), Authority::pem);
+        sandbox.write_home("store.pem", store);
+        let script = "mount -t tmpfs none /etc/ssl && mkdir /etc/ssl/certs &&
+            cp store.pem /etc/ssl/certs/ca-certificates.crt && exec q hi";
+        let mut run = sandbox.shell("exec unshare -rm sh -c \"$0\"").arg(script);
+        if let Some(named) = named {
+            let file = certificate(&sandbox, named);
+            run = run.env(name, if name == "SSL_CERT_DIR" { file.parent().unwrap() } else { &file });
+        }
+        let outcome = run.run();
+        match is_taken {
+            true => outcome.success().stdout("sealed\n"),
+            false => outcome.exit(1).stdout_is_empty().stderr_contains("UnknownIssuer"),
+        };
+    }
 }
 
 #[test]
