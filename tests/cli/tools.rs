@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, calling, case, failure, finish, openai_event, prompt, set_mode, shown, snapshot, stored,
-    texts, with,
+    DIALECTS, DONE, Dialect, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back, openai_event,
+    prompt, set_mode, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
-use crate::server::{Reply, Server};
+use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
@@ -808,4 +808,151 @@ fn the_readmes_commands_with_tools_work() {
     let query =
         "q -S \"$(sqlite3 shop.db .schema)\" -x \"an SQLite query: customers with unpaid orders\" | sqlite3 shop.db";
     sandbox.shell(&format!("PATH=$PWD:$PATH; {}", shown(query))).run().success().stdout("ran SELECT 1;\n");
+}
+
+/// The section of a server that runs this script first.
+fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
+    let script = format!("{script}; exec \"$0\" \"$@\"");
+    section(sandbox, name, "", more).replace("command = [", &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "))
+}
+
+#[test]
+fn the_usage_in_json_is_that_of_all_requests_together() {
+    for dialect in [&DIALECTS[1], &DIALECTS[3]] {
+        let _case = case(dialect.provider);
+        let server = model(dialect, vec![vec![echo("one")], vec![echo("two")]]);
+        let sandbox = Sandbox::new();
+        sandbox.config(&section(&sandbox, "db", "", ""));
+        let printed = dialect.q(&sandbox, &server, &["-j", "-t", "db", "go"]).run().success().stdout_json();
+        server.expect_requests(3);
+        let sum = json!({"input_tokens": 3 * INPUT_TOKENS, "output_tokens": 3 * OUTPUT_TOKENS});
+        assert_eq!(printed["usage"], sum);
+    }
+}
+
+#[test]
+fn a_server_starts_in_the_home_folder_unless_its_section_names_another() {
+    let server = model(OPENAI, vec![]);
+    for (cwd, folder) in [("", "home"), ("cwd = \".\"", "home/here"), ("cwd = \"ROOT/state\"", "state")] {
+        let _case = case(cwd);
+        let sandbox = Sandbox::new().server_env(&server);
+        let cwd = cwd.replace("ROOT", sandbox.root().to_str().expect("a path"));
+        sandbox.config(&section_after(&sandbox, "db", "pwd >$TOOL_LOG.folder", &cwd));
+        sandbox.shell("mkdir here; cd here; exec q -t db go").run().success();
+        let found = fs::read_to_string(log(&sandbox, "db") + ".folder").expect("a server that ran");
+        assert_eq!(found, format!("{}\n", sandbox.root().join(folder).display()));
+    }
+}
+
+#[test]
+fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
+    let passed_on = [
+        "LOGNAME",
+        "USER",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "LANG",
+        "LC_ALL",
+        "LC_TIME",
+        "TZ",
+        "TMPDIR",
+        "XDG_RUNTIME_DIR",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NODE_EXTRA_CA_CERTS",
+        "npm_config_registry",
+        "UV_CACHE_DIR",
+    ];
+    let kept_back = ["GROQ_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "MAIL", "LANGUAGE", "UV", "Q_PAIRS"];
+    let named = ["SHOP_TOKEN", "CORP_A", "CORP_B"];
+    let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\"]");
+    let all = passed_on.iter().chain(&kept_back).chain(&named);
+    let sandbox = all.fold(sandbox, |sandbox, name| sandbox.env(name, "9")).env("TERM", "dumb");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    let names = sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"].as_str().expect("text").to_owned();
+    let mut names: Vec<&str> = names.split(' ').collect();
+    names.sort_unstable();
+    // What every sandbox has, and what the section adds.
+    let own = ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TOOL_MODE", "TOOL_LOG"];
+    let mut expected: Vec<&str> = passed_on.into_iter().chain(named).chain(own).collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
+    let server = model(OPENAI, vec![vec![echo("shop-token-1")]]);
+    let sandbox = Sandbox::new().server_env(&server);
+    let with_token = |mode: &str| {
+        let section = section(&sandbox, "db", mode, "").replace("env = { ", "env = { SHOP_TOKEN = \"shop-token-1\", ");
+        sandbox.config(&section);
+    };
+    with_token("tells");
+    let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
+    outcome.exit(0).stderr_contains_all(&["q: db: I know  and [redacted]", "db__echo {\"text\":\"[redacted]\"}"]);
+    outcome.stderr_lacks("shop-token-1");
+    for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
+        sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
+    }
+    with_token("tells broken");
+    let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
+    outcome.exit(1).stderr_contains("I know").stderr_lacks("shop-token-1").stdout_lacks("shop-token-1");
+}
+
+#[test]
+fn no_server_starts_that_was_not_named() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&(section(&sandbox, "db", "", "") + &section(&sandbox, "web", "", "")));
+    sandbox.q(&["-t", "db__echo", "go"]).run().success();
+    assert_eq!((fs::exists(log(&sandbox, "db")).unwrap(), fs::exists(log(&sandbox, "web")).unwrap()), (true, false));
+    // Nor is a file of this folder looked for.
+    let near = json!({"mcpServers": {"near": {"command": "/bin/sh", "args": ["-c", "touch $HOME/started"]}}});
+    fs::create_dir(sandbox.home().join(".vscode")).unwrap();
+    for name in ["mcp.json", ".mcp.json", ".vscode/mcp.json"] {
+        sandbox.write_home(name, near.to_string());
+    }
+    sandbox.q(&["-t", "near", "go"]).run().exit(2).stdout_is_empty().stderr_contains_all(&["“near”", "db, web"]);
+    sandbox.q(&["--list-tools"]).run().success();
+    assert!(!fs::exists(sandbox.home().join("started")).unwrap());
+}
+
+#[test]
+fn servers_start_side_by_side() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = Sandbox::new().server_env(&server);
+    // Each waits for the other one before it says a word.
+    let waiting = |name: &str, other: &str| {
+        let script = format!("touch $TOOL_LOG.up; until [ -e {}.up ]; do sleep 0.01; done", log(&sandbox, other));
+        section_after(&sandbox, name, &script, "start = \"10s\"")
+    };
+    sandbox.config(&(waiting("db", "web") + &waiting("web", "db")));
+    sandbox.q(&["-t", "db,web", "go"]).run().success().stdout("the answer\n");
+    sandbox.q(&["--list-tools"]).run().success().stdout_contains("web__echo");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn without_tools_no_thread_and_no_process_is_there_for_them() {
+    let gate = Gate::new();
+    let server = Server::always(held_back(&gate, "the answer"));
+    let sandbox = with_db(&server, "", "");
+    let running = sandbox.q(&["go"]).spawn();
+    server.wait_for_requests(1);
+    let folder = format!("/proc/{}/task", running.pid());
+    let threads = fs::read_dir(&folder).expect("a process that runs").count();
+    let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
+    gate.open();
+    running.wait().success();
+    assert_eq!((threads, children.as_str()), (1, ""));
 }
