@@ -956,3 +956,79 @@ fn without_tools_no_thread_and_no_process_is_there_for_them() {
     running.wait().success();
     assert_eq!((threads, children.as_str()), (1, ""));
 }
+
+#[test]
+fn arguments_that_are_too_long_to_be_read_are_refused_without_asking() {
+    // Around the text there are 11 characters.
+    let write = |characters: usize| vec![("call00001", "db__write", json!({"text": "x".repeat(characters - 11)}))];
+    for (characters, args, more, asks, runs) in [
+        (4_000, &[][..], "", true, false),
+        (4_001, &[], "", false, false),
+        (4_001, &["--yes"], "", false, true),
+        (4_001, &[], "allow = [\"write\"]", false, true),
+    ] {
+        let _case = case((characters, args, more));
+        let server = model(OPENAI, vec![write(characters)]);
+        let sandbox = with_db(&server, "", more);
+        let terminal = Terminal::new(WIDE);
+        let running = on_terminal(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
+        if asks {
+            terminal.wait_for("? [y]es", 0);
+            terminal.type_in("n\n");
+        }
+        terminal.wait_for("the answer", 0);
+        running.wait().exit(0);
+        let shown = String::from_utf8(terminal.bytes()).expect("text");
+        assert_eq!(shown.contains("[y]es"), asks);
+        assert_eq!(shown.contains("db__write did not run: its arguments are too long to be shown"), !asks && !runs);
+        assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
+    }
+}
+
+/// What runs `script` in a session of its own, on this terminal.
+fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
+    let q = sandbox.shell("exec setsid -c -w sh -c \"$0\"").arg(script);
+    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+}
+
+#[test]
+fn a_person_is_asked_at_the_terminal_whatever_comes_on_standard_input() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    let running = session(&sandbox, &terminal, "yes | q -n -t db go").spawn();
+    terminal.wait_for("? [y]es", 0);
+    terminal.type_in("n\n");
+    terminal.wait_for("the answer", 0);
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
+fn nobody_is_asked_by_a_q_in_the_background() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    session(&sandbox, &terminal, "set -m; q -t db go & wait").run().exit(0);
+    let screen = terminal.screen().join("\n");
+    assert!(screen.contains("db__write did not run: nobody can be asked here"), "{screen}");
+    assert!(!screen.contains("[y]es"), "{screen}");
+    assert_eq!(calls(&sandbox, "db").len(), 0);
+}
+
+#[test]
+fn always_holds_for_one_run() {
+    let write = || vec![("call00001", "db__write", json!({}))];
+    let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+    sandbox.config(&section(&sandbox, "db", "", ""));
+    for typed in ["a\n", "n\n"] {
+        let server = model(OPENAI, vec![write()]);
+        let terminal = Terminal::new(WIDE);
+        let running = on_terminal(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
+        terminal.wait_for("? [y]es", 0);
+        terminal.type_in(typed);
+        terminal.wait_for("the answer", 0);
+        running.wait().exit(0);
+        assert_eq!(calls(&sandbox, "db").len(), 1);
+    }
+}
