@@ -1,7 +1,7 @@
 //! Tools: what the model is offered, what runs, who is asked, what is kept, and that no server outlives q.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -1031,4 +1031,93 @@ fn always_holds_for_one_run() {
         running.wait().exit(0);
         assert_eq!(calls(&sandbox, "db").len(), 1);
     }
+}
+
+#[test]
+fn a_call_is_not_made_again_whatever_fails_after_it() {
+    let server = Server::start(|request, number| match number {
+        0 => calling(OPENAI, "", &[("call00001", "db__die", json!({}))]),
+        1 => failure(503, "busy").header("retry-after", "0"),
+        _ => (OPENAI.reply)(request, "the answer"),
+    });
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).env("Q_RETRIES", "1").run().exit(0).stdout("the answer\n");
+    server.expect_requests(3);
+    assert_eq!(calls(&sandbox, "db").len(), 1);
+}
+
+#[test]
+fn what_a_server_writes_to_standard_error_is_kept_back() {
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = with_db(&server, "tells talkative", "");
+    sandbox.q(&["-t", "db", "go"]).run().success().stdout("the answer\n");
+}
+
+#[test]
+fn what_servers_say_is_disarmed_on_a_terminal() {
+    let controls = "\u{1b}[31mno\u{202e}";
+    let server = model(OPENAI, vec![vec![("call00001", "db__echo", json!({ "text": controls }))]]);
+    let sandbox = with_db(&server, "", "");
+    // A server that describes its tool in red.
+    let list = json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [
+        {"name": "red", "description": format!("is {controls}"), "inputSchema": {"type": "object"}}]}});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "result": {
+        "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "r", "version": "1"}}});
+    let script = format!("read -r a; echo '{hello}'; read -r b; read -r c; echo '{list}'; read -r d");
+    // The shell's own echo would read escapes.
+    let script = script.replace("echo ", "printf '%s\\n' ");
+    let red = format!("[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n", json!(script));
+    sandbox.config(&(section(&sandbox, "db", "", "") + &red));
+    for (args, shown) in [
+        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}"),
+        (&["--history"], "you said ^[[31mno<U+202E>"),
+        (&["--list-tools", "-t", "red"], "is ^[[31mno<U+202E>"),
+    ] {
+        let _case = case(args);
+        let terminal = Terminal::new(WIDE);
+        sandbox.q(args).stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+        let printed = String::from_utf8(terminal.bytes()).expect("text");
+        assert!(printed.contains(shown), "{printed:?}");
+        assert!(!printed.contains("\u{1b}[31m") && !printed.contains('\u{202e}'), "{printed:?}");
+    }
+    sandbox.q(&["--history"]).run().success().stdout_contains(&format!("you said {controls}"));
+}
+
+#[test]
+fn a_server_sees_the_end_of_its_input_when_q_is_killed() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let sandbox = with_db(&server, "", "");
+    let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
+    wait_until(|| calls(&sandbox, "db").len() == 1);
+    running.signal(libc::SIGKILL);
+    wait_until(|| heard(&sandbox, "db").iter().any(|message| message["end"] == true));
+    running.wait().killed_by(libc::SIGKILL);
+    expect_gone(&sandbox, "db");
+}
+
+#[test]
+fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__hang", json!({}))]]);
+    let sandbox = with_db(&server, "stubborn", "");
+    let mut running = sandbox.q(&["-t", "db", "go"]).spawn();
+    wait_until(|| calls(&sandbox, "db").len() == 1);
+    let signalled = Instant::now();
+    running.signal(libc::SIGTERM);
+    let outcome = running.wait();
+    // Less than such a server gets otherwise, and far from half a second on a busy machine.
+    outcome.check(signalled.elapsed() < Duration::from_secs(2), || "expected a quick end".to_owned());
+    outcome.killed_by(libc::SIGTERM);
+    expect_gone(&sandbox, "db");
+}
+
+#[test]
+fn a_conversation_by_name_uses_its_tools_on_a_terminal_too() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-s", "work", "-t", "db__echo", "one"]).run().success();
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["-s", "work", "two"]).stdin_from(terminal.end()).run().success();
+    assert_eq!(offered(OPENAI, &server.last_request().json()), ["db__echo"]);
+    sandbox.q(&["-s", "work", "three"]).run().exit(0).stderr_contains_all(&["are not used", "-t db__echo"]);
+    assert_eq!(server.last_request().json().get("tools"), None);
 }
