@@ -1017,6 +1017,24 @@ fn nobody_is_asked_by_a_q_in_the_background() {
 }
 
 #[test]
+fn a_person_is_asked_about_one_call_at_a_time() {
+    let write = |id: &'static str, text: &str| (id, "db__write", json!({ "text": text }));
+    let server = model(OPENAI, vec![vec![write("call00001", "one"), write("call00002", "two")]]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(WIDE);
+    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}? [y]es", 0)).expect("text");
+    assert!(!shown.contains("two"), "{shown}");
+    terminal.type_in("y\n");
+    terminal.wait_for("{\"text\":\"two\"}? [y]es", shown.len());
+    assert_eq!(calls(&sandbox, "db"), [json!({"text": "one"})]);
+    terminal.type_in("n\n");
+    terminal.wait_for("the answer", shown.len());
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db").len(), 1);
+}
+
+#[test]
 fn always_holds_for_one_run() {
     let write = || vec![("call00001", "db__write", json!({}))];
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
