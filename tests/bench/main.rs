@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustls::{ServerConnection, StreamOwned};
 
@@ -32,6 +32,10 @@ const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Bytes of a large conversation.
 const LARGE: usize = 9_000_000;
 
+/// How many conversations are searched, and how many bytes each of them has.
+const MANY: usize = 1_000;
+const USUAL: usize = 20_000;
+
 /// Bytes of an image, which in base64 are as many as q takes, and of a text file.
 const IMAGE: usize = 3_749_000;
 const TEXT: usize = 4_000_000;
@@ -40,6 +44,9 @@ fn main() {
     // The server is a process of its own: a child is charged with the memory of the one that it was forked from.
     if let Some(deltas) = std::env::var_os(SERVE).and_then(|deltas| deltas.to_str()?.parse().ok()) {
         return serve(deltas);
+    }
+    if let Some(pause) = std::env::var(TOOLS).ok().and_then(|pause| pause.parse().ok()) {
+        return serve_tools(Duration::from_millis(pause));
     }
     let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
@@ -71,8 +78,14 @@ fn main() {
     if wanted("large") {
         bench.large_conversation();
     }
+    if wanted("list") {
+        bench.list();
+    }
     if wanted("files") {
         bench.files();
+    }
+    if wanted("tools") {
+        bench.tools();
     }
     if wanted("start") {
         bench.start();
@@ -202,11 +215,34 @@ impl Bench<'_> {
     fn large_conversation(&self) {
         println!("\na follow-up on a conversation of {} MB and on an empty one", LARGE / 1_000_000);
         let (empty, large) = (self.state.join("empty"), self.state.join("large"));
-        self.converse(&empty, 0);
-        self.converse(&large, LARGE);
+        self.converse(&empty, "bench", "", 0);
+        self.converse(&large, "bench", "", LARGE);
         let contestants: Vec<Contestant> = vec![
             ("q -s empty", Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"]))),
             ("q -s large", Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"]))),
+        ];
+        compare(&contestants, 20);
+    }
+
+    /// One of the conversations has the word that is looked for.
+    fn list(&self) {
+        println!("\na search in {MANY} conversations of {} KB", USUAL / 1_000);
+        let many = self.state.join("many");
+        for number in 0..MANY {
+            let word = if number == MANY / 2 { "needle" } else { "hay" };
+            self.converse(&many, &format!("talk-{number}"), word, USUAL);
+        }
+        let contestants: Vec<Contestant> = vec![
+            (
+                "grep -ril",
+                Box::new(|| {
+                    let mut command = quiet("grep");
+                    command.args(["-ril", "needle"]).arg(many.join("q/sessions"));
+                    command
+                }),
+            ),
+            ("q --list WORD", Box::new(|| self.q(&self.short, &many, &["--list", "needle"]))),
+            ("q --list", Box::new(|| self.q(&self.short, &many, &["--list"]))),
         ];
         compare(&contestants, 20);
     }
@@ -236,6 +272,58 @@ impl Bench<'_> {
             ),
         ];
         compare(&contestants, 20);
+    }
+
+    /// Without -t a configured server must cost nothing; with it, little beside what the servers take themselves.
+    fn tools(&self) {
+        println!("\na question with tools");
+        let folders = ["plain", "configured"].map(|name| self.state.join(name));
+        let [plain, configured] = &folders;
+        for folder in &folders {
+            std::fs::create_dir_all(folder.join("q")).expect("a folder");
+        }
+        let stamps = self.state.join("stamps");
+        let section = |name: &str, pause: u64| {
+            let program = std::env::current_exe().expect("a program");
+            let stamp = stamps.with_extension(name);
+            format!("[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n")
+        };
+        let sections = [section("now", 0), section("one", 100), section("two", 100), section("three", 100)];
+        // Both have a file to read.
+        std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
+        std::fs::write(configured.join("q/config.toml"), sections.concat()).expect("a file");
+        let q = |configuration: &Path, arguments: &[&str]| {
+            let mut command = self.q(&self.short, self.state, arguments);
+            command.env("XDG_CONFIG_HOME", configuration);
+            command
+        };
+        let with = |arguments: &[&str]| q(configured, arguments);
+        let contestants: Vec<Contestant> = vec![
+            ("none configured", Box::new(|| q(plain, &["--no-save", "question"]))),
+            ("configured, no -t", Box::new(|| with(&["--no-save", "question"]))),
+            ("-t, one server", Box::new(|| with(&["--no-save", "-t", "now", "question"]))),
+            ("-t, one of 100 ms", Box::new(|| with(&["--no-save", "-t", "one", "question"]))),
+            ("-t, three of 100 ms", Box::new(|| with(&["--no-save", "-t", "one,two,three", "question"]))),
+        ];
+        compare(&contestants, 50);
+        // From the moment in which the server lists its tools to the request of the model.
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let mut gaps: Vec<f64> = (0..50)
+            .map(|_| {
+                let mut command = self.q(&address, self.state, &["--no-save", "-t", "now", "question"]);
+                command.env("XDG_CONFIG_HOME", configured).env("Q_RETRIES", "0").stderr(Stdio::null());
+                let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+                let (stream, _) = listener.accept().expect("a connection");
+                stream.peek(&mut [0]).expect("a request");
+                let asked = now();
+                reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+                let listed = std::fs::read_to_string(stamps.with_extension("now")).expect("a server that ran");
+                asked - listed.parse::<f64>().expect("a time")
+            })
+            .collect();
+        gaps.sort_by(f64::total_cmp);
+        println!("from the list of tools to the request: {:.3} ms (goal: at most 5)", gaps[gaps.len() / 2] * 1e3);
     }
 
     fn start(&self) {
@@ -270,14 +358,15 @@ impl Bench<'_> {
         command
     }
 
-    /// Writes a conversation that has about so many bytes.
-    fn converse(&self, state: &Path, bytes: usize) {
+    /// Writes a conversation of this name that has about so many bytes, with this word in every message.
+    fn converse(&self, state: &Path, name: &str, word: &str, bytes: usize) {
         let sessions = state.join("q/sessions");
         std::fs::create_dir_all(&sessions).expect("a folder");
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
         // Piece by piece: what this process has had at once would be told as what its children have.
-        let mut file = std::io::BufWriter::new(std::fs::File::create(sessions.join("bench.json")).expect("a file"));
+        let mut file =
+            std::io::BufWriter::new(std::fs::File::create(sessions.join(format!("{name}.json"))).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
             "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-6-luna\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
@@ -285,7 +374,9 @@ impl Bench<'_> {
         for number in 0..bytes / text.len() {
             let role = if number % 2 == 0 { "user" } else { "assistant" };
             let comma = if number == 0 { "" } else { "," };
-            write(format!("{comma}\n{{\"role\":\"{role}\",\"content\":\"{number} {text}\",\"timestamp\":\"{time}\"}}"));
+            write(format!(
+                "{comma}\n{{\"role\":\"{role}\",\"content\":\"{number} {word} {text}\",\"timestamp\":\"{time}\"}}"
+            ));
         }
         write("\n]}\n".to_owned());
     }
@@ -405,6 +496,12 @@ const SERVE: &str = "Q_BENCH_SERVE";
 /// Tells the server to speak TLS, and where to leave its authority's certificate.
 const AUTHORITY: &str = "Q_BENCH_AUTHORITY";
 
+/// Tells a new process that it is a tool server, and how many milliseconds it takes to start.
+const TOOLS: &str = "Q_BENCH_TOOLS";
+
+/// Tells the tool server where to write down when it listed its tools.
+const STAMP: &str = "Q_BENCH_STAMP";
+
 /// A server in a process of its own, which ends with this value.
 struct Server {
     child: Child,
@@ -432,10 +529,8 @@ impl Drop for Server {
     }
 }
 
-/// Answers every request with a stream of so many deltas, and prints at which address.
-fn serve(deltas: usize) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
+/// The answer to a question: a stream of so many deltas.
+fn answer(deltas: usize) -> Vec<u8> {
     let mut answer = Vec::new();
     answer.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
     for number in 0..deltas {
@@ -448,6 +543,14 @@ fn serve(deltas: usize) {
     answer.extend_from_slice(
         b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     );
+    answer
+}
+
+/// Answers every request with a stream of so many deltas, and prints at which address.
+fn serve(deltas: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let answer = answer(deltas);
     let tls = std::env::var_os(AUTHORITY).map(|path| {
         let authority = Authority::new("bench");
         std::fs::write(path, authority.pem()).expect("a file");
@@ -487,6 +590,29 @@ fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
     }
     reader.take(length).read_to_end(&mut Vec::new())?;
     stream.write_all(answer)
+}
+
+/// Speaks the Model Context Protocol on standard input and output as far as q needs it to have one tool.
+fn serve_tools(pause: Duration) {
+    std::thread::sleep(pause);
+    let say = |id: usize, result: &str| println!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        if line.contains("\"initialize\"") {
+            say(
+                1,
+                r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}"#,
+            );
+        } else if line.contains("\"tools/list\"") {
+            let stamp = std::env::var_os(STAMP).expect("a place");
+            std::fs::write(stamp, now().to_string()).expect("a file");
+            say(2, r#"{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}"#);
+        }
+    }
+}
+
+/// Seconds on the clock that all processes share.
+fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs_f64()
 }
 
 /// Compiles the bare client, statically linked; `None` where that cannot be done.
