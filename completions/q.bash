@@ -31,7 +31,7 @@ _q_tools() {
 
 _q() {
     COMPREPLY=()
-    # bash takes = and : for words of their own; here words are what blanks part.
+    # bash splits words at = and : too; here they are split at spaces only.
     local typed=() rest=" ${COMP_LINE:0:COMP_POINT}" word
     for word in "${COMP_WORDS[@]:0:COMP_CWORD}" ''; do
         if [[ $rest == [[:space:]]* ]]; then
@@ -58,7 +58,7 @@ _q() {
         option=${BASH_REMATCH[1]} prefix=${last%"${BASH_REMATCH[2]}"}
     fi
 
-    # What bash wants replaced, $2, has mostly been cut off at the = already.
+    # $2 is what bash replaces; it usually begins after the = already.
     [[ $2 == "$prefix"* ]] || prefix=
     local value=${2#"$prefix"} names=() name
     case $option in

@@ -95,7 +95,11 @@ impl Address {
 
     /// Whether requests stay on this machine: 127/8, ::1 and localhost.
     pub(crate) fn is_loopback(&self) -> bool {
-        self.ip().map_or_else(|| self.host().eq_ignore_ascii_case("localhost"), |ip| ip.is_loopback())
+        let host = self.host().trim_end_matches('.');
+        match host.parse::<IpAddr>() {
+            Ok(ip) => ip.to_canonical().is_loopback(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        }
     }
 
     /// The header for the user and password in the URL (RFC 7617).
@@ -137,7 +141,7 @@ pub(crate) struct Endpoint {
     hidden: Vec<Secret>,
 }
 
-/// A part of a path with so many characters may be a key.
+/// A part of a path with more bytes than this may be a key.
 const LONGEST_SHOWN: usize = 15;
 
 impl Endpoint {
@@ -308,6 +312,8 @@ mod tests {
             ("http://LOCALHOST:1", true),
             ("http://127.9.9.9", true),
             ("http://[::1]:1", true),
+            ("http://localhost.:1", true),
+            ("http://[::ffff:127.0.0.1]:1", true),
             ("http://localhost.example", false),
             ("http://10.0.0.1", false),
             ("http://0.0.0.0", false),

@@ -75,9 +75,18 @@ impl Place<'_> {
             .advise("run q as that user, or continue a copy of the file"))
     }
 
-    /// Advice for a conversation that does not exist: a similar name, and how to list the others.
-    pub(crate) fn others(&self) -> String {
+    /// The conversation in a message: its name or its id, or the path of a file.
+    pub(crate) fn name(&self) -> String {
+        match self.which {
+            Which::File(path) => path.display().to_string(),
+            _ => self.path.file_stem().unwrap_or_default().display().to_string(),
+        }
+    }
+
+    /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
+    pub(crate) fn missing(&self) -> Error {
         let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));
-        format!("{meant}q --list lists the conversations")
+        Error::nothing(format!("there is no conversation {}", self.name()))
+            .advise(format!("{meant}q --list lists the conversations"))
     }
 }

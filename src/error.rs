@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Input,
     /// The named conversation cannot be used; no request was sent.
     Session,
-    /// What the user asked for does not exist.
+    /// What the user asked for does not exist, or was not done.
     Nothing,
     /// The answer has no code block that can be printed. Everything else went well.
     NoCode,
@@ -67,7 +67,7 @@ impl Error {
         self
     }
 
-    /// `{"error":{"message","status"}}`, on one line.
+    /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
     pub(crate) fn to_json(&self) -> String {
         let status = match self.kind {
             Kind::Provider { status } => status,
@@ -76,7 +76,7 @@ impl Error {
         serde_json::json!({"error": {"message": self.message, "status": status}}).to_string()
     }
 
-    /// The exit status that the contract gives to this kind of failure.
+    /// The exit status for this kind of failure: 1, 2 or 3.
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,

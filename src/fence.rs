@@ -1,4 +1,4 @@
-//! Fences: tags around foreign text in a prompt, numbered so that the text cannot close its own.
+//! Tags around foreign text in a prompt, numbered so that the text cannot close its own; and calls of tools as text.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -105,7 +105,7 @@ pub(crate) fn split(question: &str) -> Parts<'_> {
     Parts { files, input, words }
 }
 
-/// The names of files in their fences, as they were given.
+/// The names of files in their fences, as they were given; but control characters stay in the form `&#10;`.
 pub(crate) fn names_of(files: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = files;

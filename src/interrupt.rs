@@ -58,7 +58,7 @@ impl Interrupts {
         interrupts
     }
 
-    /// What a signal's thread runs before it ends q.
+    /// Adds an action that runs before a signal ends q, on a thread of its own.
     pub(crate) fn before_the_end(&self, when: When, action: impl Fn() + Send + Sync + 'static) {
         self.actions().push((when, Action(Box::new(action))));
     }
@@ -86,13 +86,14 @@ impl Interrupts {
         let Ok(mut arriving) = Signals::new(&signals) else { return };
         let handle = arriving.handle();
         let interrupts = Arc::clone(self);
-        let again = Arc::new(AtomicBool::new(false));
-        let seen_to = Arc::clone(&again);
+        // Whether the next signal ends q at once.
+        let ends_at_once = Arc::new(AtomicBool::new(false));
+        let after_first = Arc::clone(&ends_at_once);
         let thread = unix::start_thread(move || {
             if let Some(signal) = arriving.forever().next() {
                 let _ = unix::start_thread(move || {
                     std::thread::sleep(SAME_SIGNAL);
-                    seen_to.store(true, Ordering::Relaxed);
+                    after_first.store(true, Ordering::Relaxed);
                 });
                 interrupts.sign.stop();
                 interrupts.run_actions();
@@ -100,11 +101,11 @@ impl Interrupts {
             }
         });
         if thread.is_err() {
-            again.store(true, Ordering::Relaxed);
+            ends_at_once.store(true, Ordering::Relaxed);
             handle.close();
         }
         for signal in &signals {
-            let _ = flag::register_conditional_default(*signal, Arc::clone(&again));
+            let _ = flag::register_conditional_default(*signal, Arc::clone(&ends_at_once));
         }
     }
 }

@@ -36,12 +36,14 @@ fn main() -> ExitCode {
     // These are read by a library, which takes an empty value for a path.
     unix::unset_if_empty("SSL_CERT_FILE");
     unix::unset_if_empty("SSL_CERT_DIR");
-    let mut arguments = Arguments::default();
-    if let Err(error) = flags::parse(std::env::args_os().skip(1), &mut arguments) {
-        // The option may come after the wrong one.
-        let json = flags::asks_for_json(std::env::args_os().skip(1));
-        return failure(&error, json, &Notes::default());
-    }
+    let arguments = match flags::parse(std::env::args_os().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // --json may come after the option that is wrong.
+            let json = flags::asks_for_json(std::env::args_os().skip(1));
+            return failure(&error, json, &Notes::default());
+        }
+    };
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
     let sign = match arguments.mode {

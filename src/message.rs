@@ -88,6 +88,7 @@ pub(crate) struct Ran {
     pub(crate) call: Call,
     /// The text that the model gets.
     pub(crate) result: String,
+    /// The call failed, or it did not run.
     pub(crate) is_error: bool,
 }
 

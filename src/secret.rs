@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Shorter values may be ordinary words, so they are not removed from what a server says.
+/// Values of fewer bytes may be ordinary words, so they are not removed from what a server says.
 const SHORTEST_REDACTED: usize = 8;
 
 /// What stands in place of a secret.
@@ -15,6 +15,11 @@ pub(crate) struct Secret(String);
 impl Secret {
     pub(crate) fn new(value: impl Into<String>) -> Secret {
         Secret(value.into())
+    }
+
+    /// A header's value and its last word, because a server may repeat the key of “Bearer KEY” alone.
+    pub(crate) fn with_last_word(&self) -> [Secret; 2] {
+        [self.clone(), Secret::new(self.0.rsplit(' ').next().unwrap_or_default())]
     }
 
     /// The value itself, for the request and for nothing else.
@@ -31,10 +36,13 @@ impl fmt::Debug for Secret {
 
 /// The text without those secrets that are long enough to be recognized.
 pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
+    let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
+    // The longest first, because one secret may be the beginning of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
-        if secret.0.len() >= SHORTEST_REDACTED && text.contains(&secret.0) {
-            text = text.replace(&secret.0, REDACTED);
+        if secret.len() >= SHORTEST_REDACTED && text.contains(secret) {
+            text = text.replace(secret, REDACTED);
         }
     }
     text
@@ -53,5 +61,11 @@ mod tests {
     fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
         let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
         assert_eq!(redact("a bad key: sk-12345678!", &secrets), "a bad key: [redacted]!");
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_secret_that_begins_with_another() {
+        let secrets = [Secret::new("sk-12345678"), Secret::new("sk-12345678-more")];
+        assert_eq!(redact("sk-12345678-more", &secrets), "[redacted]");
     }
 }

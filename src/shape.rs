@@ -79,6 +79,7 @@ impl Shape {
         }
     }
 
+    /// The schema, a JSON object.
     pub(crate) fn schema(&self) -> &Value {
         &self.schema
     }
@@ -209,7 +210,7 @@ fn has_maps(schema: &Value) -> bool {
 /// Why JSON is not a schema, if it is not: a word of JSON Schema with an impossible value.
 fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
-        return (!schema.is_boolean()).then(|| format!("{schema} is in the place of a schema"));
+        return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema must stand"));
     };
     let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
     let are_texts = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().all(Value::is_string));
@@ -226,7 +227,7 @@ fn fault_in(schema: &Value) -> Option<String> {
             _ => true,
         };
         if !is_right {
-            return Some(format!("“{word}” is {value}"));
+            return Some(format!("“{word}” cannot be {value}"));
         }
         let within = match word.as_str() {
             "properties" | "$defs" | "definitions" => value.as_object().and_then(|all| all.values().find_map(fault_in)),
@@ -376,7 +377,7 @@ fn has_type(words: &Map<String, Value>, value: &Value) -> bool {
     }
 }
 
-/// The text between a code fence around all of it.
+/// The text inside a code fence that surrounds all of it; without one, the text itself. Trimmed.
 fn unfenced(text: &str) -> &str {
     let inner = || {
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -469,12 +470,12 @@ mod tests {
             ("[1]", "not an object"),
             ("7", "not an object"),
             ("", "not JSON"),
-            ("{\"type\":\"objekt\"}", "“type” is \"objekt\""),
-            ("{\"required\":\"a\"}", "“required” is \"a\""),
-            ("{\"properties\":[]}", "“properties” is []"),
-            ("{\"properties\":{\"a\":5}}", "5 is in the place of a schema"),
-            ("{\"items\":{\"type\":1}}", "“type” is 1"),
-            ("{\"anyOf\":[{\"type\":1}]}", "“type” is 1"),
+            ("{\"type\":\"objekt\"}", "“type” cannot be \"objekt\""),
+            ("{\"required\":\"a\"}", "“required” cannot be \"a\""),
+            ("{\"properties\":[]}", "“properties” cannot be []"),
+            ("{\"properties\":{\"a\":5}}", "5 stands where a schema must stand"),
+            ("{\"items\":{\"type\":1}}", "“type” cannot be 1"),
+            ("{\"anyOf\":[{\"type\":1}]}", "“type” cannot be 1"),
             ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "give the schema alone"),
         ] {
             let error = Shape::from_json(text).expect_err(text);
@@ -570,11 +571,11 @@ mod tests {
             (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("“items.1.name” is missing")),
             (list, "[{\"name\":\"a\",\"age\":1}]", Err("“items” is missing")),
         ] {
-            let told = short(shape).find_in(answer);
-            match (&told, found) {
+            let result = short(shape).find_in(answer);
+            match (&result, found) {
                 (Ok(json), Ok(expected)) => assert_eq!(*json, expected, "{answer}"),
                 (Err(error), Err(reason)) => assert!(error.contains(reason), "{answer}: {error}"),
-                _ => panic!("{shape}: {answer}: {told:?}"),
+                _ => panic!("{shape}: {answer}: {result:?}"),
             }
         }
     }

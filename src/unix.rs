@@ -1,4 +1,4 @@
-//! System calls that the standard library lacks, for this process, its terminal and its files.
+//! What must be done in one place: unsafe system calls, for processes, terminals and files; and the start of threads.
 
 use std::fs::File;
 use std::io;
@@ -128,7 +128,7 @@ pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
 /// Gives a name to a file that has none.
 ///
 /// # Errors
-/// `AlreadyExists`: the name is taken. Else the file system has no links.
+/// `AlreadyExists`: the name is taken. Else, for example, the file system has no links.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
     use std::ffi::CString;
@@ -167,7 +167,7 @@ impl Interrupter {
 
     /// Interrupts the call that the thread is in, if it is in one. The thread must still run.
     pub(crate) fn interrupt(self) {
-        // SAFETY: the thread is one that answers are written by, which ends with the process.
+        // SAFETY: only threads that write the answer make an Interrupter, and they run until the process ends.
         unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
     }
 }

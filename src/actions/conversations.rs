@@ -1,4 +1,4 @@
-//! What q does with conversations without asking a model: no standard input is read, no request is sent.
+//! What q does with conversations without asking a model. Nothing is sent, and only a confirmation is read.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -36,20 +36,10 @@ impl Place<'_> {
         match folder::read_with_source(&self.path) {
             Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
             Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
-            Ok((Found::Nothing, _)) => Err(self.unknown()),
+            Ok((Found::Nothing, _)) => Err(self.missing()),
             Ok((Found::Unusable(unusable), _)) => Err(Error::new(kind, format!("{}: {unusable}", self.path.display()))),
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
-    }
-
-    fn unknown(&self) -> Error {
-        let what = match self.which {
-            Which::File(path) => path.display().to_string(),
-            Which::Named(name) => name.clone(),
-            Which::Id(created) => created.id(),
-            Which::Current { .. } => "current".to_owned(),
-        };
-        Error::nothing(format!("there is no conversation {what}")).advise(self.others())
     }
 
     /// Without a folder there is nothing to lock.
@@ -126,7 +116,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     if let Some(ended) = ended {
         if extract && !io::stdout().is_terminal() {
             return Err(Error::nothing(format!("{ended}: its code may be incomplete, so it is not printed"))
-                .advise("q --last prints the incomplete answer"));
+                .advise(format!("q --last{} prints the incomplete answer", place.which.option())));
         }
         context.notes.note(&ended);
     }
@@ -138,7 +128,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     if !json {
         return print_prose(&[&text], !extract && wraps(context));
     }
-    let told = json!({
+    let report = json!({
         "id": place.which.id(conversation.created),
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
@@ -146,7 +136,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         "finish": answer.finish.as_deref().unwrap_or("stop"),
         "interrupted": answer.interrupted,
     });
-    print(&told.to_string())
+    print(&report.to_string())
 }
 
 /// Prints the question of the last exchange and drops the exchange; the conversation as it was is archived. Nothing is
@@ -176,7 +166,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let unchanged = now.filter(|(_, conversation)| conversation.exchanges.last() == Some(&undone));
     let (path, mut conversation) = unchanged.ok_or_else(|| {
         Error::file("nothing was undone: the conversation has changed in the meantime")
-            .advise("q --last shows what it says now")
+            .advise(format!("q --last{} shows what it says now", place.which.option()))
     })?;
     conversation.undo();
     let keep = Settings::of_actions(&context.environment, &context.configuration).keep;
@@ -204,13 +194,7 @@ fn print_to_reader(text: &str) -> Result<(), Error> {
         stdout.write(text, &mut |_| {})?;
         stdout.end_line(&mut |_| {})
     });
-    printed.map_err(|error| {
-        let reason = match error {
-            OutputError::ReaderGone => "nobody reads standard output anymore".to_owned(),
-            OutputError::Failed(error) => format!("cannot write to standard output: {error}"),
-        };
-        Error::new(Kind::Output, format!("nothing was undone: {reason}"))
-    })
+    printed.map_err(|error: OutputError| Error::new(Kind::Output, format!("nothing was undone: {error}")))
 }
 
 /// Copies the conversation under another name. The original stays.
@@ -230,7 +214,7 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
         Found::Unusable(_) => false,
     };
     if !is_free {
-        return Err(Error::nothing(format!("the conversation {} exists already", name.display()))
+        return Err(Error::nothing(format!("there is already a conversation {}", name.display()))
             .advise("--copy needs a new name"));
     }
     let mut conversation = place.read()?.ok_or_else(nothing)?;
@@ -250,7 +234,7 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
     let there = folder::is_there(&place.path).map_err(state)?;
     if !there && !place.which.is_current() {
-        return Err(place.unknown());
+        return Err(place.missing());
     }
     if let Which::File(_) = place.which {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
@@ -311,7 +295,7 @@ fn confirmed(count: usize) -> bool {
     if !stdin.is_terminal() {
         return true;
     }
-    let what = if count == 1 { "the one conversation" } else { &format!("all {count} conversations") };
+    let what = if count == 1 { "the only conversation" } else { &format!("all {count} conversations") };
     let _ = write!(io::stderr(), "q: delete {what} for good? [y/N] ");
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);

@@ -44,7 +44,7 @@ struct Listed {
     question: String,
     /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    place: Option<String>,
+    found: Option<String>,
     /// How many characters of it come before the match.
     #[serde(skip)]
     lead: usize,
@@ -123,7 +123,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<
     unread.map_or(Ok(()), Err)
 }
 
-fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Option<Place>) -> Listed {
+fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Option<Match>) -> Listed {
     let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     let question = question.map_or_else(String::new, |question| shown(&question.message));
@@ -145,7 +145,7 @@ fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Op
         messages: conversation.message_count(),
         question,
         lead: found.as_ref().map_or(0, |found| found.lead),
-        place: found.map(|found| found.text),
+        found: found.map(|found| found.text),
     }
 }
 
@@ -162,13 +162,13 @@ fn shown(question: &Message) -> String {
 
 /// A match: the text around it on one line, and how many characters of that come before the match.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct Match {
     text: String,
     lead: usize,
 }
 
 /// The first match in the first message that has all the words, in upper or lower case. The words are folded.
-fn find(conversation: &Conversation, words: &[&str]) -> Option<Place> {
+fn find(conversation: &Conversation, words: &[&str]) -> Option<Match> {
     if words.is_empty() {
         return None;
     }
@@ -199,7 +199,7 @@ fn fold(character: char, folded: &mut String) {
 }
 
 /// The text around a match, whose place is given in bytes of the folded text.
-fn around(text: &str, place: usize) -> Place {
+fn around(text: &str, place: usize) -> Match {
     let mut folded = String::new();
     let at = text.char_indices().find(|(_, character)| {
         fold(*character, &mut folded);
@@ -216,7 +216,7 @@ fn around(text: &str, place: usize) -> Place {
     };
     let cut = if text[..begin].trim().is_empty() { "" } else { "…" };
     let lead = format!("{cut}{}", shortened(&format!("{}x", &text[begin..at]))).chars().count() - 1;
-    Place { text: format!("{cut}{}", shortened(&text[begin..])), lead }
+    Match { text: format!("{cut}{}", shortened(&text[begin..])), lead }
 }
 
 /// The beginning of a text, on one line.
@@ -228,8 +228,8 @@ fn shortened(text: &str) -> String {
 fn separated(listed: &[Listed]) -> String {
     let mut text = String::new();
     for one in listed {
-        let Listed { name, updated, messages, provider, model, question, place, .. } = one;
-        let question = place.as_ref().unwrap_or(question);
+        let Listed { name, updated, messages, provider, model, question, found, .. } = one;
+        let question = found.as_ref().unwrap_or(question);
         let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
     }
     text
@@ -263,9 +263,9 @@ fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String 
 
 /// The question, or the match, with only as much text before it as leaves it enough room.
 fn question(one: &Listed, room: usize) -> String {
-    let Some(place) = &one.place else { return one.question.clone() };
+    let Some(found) = &one.found else { return one.question.clone() };
     let surplus = one.lead.saturating_sub(room / 4);
-    if surplus == 0 { place.clone() } else { ['…'].into_iter().chain(place.chars().skip(surplus + 1)).collect() }
+    if surplus == 0 { found.clone() } else { ['…'].into_iter().chain(found.chars().skip(surplus + 1)).collect() }
 }
 
 /// How many columns a text takes.

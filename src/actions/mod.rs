@@ -1,4 +1,4 @@
-//! What q does without asking a model: no standard input is read, no question is sent.
+//! What q does without asking a model. No question is sent, and only a confirmation is read from standard input.
 
 mod conversations;
 mod list;

@@ -39,10 +39,7 @@ impl From<Offer> for Listed {
 /// What is wrong with the configuration, or with a server that was named.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
-    let selection = match &arguments.tools[..] {
-        [] => None,
-        names => Some(Selection::parse(names).map_err(|reason| Error::usage(format!("--tools: {reason}")))?),
-    };
+    let selection = Selection::typed(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let interrupts = Interrupts::new(notes.sign());
     let starting = match &selection {

@@ -4,8 +4,9 @@
 #[derive(Debug, Default, Clone)]
 pub(super) struct Answer {
     text: String,
-    /// Bytes.
+    /// How many bytes of the text the user was shown.
     shown: usize,
+    /// No more text will come.
     complete: bool,
 }
 

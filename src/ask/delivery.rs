@@ -91,8 +91,9 @@ pub(super) struct Delivery<'a> {
     notes: &'a Notes,
 }
 
+/// The JSON output.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Report<'a> {
     answer: &'a str,
     provider: &'a str,
     model: &'a str,
@@ -152,12 +153,15 @@ impl<'a> Delivery<'a> {
         Ok(Delivery { screen, output, record, which, interrupts, notes })
     }
 
-    /// The model that answers is not the chosen one.
-    pub(super) fn asks(&self, model: &str) {
-        self.record.asks(model);
+    /// From now on this model answers, in place of the chosen one.
+    pub(super) fn set_model(&self, model: &str) {
+        self.record.set_model(model);
     }
 
     /// A piece of the answer has come; `complete` says whether it was the last.
+    ///
+    /// # Errors
+    /// As for [`Screen::show`].
     pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
         self.record.push(piece, complete);
         if piece.is_empty() {
@@ -174,8 +178,10 @@ impl<'a> Delivery<'a> {
         self.screen.show(piece)
     }
 
-    /// The text so far came before tool calls, which are about to run.
-    /// Returns this text.
+    /// The model has called tools, which are about to run. Returns the text that came before the calls.
+    ///
+    /// # Errors
+    /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.sign().stop();
         if self.record.saves() {
@@ -247,7 +253,7 @@ impl<'a> Delivery<'a> {
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
             Form::Json => {
-                let json = serde_json::to_string(&Answer {
+                let json = serde_json::to_string(&Report {
                     answer: &excerpt,
                     provider: facts.provider,
                     model: facts.model,
@@ -296,7 +302,8 @@ impl<'a> Delivery<'a> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
                 let error = Error::new(Kind::NoCode, "there is no code block in the answer");
-                self.advise_last(error, "the complete answer", committed)
+                let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
+                self.advise_last(error, what, committed)
             }),
             Excerpt::Json(shape) if is_complete => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
                 let error = format!("the answer does not have the shape that --schema asks for: {reason}");
@@ -332,21 +339,18 @@ fn incomplete(reply: &Reply) -> Option<&str> {
     }
 }
 
-/// Says how an answer that is or may be incomplete ended.
+/// The error for an answer that is or may be incomplete.
 fn how_it_ended(reply: &Reply) -> Result<(), Error> {
-    let told = match reply.finished() {
+    let message = match reply.finished() {
         Some(Finish::Limit(word)) => format!(
             "the answer is incomplete: it reached the token limit ({word}); max_tokens (Q_MAX_TOKENS) raises it"
         ),
         Some(Finish::Other(word)) => format!("the answer may be incomplete: it ended with “{word}”"),
         _ => return Ok(()),
     };
-    Err(Error::new(Kind::Incomplete, told))
+    Err(Error::new(Kind::Incomplete, message))
 }
 
-fn unwritable(broken: OutputError) -> Error {
-    match broken {
-        OutputError::ReaderGone => Error::new(Kind::Output, "nobody reads standard output anymore"),
-        OutputError::Failed(error) => Error::new(Kind::Output, format!("cannot write to standard output: {error}")),
-    }
+fn unwritable(error: OutputError) -> Error {
+    Error::new(Kind::Output, error.to_string())
 }

@@ -289,19 +289,19 @@ impl<'a> Reader<'a> {
 }
 
 impl Source {
-    /// Why a source cannot be read. For a file that the user named, it is a usage error.
+    /// The error for a source that cannot be read: of kind `Input` for a file that the user named, else `File`.
     fn unreadable(&self, error: &io::Error) -> Error {
         let Source { name, is_stdin, is_file } = self;
         let kind = if *is_file { Kind::Input } else { Kind::File };
         let error = Error::new(kind, format!("cannot read {name}: {error}"));
-        match () {
-            () if !is_file => error.advise("-n leaves standard input alone"),
-            () if !is_stdin && name.contains("://") => {
-                let quoted = name.replace('\'', "'\\''");
-                error.advise(format!("-a takes files only: curl -s '{quoted}' | q -a -"))
-            }
-            () => error,
+        if !is_file {
+            return error.advise("-n leaves standard input alone");
         }
+        if !is_stdin && name.contains("://") {
+            let quoted = name.replace('\'', "'\\''");
+            return error.advise(format!("-a takes files only: curl -s '{quoted}' | q -a -"));
+        }
+        error
     }
 
     fn binary(&self) -> Error {

@@ -44,22 +44,22 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let words = question::joined(&arguments.words, notes);
     let says_nothing = words.trim().is_empty();
     // Asking the last question unchanged reuses its input.
-    let has_all = arguments.again && says_nothing && arguments.attach.is_empty();
-    let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !has_all;
+    let is_unchanged = arguments.again && says_nothing && arguments.attach.is_empty();
+    let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !is_unchanged;
     if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {
         return Err(no_question());
     }
-    let selection = selection(arguments)?;
+    let selection = Selection::typed(&arguments.tools)?;
     let shape = arguments.schema.as_deref().map(shape).transpose()?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         input::note_replaced("the system prompt", notes);
     }
-    // Report faults in these before q waits for input. If the conversation has its own provider, q knows it only
-    // after reading the file.
-    let keeps_own = arguments.again || !context.which.is_current();
+    // A wrong provider or key is reported before q waits for input, unless only the conversation's file says which
+    // provider it is.
+    let has_own = arguments.again || !context.which.is_current();
     let known =
-        (!keeps_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
+        (!has_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
     if !arguments.attach.is_empty() {
         question::note_file_among_words(&arguments.words, notes);
     }
@@ -125,14 +125,6 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     turn.run(delivery, notes)
 }
 
-/// The tools that `-t` names, if it is given.
-fn selection(arguments: &Arguments) -> Result<Option<Selection>, Error> {
-    if arguments.tools.is_empty() {
-        return Ok(None);
-    }
-    Selection::parse(&arguments.tools).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
-}
-
 /// The most bytes that q reads of a schema file.
 const LONGEST_SCHEMA: u64 = 1_000_000;
 
@@ -150,8 +142,11 @@ fn shape(spec: &str) -> Result<Shape, Error> {
         return Shape::from_short(spec).map_err(wrong);
     }
     let mut text = String::new();
-    let read = fs_err::File::open(spec).and_then(|file| file.take(LONGEST_SCHEMA).read_to_string(&mut text));
+    let read = fs_err::File::open(spec).and_then(|file| file.take(LONGEST_SCHEMA + 1).read_to_string(&mut text));
     match read {
+        Ok(length) if length as u64 > LONGEST_SCHEMA => {
+            Err(wrong(format!("{spec}: it has more than {LONGEST_SCHEMA} bytes")))
+        }
         Ok(_) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
         // The last description may end like a file name, too.
         Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),

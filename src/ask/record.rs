@@ -28,6 +28,9 @@ const INTERRUPT_POLL: Duration = Duration::from_millis(2);
 /// How long, once a signal has come, a save that had begun before may still take.
 const SAVE_PATIENCE_ON_SIGNAL: Duration = Duration::from_secs(2);
 
+/// How long, once a signal has come, a note may take to be printed.
+const NOTE_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
+
 /// Stands for the result of a call that had not ended when q did.
 const NO_RESULT: &str = "(interrupted before the result came)";
 
@@ -97,8 +100,8 @@ impl Record {
         self.committer.is_some()
     }
 
-    /// The model that answers is not the chosen one.
-    pub(super) fn asks(&self, model: &str) {
+    /// From now on this model answers, in place of the chosen one.
+    pub(super) fn set_model(&self, model: &str) {
         self.state().model = Some(model.to_owned());
     }
 
@@ -210,7 +213,7 @@ impl Record {
                 notes.note(&note);
                 let _ = said.send(());
             });
-            let _ = hearing.recv_timeout(LOCK_PATIENCE_ON_SIGNAL);
+            let _ = hearing.recv_timeout(NOTE_PATIENCE_ON_SIGNAL);
         }
     }
 

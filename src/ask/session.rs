@@ -22,6 +22,7 @@ pub(super) struct Session<'a> {
     /// `None`: without a home folder nothing is read or saved.
     place: Option<Place<'a>>,
     intent: Intent,
+    /// See [`Committer::keeps_own`].
     keeps_own: bool,
     /// The conversation's own system prompt.
     pub(super) system: Option<String>,
@@ -169,13 +170,13 @@ fn follow(
         Ok(found) => found,
         Err(error) => {
             context.notes.note(&format!("the conversation cannot be read ({error}): this is a new one"));
-            return (Intent::FollowAnew, None);
+            return (Intent::FollowOrNew, None);
         }
     };
     let Some(obstacle) = rules::obstacle(&found, &wanted, now) else {
         return match found {
             Found::Conversation(conversation) => (Intent::Follow { created: conversation.created }, Some(conversation)),
-            Found::Nothing | Found::Unusable(_) => (Intent::FollowAnew, None),
+            Found::Nothing | Found::Unusable(_) => (Intent::FollowOrNew, None),
         };
     };
     let old = match found {
@@ -186,7 +187,7 @@ fn follow(
         Found::Conversation(_) | Found::Nothing => String::new(),
     };
     context.notes.note(&format!("{obstacle}: this is a new one{old}"));
-    (Intent::FollowAnew, None)
+    (Intent::FollowOrNew, None)
 }
 
 /// The conversation whose last question is asked again.
@@ -209,17 +210,10 @@ fn nothing_to_ask_again() -> Error {
 
 /// A conversation by name or path, which must exist.
 fn open_demanded(place: &Place) -> Result<Conversation, Error> {
-    let missing = || {
-        let name = match place.which {
-            Which::File(path) => path.display().to_string(),
-            _ => place.path.file_stem().unwrap_or_default().display().to_string(),
-        };
-        Error::nothing(format!("there is no conversation {name}")).advise(place.others())
-    };
     if !folder::is_there(&place.path).map_err(|error| Error::file(error.to_string()))? {
-        return Err(missing());
+        return Err(place.missing());
     }
-    open_if_begun(place)?.ok_or_else(missing)
+    open_if_begun(place)?.ok_or_else(|| place.missing())
 }
 
 /// A conversation by name or path. Unless it is `demanded`, it may be new, with a note.
@@ -229,9 +223,8 @@ fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option
     }
     let conversation = open_if_begun(place)?;
     if conversation.is_none() && io::stderr().is_terminal() {
-        let name = place.path.file_stem().unwrap_or_default().display();
         let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
-        context.notes.note(&format!("{name} is a new conversation{other}"));
+        context.notes.note(&format!("{} is a new conversation{other}", place.name()));
     }
     Ok(conversation)
 }
@@ -247,12 +240,11 @@ fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
         Found::Nothing
             if matches!(place.which, Which::Named(_)) && place.path.file_name().is_some_and(folder::is_archived) =>
         {
-            Err(Error::new(Kind::Session, format!("there is no conversation {path}"))
+            Err(Error::new(Kind::Session, format!("there is no conversation {}", place.name()))
                 .advise("only q itself gives names that begin with session_\nq --list lists the conversations"))
         }
         Found::Nothing if matches!(place.which, Which::Id(_)) => {
-            let name = place.path.file_stem().unwrap_or_default().display();
-            Err(Error::new(Kind::Session, format!("there is no conversation {name}"))
+            Err(Error::new(Kind::Session, format!("there is no conversation {}", place.name()))
                 .advise("q --list lists the conversations"))
         }
         Found::Nothing => Ok(None),

@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::tools::Toolbox;
 
-/// Cutting a result shorter than this would not help.
+/// Cutting a result of fewer bytes would not help.
 const SHORTEST_CUT: usize = 1_000;
 
 /// How many bytes of base64 a terminal shows.
@@ -57,12 +57,15 @@ pub(super) enum Asking {
 struct Answered {
     reply: Reply,
     ended: Result<(), CallEnd>,
+    /// The time from the request to the first text; `None` if there was none.
     first_word: Option<Duration>,
+    /// The time from the request to the end.
     whole: Duration,
 }
 
 impl Turn<'_> {
-    pub(super) fn request(&self) -> Result<Request, Error> {
+    /// The next request.
+    fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
         let (form, question) = match &self.shape {
             None => (AnswerForm::Any, Cow::Borrowed(&self.question)),
@@ -189,7 +192,7 @@ impl Turn<'_> {
                         healed = true;
                         match self.heal(failed.error, notes) {
                             Ok(()) => {
-                                delivery.asks(&self.model);
+                                delivery.set_model(&self.model);
                                 continue;
                             }
                             Err(error) => failed.error = error,

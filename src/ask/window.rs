@@ -26,7 +26,12 @@ impl Window {
         let over_limit = messages.len() - fits.count();
         messages.drain(..over_limit);
         let mut window = Window { messages, form: values.history, over_limit, too_long: 0 };
+        let before = window.messages.len();
         window.drop_leading_answer();
+        if over_limit > 0 {
+            // Without the limit, its question would have gone before it.
+            window.over_limit += before - window.messages.len();
+        }
         window
     }
 
@@ -61,7 +66,7 @@ impl Window {
         if self.over_limit > 0 {
             let limit = values.max_history;
             let left_out = counted(self.over_limit);
-            notes.note(&format!("{left_out} not sent: together they have more than {limit} bytes (max_history)"));
+            notes.note(&format!("{left_out} not sent: the last messages have more than {limit} bytes (max_history)"));
         }
     }
 
@@ -112,7 +117,7 @@ mod tests {
     fn native_messages_do_not_begin_with_an_answer() {
         for (history, most, kept, over_limit) in [
             (History::Prompt, 5, 3, 1),
-            (History::Messages, 5, 2, 1),
+            (History::Messages, 5, 2, 2),
             (History::Messages, 8, 4, 0),
             (History::Messages, 0, 0, 4),
         ] {

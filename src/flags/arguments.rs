@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// What q is asked to do. All but `Ask` are actions: they read no standard input and ask no model.
+/// What q is asked to do. All but `Ask` are actions, which ask no model and read no input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Mode {
     #[default]

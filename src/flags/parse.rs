@@ -11,12 +11,13 @@ use crate::error::Error;
 /// An option less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
 const LIKENESS: f64 = 0.7;
 
-/// Reads the arguments after the program's name: options, then words. What was read before an error is in `arguments`.
+/// Reads the arguments after the program's name: options, then words.
 ///
 /// # Errors
 /// `Usage`: an option that does not exist, lacks a value or takes none, comes after the first word, or that the chosen
 /// action cannot use; two actions at once; an action with words.
-pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>, arguments: &mut Arguments) -> Result<(), Error> {
+pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+    let mut arguments = Arguments::default();
     let mut parser = lexopt::Parser::from_args(typed);
     let mut used: Vec<&'static Flag> = Vec::new();
     loop {
@@ -44,10 +45,11 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>, arguments: &mut A
             Some(Arg::Value(_)) | None => break,
         };
         let flag = found?;
-        apply(flag, arguments, &mut parser, &used)?;
+        apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
-    check(arguments, &used)
+    check(&arguments, &used)?;
+    Ok(arguments)
 }
 
 /// Whether JSON is wanted, however wrong the rest of the command line is.
@@ -177,13 +179,11 @@ mod tests {
     use super::*;
 
     fn parsed(typed: &[&str]) -> Arguments {
-        let mut arguments = Arguments::default();
-        parse(typed.iter().map(OsString::from), &mut arguments).unwrap_or_else(|error| panic!("{typed:?}: {error}"));
-        arguments
+        parse(typed.iter().map(OsString::from)).unwrap_or_else(|error| panic!("{typed:?}: {error}"))
     }
 
     fn refused(typed: &[&str]) -> String {
-        let parsed = parse(typed.iter().map(OsString::from), &mut Arguments::default());
+        let parsed = parse(typed.iter().map(OsString::from));
         let error = parsed.expect_err(&format!("{typed:?} must be refused"));
         assert_eq!(error.exit_status(), 2);
         format!("{}; {}", error.message, error.advice.unwrap_or_default())
@@ -297,13 +297,10 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_typed_words_come_last_and_a_refusal_says_why(typed in typed()) {
-            let mut arguments = Arguments::default();
-            match parse(typed.iter().map(OsString::from), &mut arguments) {
-                Ok(()) => {
-                    // Help is given before all is read.
-                    let is_help = matches!(arguments.mode, Mode::ShortHelp | Mode::LongHelp);
+            match parse(typed.iter().map(OsString::from)) {
+                Ok(arguments) => {
                     let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
-                    prop_assert!(is_help || typed.ends_with(&arguments.words), "{:?}", arguments.words);
+                    prop_assert!(typed.ends_with(&arguments.words), "{:?}", arguments.words);
                 }
                 Err(error) => prop_assert!(error.exit_status() == 2 && !error.message.is_empty()),
             }

@@ -78,8 +78,9 @@ impl Flag {
 }
 
 const ASK: &[Mode] = &[Mode::Ask];
-/// The modes in which settings matter.
+/// The modes that can use an option which overrides a setting: a question, and the status that shows it.
 const SET: &[Mode] = &[Mode::Ask, Mode::Status];
+/// All modes except help, version and `--generate`.
 const ALL: &[Mode] = &[
     Mode::Ask,
     Mode::History,
@@ -122,8 +123,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
               or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
-              value that ends in .json is the path of a file. The id that --json tells, session_ and 17 digits, finds a \
-              conversation also once another one has displaced it. With --follow, it must exist.",
+              value that ends in .json is the path of a file. The id that --json shows, session_ and 17 digits, finds a \
+              conversation even after another one has displaced it. With --follow, it must exist.",
     },
     Flag {
         short: Some('p'),
@@ -267,7 +268,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
-              tools, and 'NAME__list_*' a pattern; repeatable, and commas part several. The conversation remembers them: on a \
+              tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: on a \
               terminal, follow-ups use them again until another -t; none drops them.",
     },
     Flag {
@@ -343,7 +344,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.quiet = true),
         modes: ALL,
         help: "no notes at all",
-        doc: "Say nothing on standard error but errors.",
+        doc: "Print no notes on standard error, only errors. That an answer is incomplete or has no code block shows only in \
+              the exit status.",
     },
     Flag {
         short: Some('v'),
@@ -368,8 +370,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.again = true),
         modes: ASK,
         help: "ask the last question again",
-        doc: "Ask the last question of the conversation again, of its own provider and model or those that -p and -m name. Words, \
-              and input that comes with them, take the place of its own. The new answer takes the place of the old one once it \
+        doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. New \
+              words or files, and input that comes with them, replace the old ones. The new answer replaces the old one once it \
               is complete; the conversation as it was is archived.",
     },
     Flag {
@@ -405,8 +407,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "list the conversations, or find some by words",
         doc: "List the conversations, newest first. On a terminal: name, age and first question of as many as the screen holds, \
               with a star at the current one. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
-              question. With words, only conversations with a message that has all of them, in any case, and the first place \
-              where one was found. With --json, an array.",
+              question. With words, only conversations with a message that has all of them, in upper or lower case, and the text \
+              around the first match in place of the question. With --json, an array.",
     },
     Flag {
         short: None,

@@ -77,11 +77,10 @@ pub(super) fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
         let help = flag.help.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");
-        let value = match completion(flag) {
-            None => String::new(),
-            Some(kind) => {
-                let Effect::Value { name, .. } = flag.effect else { continue };
-                let action = match kind {
+        let value = match flag.effect {
+            Effect::Mode(_) | Effect::Switch(_) => String::new(),
+            Effect::Value { name, completion, .. } => {
+                let action = match completion {
                     Completion::Nothing => String::new(),
                     Completion::Providers => "_q_providers".to_owned(),
                     Completion::Tools => "_q_tools".to_owned(),
@@ -153,12 +152,18 @@ mod tests {
     #[test]
     fn every_option_is_completed_in_every_shell() {
         let (bash, zsh, fish) = (bash(), zsh(), fish());
+        let (_, offered) = bash.split_once("[[ $last != -* ]] || names=(").expect("the options");
+        let (offered, _) = offered.split_once(')').expect("the end of the options");
         for flag in FLAGS {
             for spelling in spellings(flag) {
-                assert!(bash.contains(&spelling) && zsh.contains(&spelling), "{spelling}");
+                assert!(offered.split(' ').any(|one| one == spelling), "{spelling}");
+                let ends = ["[", "+[", "=["].map(|end| format!("{spelling}{end}"));
+                assert!(ends.iter().any(|end| zsh.contains(end)), "{spelling}");
             }
-            if let Some(long) = flag.long {
-                assert!(fish.contains(&format!(" -l {long}")), "{long}");
+            let short = flag.short.map(|short| format!(" -s {short} "));
+            let long = flag.long.map(|long| format!(" -l {long} "));
+            for option in short.into_iter().chain(long) {
+                assert!(fish.contains(&option), "{option}");
             }
         }
     }

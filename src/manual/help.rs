@@ -5,6 +5,7 @@ use crate::flags::{Effect, FLAGS, Flag};
 use crate::provider::table::PROVIDERS;
 use crate::settings::table::SETTINGS;
 
+/// How q is called: a form and its meaning on each line, the last with a line end.
 pub(crate) const SYNOPSIS: &str = "\
 q [OPTIONS] WORDS…              a new conversation
 q -f [OPTIONS] WORDS…           follows up
@@ -54,7 +55,7 @@ pub(crate) fn long() -> String {
     text.push_str(&format!(
         "\nTHE QUESTION\n{}",
         wrapped(
-            "The words, joined by blanks; or standard input, where it is not a terminal; or both: then the input comes \
+            "The words, joined by spaces; or standard input, where it is not a terminal; or both: then the input comes \
              first, between <context> and </context>, and the words after it. Files that -a names come before both, each \
              between <file name=\"NAME\"> and </file>. Input and text files may have 10,000,000 bytes together.",
             2

@@ -1,14 +1,13 @@
 //! The code in an answer: the contents of its fenced blocks, by CommonMark's rules for blocks (CommonMark 0.31, chapters 4
 //! and 5), line by line.
 
+use super::wrap::{opening_fence, run_of};
+
 /// A line indented further than this is indented code or text of a paragraph, and begins no other block.
 const FURTHEST_INDENT: usize = 3;
 
 /// The columns from one tab stop to the next.
 const TAB: usize = 4;
-
-/// The fewest characters of a fence.
-const SHORTEST_FENCE: usize = 3;
 
 /// How deeply lists and block quotes may be nested. Each line looks at all of them, and nobody reads so deep.
 const DEEPEST: usize = 100;
@@ -238,11 +237,8 @@ impl Document {
 
 impl Fence {
     fn opened_by(text: &str, indent: usize) -> Option<Fence> {
-        let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
-        let length = run_of(text, character);
-        // With more backticks after it, it is code within a line.
-        let opens = length >= SHORTEST_FENCE && (character == '~' || !text[length..].contains('`'));
-        opens.then_some(Fence { indent, character, length })
+        let (character, length) = opening_fence(text)?;
+        Some(Fence { indent, character, length })
     }
 
     fn is_closed_by(self, text: &str) -> bool {
@@ -351,11 +347,6 @@ impl<'a> Line<'a> {
         self.at += width;
         self.column += width;
     }
-}
-
-/// How often the character stands at the beginning.
-fn run_of(text: &str, character: char) -> usize {
-    text.chars().take_while(|other| *other == character).count()
 }
 
 fn is_heading(text: &str) -> bool {

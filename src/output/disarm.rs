@@ -1,4 +1,5 @@
-//! Text for a terminal: every character that could control it is shown in visible form; nothing is dropped.
+//! Text for a terminal: every character that could control it is shown in visible form. Only the carriage return of a
+//! line end is dropped.
 
 use unicode_width::UnicodeWidthChar;
 

@@ -80,7 +80,7 @@ impl Sign {
         }
     }
 
-    /// Wipes the sign for good. When this returns, the line is as it was.
+    /// Wipes the sign until q waits for something else. When this returns, the line is as it was.
     pub(crate) fn stop(&self) {
         let Some(shared) = &self.0 else { return };
         let mut state = shared.state();

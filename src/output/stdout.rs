@@ -1,6 +1,7 @@
-//! Standard output: each piece leaves as it comes, and it is known what has left. On a terminal, text is disarmed
-//! and, on request, wrapped.
+//! Standard output: writes each piece as it comes, and counts what has left. On a terminal, text is disarmed and, on
+//! request, wrapped.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -30,7 +31,7 @@ pub(crate) struct Stdout {
     ends_with_newline: bool,
 }
 
-/// Standard output accepts no more.
+/// Why standard output accepts no more.
 #[derive(Debug)]
 pub(crate) enum OutputError {
     /// The reader has gone away, as `head` does when it has enough.
@@ -38,7 +39,18 @@ pub(crate) enum OutputError {
     Failed(io::Error),
 }
 
+impl fmt::Display for OutputError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutputError::ReaderGone => formatter.write_str("nobody reads standard output anymore"),
+            OutputError::Failed(error) => write!(formatter, "cannot write to standard output: {error}"),
+        }
+    }
+}
+
 impl Stdout {
+    /// Opens standard output.
+    ///
     /// # Errors
     /// There are no file descriptors left.
     pub(crate) fn open() -> Result<Stdout, OutputError> {
@@ -63,8 +75,8 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece, except for an unfinished word at its end. Calls `left` with the number of bytes that have left
-    /// since a line was last ended, whenever some have, or when a signal has interrupted the write.
+    /// Writes a piece; where text is wrapped, an unfinished word at its end waits. Whenever bytes have left, or a signal
+    /// has interrupted the write, calls `left` with the number of bytes that have left since [`Stdout::end_line`].
     ///
     /// # Errors
     /// The rest of the piece could not be written.
@@ -118,7 +130,7 @@ impl Stdout {
         self.put(&wrapped.text, &|bytes| wrapped.unbroken(bytes), left)
     }
 
-    /// Writes a complete text. `unbroken` says how many of the first so many bytes are not breaks.
+    /// Writes a complete text. `unbroken` returns how many of its first bytes are not breaks, for a number of bytes.
     fn put(
         &mut self,
         text: &str,
@@ -184,8 +196,6 @@ pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
     };
     match print() {
         Ok(()) | Err(OutputError::ReaderGone) => Ok(()),
-        Err(OutputError::Failed(error)) => {
-            Err(Error::new(Kind::Output, format!("cannot write to standard output: {error}")))
-        }
+        Err(error) => Err(Error::new(Kind::Output, error.to_string())),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// How many of its first bytes are not breaks.
+    /// How many of its first `bytes` bytes are not breaks.
     pub(crate) fn unbroken(&self, bytes: usize) -> usize {
         let broken = self.breaks.iter().map(|range| range.end.min(bytes).saturating_sub(range.start));
         bytes - broken.sum::<usize>()
@@ -301,11 +301,8 @@ impl Wrapper {
 impl Fence {
     /// `word` is the first one of the line.
     fn opened_by(word: &str, begin: usize, quoted: bool) -> Option<Fence> {
-        let character = word.chars().next().filter(|character| matches!(character, '`' | '~'))?;
-        let length = run_of(word, character);
-        // With more backticks after it, it is code within a line.
-        let opens = length >= SHORTEST_FENCE && (character == '~' || !word[length..].contains('`'));
-        opens.then_some(Fence { character, length, begin, quoted })
+        let (character, length) = opening_fence(word)?;
+        Some(Fence { character, length, begin, quoted })
     }
 
     fn is_closed_by(self, line: &str) -> bool {
@@ -424,8 +421,17 @@ fn is_modifier(character: char) -> bool {
     matches!(character, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
+/// The character and the length of the fence at the beginning of the text, if it opens fenced code.
+pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
+    let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
+    let length = run_of(text, character);
+    // With more backticks after it, it is code within a line.
+    let opens = length >= SHORTEST_FENCE && (character == '~' || !text[length..].contains('`'));
+    opens.then_some((character, length))
+}
+
 /// How often the character, of one byte, stands at the beginning.
-fn run_of(text: &str, character: char) -> usize {
+pub(super) fn run_of(text: &str, character: char) -> usize {
     text.len() - text.trim_start_matches(character).len()
 }
 

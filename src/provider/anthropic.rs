@@ -321,15 +321,15 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             read_calls(reply);
             reply.end();
         }
-        "error" => fail(data, reply),
+        "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
         _ => {}
     }
     Ok(())
 }
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    if failure::error_in(body).is_some() {
-        fail(body, reply);
+    if let Some(error) = failure::error_in(body) {
+        reply.fail(error);
         return Ok(());
     }
     let message: Answer = serde_json::from_str(body)?;
@@ -372,7 +372,7 @@ fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
     let Ok(mut block) = serde_json::from_str::<Map<String, Value>>(json.get()) else { return };
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
         // If the input comes in fragments, this is an empty object or missing.
-        let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let input = block.get(INPUT).filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
         let input = input.map(Value::to_string).unwrap_or_default();
         block.insert(INPUT.into(), input.into());
     }
@@ -414,10 +414,6 @@ fn read_calls(reply: &mut Reply) {
         }
     }
     *reply.echo_mut() = blocks;
-}
-
-fn fail(data: &str, reply: &mut Reply) {
-    reply.fail(failure::error_in(data).unwrap_or_else(|| ServerError::new(data)));
 }
 
 #[cfg(test)]

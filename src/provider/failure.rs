@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::one_line::on_one_line;
+
 /// How much is shown of a body that is not a known form of error.
 const SHOWN_CHARACTERS: usize = 200;
 
@@ -17,6 +19,8 @@ const PASSING_CODES: &[&str] = &[
     "rate_limit_exceeded",
     "api_error",
     "server_error",
+    "internal_server_error",
+    "service_unavailable",
     "timeout_error",
     "unavailable",
     "resource_exhausted",
@@ -43,8 +47,8 @@ impl ServerError {
         ServerError { message: message.into(), ..ServerError::default() }
     }
 
-    /// Whether the server does not know the model. An error inside a reply has no status, or one
-    /// of its own.
+    /// Whether the server does not know the model. Here and below, `status` is that of the response; it is `None` for
+    /// an error inside a reply, whose own status then counts.
     pub(crate) fn unknown_model(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
         let message = self.message.to_lowercase();
@@ -108,7 +112,7 @@ impl ServerError {
     }
 
     /// Whether the server refuses the requested form of the answer: it has no such field, does not accept the schema,
-    /// or demands something else with it. An error inside a reply has no status, or one of its own.
+    /// or demands something else with it.
     pub(crate) fn refuses_form(&self, status: Option<u16>) -> bool {
         const WORDS: &[&str] = &[
             "response_format",
@@ -133,15 +137,13 @@ impl ServerError {
             && !self.too_long()
     }
 
-    /// Whether the server refuses the field that asks it not to store the request. An error inside a reply has no
-    /// status, or one of its own.
+    /// Whether the server refuses the field that asks it not to store the request.
     pub(crate) fn refuses_store(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
         matches!(status, Some(400 | 422)) && self.names("store")
     }
 
-    /// Whether the server may refuse the images or PDFs that went with the request. An error inside a reply has no
-    /// status, or one of its own.
+    /// Whether the server may refuse the images or PDFs that went with the request.
     pub(crate) fn may_refuse_attachments(&self, status: Option<u16>) -> bool {
         let status = status.or(self.status);
         let is_something_else = self.unknown_model(status) || self.wrong_key(status);
@@ -202,12 +204,14 @@ impl ServerError {
     /// Whether another try may succeed, for an error that came without a status of its own.
     pub(crate) fn may_pass(&self) -> bool {
         let code = self.code.to_lowercase();
-        let known = PASSING_CODES.iter().any(|known| code.split(' ').any(|word| word == *known));
+        // Some servers write the status as text.
+        let is_status = |word: &str| word.parse().is_ok_and(|status| PASSING_STATUSES.contains(&status));
+        let known = code.split(' ').any(|word| PASSING_CODES.contains(&word) || is_status(word));
         self.status.map_or(known, |status| PASSING_STATUSES.contains(&status))
     }
 
-    /// Adds what the end of the answer says about it.
-    pub(crate) fn with_code(mut self, code: &str) -> ServerError {
+    /// Adds another code or type to those that it has.
+    fn with_code(mut self, code: &str) -> ServerError {
         self.code = format!("{} {code}", self.code).trim().to_owned();
         self
     }
@@ -245,7 +249,7 @@ pub(super) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerErr
 }
 
 /// Some servers send an empty error when nothing is wrong.
-pub(crate) fn is_something(value: &Value) -> bool {
+pub(super) fn is_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::Object(fields) => !fields.is_empty(),
@@ -256,7 +260,7 @@ pub(crate) fn is_something(value: &Value) -> bool {
 }
 
 /// Reads the value of an `error` field, or a complete body.
-pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
+pub(super) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
         Value::String(message) => Some(ServerError::new(on_one_line(message))),
@@ -347,10 +351,6 @@ pub(crate) fn title(page: &str) -> Option<String> {
     let (title, _) = after.split_once('<')?;
     let title: String = on_one_line(title).chars().take(SHOWN_CHARACTERS).collect();
     Some(title).filter(|title| !title.is_empty())
-}
-
-fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

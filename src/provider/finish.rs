@@ -53,21 +53,36 @@ const BLOCKED: &[&str] = &[
 
 impl Finish {
     /// Reads a provider's word, in upper or lower case.
-    pub(crate) fn of(word: &str) -> Finish {
+    pub(super) fn of(word: &str) -> Finish {
         let lower = word.to_lowercase();
         let is = |words: &[&str]| words.contains(&lower.as_str());
-        match () {
-            () if is(COMPLETE) => Finish::Complete(word.to_owned()),
-            () if is(LIMIT) => Finish::Limit(word.to_owned()),
-            () if is(BLOCKED) => Finish::Blocked(word.to_owned()),
-            () if is(FAILED) || lower.starts_with(FAILED_BEGINNING) => Finish::Failed(word.to_owned()),
-            () => Finish::Other(word.to_owned()),
+        let word = word.to_owned();
+        if is(COMPLETE) {
+            Finish::Complete(word)
+        } else if is(LIMIT) {
+            Finish::Limit(word)
+        } else if is(BLOCKED) {
+            Finish::Blocked(word)
+        } else if is(FAILED) || lower.starts_with(FAILED_BEGINNING) {
+            Finish::Failed(word)
+        } else {
+            Finish::Other(word)
         }
     }
 
     /// Whether the provider says that tool calls ended the answer.
     pub(super) fn is_for_calls(&self) -> bool {
         matches!(self, Finish::Other(word) if CALLS.contains(&word.to_lowercase().as_str()))
+    }
+
+    pub(super) fn word_mut(&mut self) -> &mut String {
+        match self {
+            Finish::Complete(word)
+            | Finish::Limit(word)
+            | Finish::Other(word)
+            | Finish::Failed(word)
+            | Finish::Blocked(word) => word,
+        }
     }
 
     /// The provider's word; `stop` for a normal end without one.
@@ -126,7 +141,7 @@ mod tests {
 
     #[test]
     fn programs_see_stop_length_or_the_providers_word() {
-        for (word, own, told) in [
+        for (word, own, reported) in [
             ("END_TURN", "END_TURN", "stop"),
             ("stop", "stop", "stop"),
             ("", "stop", "stop"),
@@ -136,7 +151,7 @@ mod tests {
             ("error", "error", "error"),
         ] {
             let finish = Finish::of(word);
-            assert_eq!((finish.word(), finish.reported()), (own, told), "{word}");
+            assert_eq!((finish.word(), finish.reported()), (own, reported), "{word}");
         }
     }
 }

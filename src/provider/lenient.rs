@@ -47,8 +47,8 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Text of an answer: a string, null, or a list of strings and typed parts; only parts of type `text` count.
-/// Other fields may be lists too; anything else has no text.
+/// Text of an answer: a string, or a list of strings and parts. A part counts unless it names another type than `text`.
+/// Any other value has no text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Text<'a>(Option<&'a RawValue>);
 
@@ -63,7 +63,7 @@ impl Text<'_> {
     /// the other half may come with the next event.
     ///
     /// # Errors
-    /// Something other than a string.
+    /// A string that cannot be decoded.
     pub(super) fn wtf8(&self) -> Result<Cow<'_, [u8]>, Malformed> {
         let Some(json) = self.0.map(RawValue::get) else { return Ok(Cow::Borrowed(b"")) };
         match json.as_bytes().first() {

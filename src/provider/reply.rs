@@ -9,6 +9,7 @@ use super::failure::ServerError;
 use super::finish::Finish;
 use super::lenient;
 use crate::message::Call;
+use crate::secret::{self, Secret};
 
 /// The tags around the reasoning that some models put before the answer.
 const TAGS: &[(&str, &str)] =
@@ -148,7 +149,7 @@ impl Reply {
     }
 
     /// Adds to the answer. Reasoning between tags at the beginning is left out.
-    pub(crate) fn add_text(&mut self, piece: &str) {
+    fn add_text(&mut self, piece: &str) {
         self.text_after_finish |= self.finish.is_some() && !piece.is_empty();
         match self.stage {
             Stage::Answer => self.release(piece),
@@ -259,7 +260,7 @@ impl Reply {
     }
 
     /// The server said that it failed.
-    pub(crate) fn fail(&mut self, failure: ServerError) {
+    pub(super) fn fail(&mut self, failure: ServerError) {
         self.failure = Some(failure);
     }
 
@@ -283,6 +284,14 @@ impl Reply {
         !self.says_something
     }
 
+    /// Removes secrets from the word for the end, which may be anything.
+    pub(crate) fn redact(&mut self, secrets: &[Secret]) {
+        if let Some(finish) = &mut self.finish {
+            let word = finish.word_mut();
+            *word = secret::redact(word, secrets);
+        }
+    }
+
     /// How the answer ended, if the provider has said so.
     pub(crate) fn finished(&self) -> Option<&Finish> {
         self.finish.as_ref()
@@ -303,16 +312,19 @@ impl Reply {
         self.ended
     }
 
-    /// Nothing of the answer is missing, though more of the stream may come.
+    /// The model has stopped, and nothing failed or was blocked. More of the stream may come, and the answer may have
+    /// reached the token limit.
     pub(crate) fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
         (self.ended || self.finish.is_some()) && !failed && self.failure.is_none()
     }
 
+    /// The counts reported so far; `None` if there are none.
     pub(crate) fn usage(&self) -> Option<Usage> {
         (self.usage != Usage::default()).then_some(self.usage)
     }
 
+    /// The error that the server reported inside the reply.
     pub(crate) fn failure(&self) -> Option<&ServerError> {
         self.failure.as_ref()
     }
@@ -386,17 +398,26 @@ mod tests {
     #[test]
     fn a_bad_end_stays_whatever_follows() {
         let mut reply = Reply::default();
-        for (word, finish, complete) in [
-            ("stop", Finish::Complete("stop".into()), true),
-            ("length", Finish::Limit("length".into()), true),
-            ("stop", Finish::Limit("length".into()), true),
+        for (word, finish) in [
+            ("stop", Finish::Complete("stop".into())),
+            ("length", Finish::Limit("length".into())),
+            ("stop", Finish::Limit("length".into())),
         ] {
             reply.finish(word);
-            assert_eq!((reply.finished(), reply.is_complete()), (Some(&finish), complete), "{word}");
+            assert_eq!(reply.finished(), Some(&finish), "{word}");
         }
         assert!(reply.is_finished());
         reply.add_text("more");
         assert!(!reply.is_finished());
+    }
+
+    #[test]
+    fn an_answer_that_was_blocked_or_failed_is_not_complete() {
+        for (word, complete) in [("stop", true), ("length", true), ("odd", true), ("safety", false), ("error", false)] {
+            let mut reply = Reply::default();
+            reply.finish(word);
+            assert_eq!(reply.is_complete(), complete, "{word}");
+        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn turn_of(step: &Step) -> Vec<Value> {
     let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
     let call = |ran: &Ran| {
         let (id, name, arguments) = (&ran.call.id, &ran.call.name, calls::text(&ran.call));
-        json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments})
+        json!({"type": FUNCTION_CALL, "call_id": id, "name": name, "arguments": arguments})
     };
     (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
 }
@@ -321,7 +321,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
             keep(json, reply);
         }
         match item.kind.0.as_deref() {
-            Some("message") if is_new => {
+            Some(MESSAGE) if is_new => {
                 for part in item.content.iter().flatten() {
                     match part.kind.0.as_deref() {
                         Some("refusal") => reply.refuse(&part.refusal.wtf8()?),

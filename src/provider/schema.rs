@@ -18,10 +18,10 @@ const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
 
 /// The words of JSON Schema that Anthropic accepts in the schema of an answer, whatever their values.
-const TAKEN: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
+const ACCEPTED: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
 
 /// The text formats that it accepts.
-const TAKEN_FORMATS: &[&str] =
+const ACCEPTED_FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// How deeply replaced references may be nested.
@@ -73,7 +73,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
             "items" if value.is_object() => ("items", with_rules_in_words(value)),
             "anyOf" | "allOf" => (name.as_str(), each_with_rules_in_words(value)),
             "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
-            name if is_taken(name, value) => (name, value.clone()),
+            name if is_accepted(name, value) => (name, value.clone()),
             name => {
                 rules.push(format!("{} {value}", in_words(name)));
                 continue;
@@ -102,11 +102,11 @@ fn each_with_rules_in_words(schemas: &Value) -> Value {
 }
 
 /// Whether Anthropic accepts a word of JSON Schema unchanged, with this value.
-fn is_taken(name: &str, value: &Value) -> bool {
+fn is_accepted(name: &str, value: &Value) -> bool {
     match name {
-        "format" => value.as_str().is_some_and(|format| TAKEN_FORMATS.contains(&format)),
+        "format" => value.as_str().is_some_and(|format| ACCEPTED_FORMATS.contains(&format)),
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
-        name => TAKEN.contains(&name),
+        name => ACCEPTED.contains(&name),
     }
 }
 

@@ -85,6 +85,8 @@ impl Call<'_> {
                 text_has_come |= !piece.is_empty();
                 take(piece, last)
             });
+            // The word for an end is the server's, and is shown.
+            reply.redact(&self.secrets);
             match ended {
                 Err(CallEnd::Failed(failed)) if !text_has_come && self.wait_to_try_again(tried, &failed) => tried += 1,
                 ended => return ended,
@@ -231,10 +233,7 @@ impl Call<'_> {
             }
             Some(404) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
             Some(300..=399) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
-            Some(429 | 500..=599) | None => error
-                .retry_after
-                .filter(|wait| !wait.is_zero())
-                .map(|wait| format!("the server asks to try again in {} s", wait.as_secs())),
+            Some(429 | 500..=599) | None => retry::advice(error.retry_after),
             _ => None,
         }
     }

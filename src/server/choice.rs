@@ -41,7 +41,7 @@ pub(crate) struct HeldWith<'a> {
     pub(crate) model: &'a str,
 }
 
-/// Chooses by options and settings. A conversation that `keeps` its own provider and model is asked with those unless
+/// Chooses by options and settings. With `keeps`, the provider and the model of the conversation are chosen unless
 /// options name others. `None`: nothing names a provider, and no key is set.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The same for a conversation that continues with this provider: its own model, unless another one is named.
+    /// Takes the model of a conversation that continues with this provider, unless the user has named one.
     pub(crate) fn continue_with(&mut self, model: &str) {
         if !matches!(self.model, Model::Named(_)) {
             self.model = Model::OfConversation(model.to_owned());

@@ -86,8 +86,9 @@ pub(crate) struct Client {
 struct ProxyUsed {
     /// The variable that names it.
     variable: &'static str,
-    /// Host and port, without user and password.
-    server: String,
+    /// Without user and password.
+    host: String,
+    port: u16,
     /// The server's name is looked up here, not by the proxy.
     looks_up_here: bool,
 }
@@ -121,7 +122,8 @@ impl Client {
             .build();
         let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
             variable,
-            server: format!("{}:{}", proxy.host(), proxy.port()),
+            host: proxy.host().to_owned(),
+            port: proxy.port(),
             looks_up_here: proxy.resolve_target(),
         });
         let limits = Limits { silence: timeout, total: None };
@@ -142,7 +144,7 @@ impl Client {
         self.exchange(method, &request.path, &request.headers, self.limits)
     }
 
-    /// The same for any method, and with limits of its own.
+    /// Sends a request with any method and its own limits, and returns when the headers of the response have come.
     ///
     /// # Errors
     /// As for [`Client::send`].
@@ -185,19 +187,18 @@ impl Client {
     }
 
     fn connection_failure(&self, error: ureq::Error) -> TransportError {
-        let host = self.address.host();
+        // With most proxies, only the proxy's own name is looked up here.
+        let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
+        let looked_up = proxy.map_or(self.address.host(), |proxy| &proxy.host);
         let mut advice = None;
         let mut temporary = false;
         let mut is_silence = false;
         let cause = match &error {
-            ureq::Error::HostNotFound => format!("the host {host} has no address"),
+            ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
             ureq::Error::Io(error) if is_lookup_failure(error) => {
-                // With most proxies, only the proxy's own name is looked up here.
-                let looked_up = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
-                let host = looked_up.map_or(host, |proxy| &proxy.server);
                 temporary = is_temporary_lookup_failure(error);
                 advice = Some("check the network\ncheck the name in the address".to_owned());
-                format!("the name {host} cannot be resolved ({})", lookup_reason(error))
+                format!("the name {looked_up} cannot be resolved ({})", lookup_reason(error))
             }
             ureq::Error::Io(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => {
@@ -226,12 +227,15 @@ impl Client {
             }
             ureq::Error::Timeout(Timeout::Resolve) => {
                 temporary = true;
-                format!("the name {host} was not resolved within {} s", CONNECT.as_secs())
+                format!("the name {looked_up} was not resolved within {} s", CONNECT.as_secs())
             }
             ureq::Error::Timeout(_) => {
                 is_silence = true;
                 advice = Some("the setting timeout (Q_TIMEOUT) says how long a silence may last".to_owned());
-                "nothing came from the server for too long".to_owned()
+                match self.limits.silence {
+                    Some(limit) => format!("nothing came from the server for {} s", limit.as_secs_f64()),
+                    None => "nothing came from the server for too long".to_owned(),
+                }
             }
             ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
@@ -239,7 +243,9 @@ impl Client {
             other => other.to_string(),
         };
         let cause = match &self.proxy {
-            Some(ProxyUsed { variable, server, .. }) => format!("{cause} (by the proxy {server} of {variable})"),
+            Some(ProxyUsed { variable, host, port, .. }) => {
+                format!("{cause} (through the proxy {host}:{port}, which {variable} names)")
+            }
             None => cause,
         };
         TransportError::Connection { cause, advice, temporary, is_silence }
@@ -264,7 +270,7 @@ fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A status in front of what the server says about it: `404 Not Found: `.
+/// A status in words, before what the server says about it: `404 Not Found: `.
 pub(crate) fn status_words(status: u16) -> String {
     let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     format!("{status} {}: ", reason.unwrap_or_default()).replace(" :", ":")

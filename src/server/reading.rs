@@ -1,8 +1,8 @@
 //! Reads a reply as it arrives: hands on the pieces of the answer, and finds out how it ends.
 
 use std::io::{self, Read};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use super::client::GZIP;
 use super::stream::{self, TooLong};
@@ -120,7 +120,7 @@ pub(super) fn read_reply(
     judge(reply)
 }
 
-/// Reads a body that is not a reply to its end.
+/// Reads the whole of a body that is not a reply.
 ///
 /// # Errors
 /// The connection failed, or the body is too long.
@@ -149,6 +149,8 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
     let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
+    // When q stops waiting, once the model has said that it is done.
+    let mut deadline = None;
     loop {
         if events == 0 && beginning.len() < LONGEST_BEGINNING {
             beginning.extend_from_slice(body.bytes());
@@ -189,7 +191,11 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
                 Ok(()) => ReadError::EndedEarly,
             });
         }
-        end = match body.fill(reply.is_finished().then_some(TAIL)) {
+        let limit = reply.is_finished().then(|| {
+            let now = Instant::now();
+            deadline.get_or_insert(now + TAIL).saturating_duration_since(now)
+        });
+        end = match body.fill(limit) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -240,13 +246,19 @@ impl Body {
         }
         self.filled = match &mut self.source {
             Source::Direct(reader) => reader.read(&mut self.buffer)?,
-            Source::Thread(arriving) => match arriving.recv_timeout(limit.unwrap_or(TAIL)) {
-                Ok(bytes) => {
-                    self.buffer = bytes?;
-                    self.buffer.len()
+            Source::Thread(arriving) => {
+                let arrived = match limit {
+                    Some(limit) => arriving.recv_timeout(limit).ok(),
+                    None => arriving.recv().ok(),
+                };
+                match arrived {
+                    Some(bytes) => {
+                        self.buffer = bytes?;
+                        self.buffer.len()
+                    }
+                    None => 0,
                 }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => 0,
-            },
+            }
         };
         Ok(self.filled)
     }
@@ -259,7 +271,7 @@ impl Body {
     /// The same without a byte order mark and white space at its beginning.
     fn beginning(&self) -> &[u8] {
         let bytes = self.bytes();
-        bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start()
+        bytes.strip_prefix(stream::BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start()
     }
 
     /// The client's time-outs cannot be changed during a request, but a thread can be left behind.
@@ -335,7 +347,7 @@ mod tests {
     #[test]
     fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
-        for (parts, expected, told) in [
+        for (parts, expected, kind) in [
             (vec![Ok(HELLO), Ok("\n\n")], "Hello", "EndedEarly"),
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
@@ -352,18 +364,18 @@ mod tests {
             (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n")], "", "LimitBeforeText"),
             (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\n")], "", "Blocked"),
         ] {
-            let told_by = format!("{parts:?}");
+            let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);
-            assert_eq!(text(&pieces), expected, "{told_by}");
+            assert_eq!(text(&pieces), expected, "{case}");
             let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
-            assert!(error.starts_with(told), "{told_by}: {error}");
+            assert!(error.starts_with(kind), "{case}: {error}");
         }
     }
 
     #[test]
     fn calls_are_an_answer_without_text_where_tools_were_offered() {
         const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
-        for (word, offers_tools, told) in [
+        for (word, offers_tools, kind) in [
             ("tool_calls", true, ""),
             ("stop", true, ""),
             ("length", true, ""),
@@ -380,7 +392,7 @@ mod tests {
                 let source = Box::new(io::Cursor::new(body.clone()));
                 let ended = read_reply(Api::OpenAi, source, &mut reply, &mut |_, _| Ok(()));
                 let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
-                assert!(error.starts_with(told) && error.is_empty() == told.is_empty(), "{body}: {error}");
+                assert!(error.starts_with(kind) && error.is_empty() == kind.is_empty(), "{body}: {error}");
                 assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
             }
         }

@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc2822;
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 
 /// The longest wait that a server may ask for.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
 pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
@@ -27,6 +27,12 @@ fn back_off(tried: u32) -> Duration {
     // A hasher's keys are random in each process and for each hasher.
     let random = RandomState::new().build_hasher().finish() % 1000;
     longest.mul_f64(0.5 + random as f64 / 2000.0)
+}
+
+/// Advice to wait as long as the server asks, in whole seconds rounded up; `None` if it asks for no wait.
+pub(crate) fn advice(asked: Option<Duration>) -> Option<String> {
+    let asked = asked.filter(|asked| !asked.is_zero())?;
+    Some(format!("the server asks to try again in {:.0} s", asked.as_secs_f64().ceil()))
 }
 
 /// Reads `Retry-After` in both of its forms: seconds, or a date (RFC 9110, 10.2.3).
@@ -59,6 +65,14 @@ mod tests {
         }
         assert_eq!(retry_after("1.5", now), Some(Duration::from_millis(1500)));
         assert_eq!(retry_after("999999999999999999999999", now), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn advice_never_names_a_shorter_wait_than_the_server_asks_for() {
+        for (asked, seconds) in [(None, None), (Some(0), None), (Some(500), Some(1)), (Some(2_000), Some(2))] {
+            let expected = seconds.map(|seconds: u64| format!("the server asks to try again in {seconds} s"));
+            assert_eq!(advice(asked.map(Duration::from_millis)), expected, "{asked:?}");
+        }
     }
 
     #[test]

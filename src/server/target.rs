@@ -83,7 +83,8 @@ impl<'a> Target<'a> {
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.sign().stop();
-            self.key = Some(key_command::run(command)?);
+            let named = |error: Error| Error { message: format!("{}: {}", provider.name, error.message), ..error };
+            self.key = Some(key_command::run(command).map_err(named)?);
         }
         let address = provider.address()?;
         if self.key.is_some() && !address.is_https() && !address.is_loopback() {
@@ -190,18 +191,14 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What a call needs to know.
+    /// The way to send requests to this server. A failure is described without the key and other secrets.
     ///
     /// # Errors
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn call<'c>(&'c self, notes: &'c Notes) -> Result<Call<'c>, Error> {
         let provider = self.provider();
         let address = provider.address()?;
-        // A server may repeat the key of “Bearer KEY” alone.
-        let headers = provider.headers.iter().flat_map(|(_, value)| {
-            let last = value.expose().rsplit(' ').next().unwrap_or_default();
-            [value.clone(), Secret::new(last)]
-        });
+        let headers = provider.headers.iter().flat_map(|(_, value)| value.with_last_word());
         Ok(Call {
             client: &self.client,
             notes,

@@ -23,8 +23,8 @@ pub(crate) enum Intent {
     /// The one created at this time, wherever it is by now.
     Follow { created: Timestamp },
     /// A follow-up that found nothing to continue: a new one, unless another follow-up has begun it by now.
-    FollowAnew,
-    /// The one with this name, or in this file. It is created if it is missing, and keeps all pairs.
+    FollowOrNew,
+    /// The one with this name, or in this file. It is created if it is missing, and keeps all exchanges.
     Named,
     /// The one created at this time, in place of its last exchange, if that is still the last.
     Again { created: Timestamp, last: Exchange },
@@ -47,10 +47,11 @@ pub(crate) struct Committer {
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) asked: Timestamp,
     pub(crate) intent: Intent,
-    /// The most pairs that the conversation keeps.
+    /// The most exchanges that the conversation keeps.
     pub(crate) pairs: usize,
-    /// How long archived conversations are kept; zero archives none.
+    /// How long archived conversations are kept; `None` is for ever, zero archives none.
     pub(crate) keep: Option<Duration>,
+    /// See [`Wanted::expire`].
     pub(crate) expire: Option<Duration>,
     /// See [`Wanted::hands_over`].
     pub(crate) hands_over: bool,
@@ -89,7 +90,7 @@ impl Committed {
 }
 
 impl Committer {
-    /// Saves an exchange; `model` answered instead of the chosen one. While another process has the lock, `give_up` is
+    /// Saves an exchange. `model` is the one that answered, if not the chosen one. While another process has the lock, `give_up` is
     /// asked from time to time, with the time waited.
     pub(crate) fn commit(
         &self,
@@ -144,7 +145,7 @@ impl Committer {
         let found = folder::read(&self.path)?;
         match &self.intent {
             Intent::New => self.begin(found, exchange, lock),
-            Intent::FollowAnew => {
+            Intent::FollowOrNew => {
                 let wanted = Wanted {
                     provider: &self.provider,
                     model: Some(&self.model),
@@ -180,7 +181,7 @@ impl Committer {
             }
             Intent::Follow { created } => match found {
                 Found::Conversation(conversation) if conversation.created == *created => {
-                    // An archived conversation is kept unchanged, so nothing is cut off at its beginning.
+                    // An archived conversation keeps all its exchanges.
                     let archived = self.path.file_name().is_some_and(folder::is_archived);
                     let pairs = if archived { usize::MAX } else { self.pairs };
                     self.extend(&self.path, conversation, exchange, pairs, lock)
@@ -313,7 +314,10 @@ fn too_large(lost: &Loss, conversation: &Conversation) -> String {
 }
 
 /// Replaces a conversation whose end has changed. The old one is archived unless nothing is kept; the new one gets a
-/// moment of its own. An empty one is removed. Returns when it was created.
+/// `created` of its own, which is returned. An empty one is removed.
+///
+/// # Errors
+/// A file could not be read, written or removed.
 pub(crate) fn revise(
     folder: &Folder,
     lock: &mut Lock,

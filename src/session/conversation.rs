@@ -47,7 +47,7 @@ pub(crate) struct Entry {
     pub(crate) interrupted: bool,
     /// The provider's word for how the answer ended, if it is incomplete or was blocked.
     pub(crate) finish: Option<String>,
-    /// Who answered, if not the conversation's provider and model.
+    /// The provider and the model that answered, if not the conversation's.
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
     /// The tool calls that led to the answer.
@@ -58,7 +58,7 @@ pub(crate) struct Entry {
     pub(super) signed: bool,
 }
 
-/// The same message, whatever else its file says about it.
+/// Equal in everything that q reads; the JSON around it does not count.
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
         let Entry { message, timestamp, interrupted, finish, provider, model, steps, json: _, signed: _ } = self;
@@ -176,7 +176,7 @@ impl Conversation {
         self.exchanges.is_empty() && self.system.is_none() && self.tools.is_empty()
     }
 
-    /// The last messages, oldest first. Blocked exchanges are not sent again.
+    /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
     pub(crate) fn window(&self, most: usize) -> Vec<Message> {
         let sent = self.exchanges.iter().filter(|exchange| !exchange.is_blocked());
         let mut window: Vec<Message> =
@@ -206,8 +206,8 @@ impl Conversation {
         self.exchanges.pop_if(|exchange| exchange.question().is_some())
     }
 
-    /// Keeps the last exchanges.
-    pub(crate) fn keep_last(&mut self, most: usize) {
+    /// Removes the oldest exchanges until at most this many remain.
+    pub(super) fn keep_last(&mut self, most: usize) {
         let surplus = self.exchanges.len().saturating_sub(most);
         self.exchanges.drain(..surplus);
     }

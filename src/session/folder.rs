@@ -1,4 +1,4 @@
-//! The state folder: the only code that reads and writes files of conversations.
+//! The files of conversations: finds, reads, replaces, archives and removes them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -19,8 +19,7 @@ use crate::unix;
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_FOLDER: u32 = 0o700;
 
-/// The name of the file that is being written, in the folder of the file that it will replace. Only the holder of the
-/// lock writes, so one name is enough, and what a killed run left does no harm.
+/// The name of a file that is being written, or the beginning or end of its name. What a killed run left does no harm.
 const TEMPORARY: &str = ".tmp";
 
 /// After a longer time without a search the clock may be wrong, so nothing is removed until the next one.
@@ -39,7 +38,7 @@ const COPY: &str = ".tmp-copy";
 const LONGEST_NAME: usize = 255;
 
 /// What follows the name of a conversation.
-pub(crate) const ENDING: &str = ".json";
+pub(super) const ENDING: &str = ".json";
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
 pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
@@ -133,28 +132,28 @@ impl Folder {
     /// lock, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let file = self.root.join("lock");
-        let mut lock = match self.is_elsewhere(path) {
+        let mut lock = match self.folder_elsewhere(path) {
             Some(folder) => Lock::of_file(&file, folder, give_up)?,
             None => Lock::of_state(&file, &self.sessions, give_up)?,
         };
         lock.recover();
         if lock.is_new() {
-            self.tell_moments(&mut lock);
+            self.note_latest_created(&mut lock);
         }
         if lock.may_change_state() {
             self.undo_second_name(path);
+            for leftover in [TEMPORARY, COPY] {
+                let _ = fs::remove_file(self.sessions.join(leftover));
+            }
         }
-        let elsewhere = self.is_elsewhere(path).map(|_| self.temporary_for(path));
-        let own =
-            [TEMPORARY, COPY].map(|name| self.sessions.join(name)).into_iter().filter(|_| lock.may_change_state());
-        for leftover in own.chain(elsewhere) {
-            let _ = fs::remove_file(leftover);
+        if self.folder_elsewhere(path).is_some() {
+            let _ = fs::remove_file(self.temporary_for(path));
         }
         Ok(lock)
     }
 
-    /// Gives a lock with a new file, perhaps because the old one was deleted, the moments that are taken.
-    fn tell_moments(&self, lock: &mut Lock) {
+    /// Notes the latest `created` of all conversations in a new lock file, because the old one may have been deleted.
+    fn note_latest_created(&self, lock: &mut Lock) {
         let conversations = self.all().into_iter().flatten().filter_map(|path| match read(&path) {
             Ok(Found::Conversation(conversation)) => Some(conversation.created),
             _ => None,
@@ -188,7 +187,7 @@ impl Folder {
     }
 
     /// The folder of a file that is not among the conversations of this state folder.
-    fn is_elsewhere<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+    fn folder_elsewhere<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         path.parent().filter(|folder| *folder != self.sessions)
     }
 
@@ -200,7 +199,7 @@ impl Folder {
 
     /// As [`Folder::replace`], for a file with another conversation: the old file is archived first, so that it is
     /// never missing. `stamp` and `ending` make its new name.
-    pub(crate) fn displace(
+    pub(super) fn displace(
         &self,
         lock: &mut Lock,
         path: &Path,
@@ -227,7 +226,7 @@ impl Folder {
     ) -> io::Result<()> {
         let temporary = self.temporary_for(path);
         // Only a file that the user chose may have a mode and an owner that the user chose.
-        let like = self.is_elsewhere(path).and_then(|_| fs::symlink_metadata(path).ok()).filter(Metadata::is_file);
+        let like = self.folder_elsewhere(path).and_then(|_| fs::symlink_metadata(path).ok()).filter(Metadata::is_file);
         let written = write_new(&temporary, conversation, like.as_ref()).and_then(|()| {
             let archived = before_rename()?;
             fs_err::rename(&temporary, path).inspect_err(|_| {
@@ -245,7 +244,7 @@ impl Folder {
     /// The file that is written before it replaces another. Only the holder of the lock writes it, so one name is
     /// enough; among a user's other files, the name says what it belongs to.
     fn temporary_for(&self, path: &Path) -> PathBuf {
-        let Some(name) = path.file_name().filter(|_| self.is_elsewhere(path).is_some()) else {
+        let Some(name) = path.file_name().filter(|_| self.folder_elsewhere(path).is_some()) else {
             return self.sessions.join(TEMPORARY);
         };
         let name = name.to_string_lossy();
@@ -257,7 +256,7 @@ impl Folder {
     /// Gives a file a second name, the first free one for archived files; without links, makes a copy.
     fn archive(&self, lock: &mut Lock, path: &Path, stamp: &str, ending: &str) -> io::Result<PathBuf> {
         if !lock.may_change_state() {
-            return Err(io::Error::other("the state folder cannot be used"));
+            return Err(io::Error::other(format!("the state folder {} cannot be used", self.root.display())));
         }
         let moved = self.moved_from_taken_moment(lock, path)?;
         let stamp = moved.as_ref().map_or_else(|| stamp.to_owned(), |conversation| conversation.created.stamp());
@@ -290,7 +289,7 @@ impl Folder {
     /// The conversation in a file elsewhere. It gets a new `created` if its own is taken here: a q with
     /// another state folder may have given it.
     fn moved_from_taken_moment(&self, lock: &mut Lock, path: &Path) -> io::Result<Option<Conversation>> {
-        if self.is_elsewhere(path).is_none() {
+        if self.folder_elsewhere(path).is_none() {
             return Ok(None);
         }
         let Found::Conversation(mut conversation) = read(path)? else { return Ok(None) };
@@ -304,7 +303,7 @@ impl Folder {
     }
 
     /// Writes an archived conversation. Needs no lock.
-    pub(crate) fn write_archived(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
+    pub(super) fn write_archived(&self, stamp: &str, conversation: &Conversation) -> io::Result<PathBuf> {
         // A file without a name disappears with its process.
         if let Ok(mut file) = unix::unnamed_file(&self.sessions, PRIVATE_FILE) {
             write_all(&mut file, conversation).and_then(|()| file.sync_all())?;
@@ -382,7 +381,7 @@ impl Folder {
     }
 
     /// Archives a conversation and removes its file.
-    pub(crate) fn retire(&self, lock: &mut Lock, path: &Path, stamp: &str) -> io::Result<PathBuf> {
+    pub(super) fn retire(&self, lock: &mut Lock, path: &Path, stamp: &str) -> io::Result<PathBuf> {
         let archived = self.archive(lock, path, stamp, ENDING);
         let done = archived.and_then(|archived| {
             fs_err::remove_file(path).map(|()| archived.clone()).inspect_err(|_| {
@@ -400,7 +399,7 @@ impl Folder {
     pub(crate) fn locks_owner_out(&self, path: &Path) -> bool {
         let Ok(metadata) = fs::symlink_metadata(path) else { return false };
         let own = [0, metadata.uid()].contains(&unix::effective_user());
-        metadata.is_file() && self.is_elsewhere(path).is_some() && !own && metadata.mode() & 0o006 != 0o006
+        metadata.is_file() && self.folder_elsewhere(path).is_some() && !own && metadata.mode() & 0o006 != 0o006
     }
 
     /// The files of all conversations, including those that cannot be read; in no order.
@@ -434,9 +433,9 @@ impl Folder {
         }
     }
 
-    /// Removes archived conversations, and those of other terminals, that nobody has changed for longer than `keep`;
-    /// at most once a day, and by their modification time alone. The caller has the lock.
-    pub(crate) fn sweep(&self, keep: Option<Duration>, now: SystemTime) {
+    /// Removes archived conversations, and current ones of a `Q_SESSION`, whose files nobody has changed for longer than
+    /// `keep`; at most once a day. Without `keep`, or if it is zero, removes none. The caller has the lock.
+    pub(super) fn sweep(&self, keep: Option<Duration>, now: SystemTime) {
         let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
         let marker = self.root.join("swept");
         let age = |metadata: &Metadata| metadata.modified().ok().and_then(|modified| now.duration_since(modified).ok());
@@ -474,8 +473,8 @@ impl Folder {
     }
 }
 
-/// The ending and the stamp for archiving a file without a usable conversation.
-pub(crate) fn unreadable_name(path: &Path) -> (String, &'static str) {
+/// The stamp and the ending for archiving a file without a usable conversation.
+pub(super) fn unreadable_name(path: &Path) -> (String, &'static str) {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).unwrap_or_else(|_| SystemTime::now());
     (Timestamp::of_file(modified).stamp(), UNREADABLE)
 }

@@ -114,16 +114,16 @@ impl Write for Counter {
 
 /// What a conversation has lost so that its file does not get too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub(super) struct Loss {
     /// How many of the remaining attachments lost their data.
-    pub(crate) attachments: usize,
+    pub(super) attachments: usize,
     /// How many of the oldest messages were removed.
-    pub(crate) messages: usize,
+    pub(super) messages: usize,
 }
 
 /// Makes a conversation smaller until its file fits into this many bytes: it loses the data of the oldest attachments,
 /// then the oldest exchanges. The last exchange stays; it loses its data only if the file could not be read with it.
-pub(crate) fn shrink(conversation: &mut Conversation, bytes: usize) -> Loss {
+pub(super) fn shrink(conversation: &mut Conversation, bytes: usize) -> Loss {
     let mut total = size(conversation);
     let older = conversation.exchanges.len().saturating_sub(1);
     let mut without_data = Vec::new();
@@ -462,7 +462,7 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-/// A text that is not a time in q's form counts as no time.
+/// Text that is not RFC 3339 counts as no time.
 fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<Cow<str>>::deserialize(deserializer)?;
     Ok(text.and_then(|text| Timestamp::parse(&text)))

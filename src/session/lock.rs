@@ -19,7 +19,7 @@ pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait between two looks at a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// A mark further ahead of the clock was made while the clock was wrong.
+/// A `created` further ahead of the clock was given while the clock was wrong.
 const FURTHEST_AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The most that q reads of the lock's file; its one line is far shorter.
@@ -63,7 +63,7 @@ struct Journal {
     archiving: Option<Archiving>,
 }
 
-/// A file that is about to be archived. This is done once another file has replaced it, or it is gone.
+/// A file that is being archived. It is archived once another file has replaced it, or it is gone.
 #[derive(Debug, Serialize, Deserialize)]
 struct Archiving {
     from: PathBuf,
@@ -124,7 +124,7 @@ impl Lock {
         }
     }
 
-    /// The file is archived, or will not be.
+    /// Notes that the file is archived, or will not be.
     pub(super) fn archived(&mut self) {
         if let Some(state) = &mut self.state {
             state.journal.archiving = None;
@@ -132,15 +132,15 @@ impl Lock {
         }
     }
 
-    /// A `created` for a new conversation: now, or the first moment after all that were given, and after
-    /// `after`, the moment of the conversation that it replaces or comes from.
+    /// A `created` for a new conversation: now, or the first moment after all that were given, and after `after`, that of
+    /// the conversation that it replaces or comes from. One more than [`FURTHEST_AHEAD`] of `now` does not count.
     pub(crate) fn unique(&mut self, now: Timestamp, after: Option<Timestamp>) -> Timestamp {
         let believed = after.filter(|after| now.elapsed_until(*after) <= FURTHEST_AHEAD);
         self.unique_from(now, believed.map_or(now, |after| now.max(after.next())), after)
     }
 
     /// The same for the rest of another conversation: its moment stays close to the other's.
-    pub(crate) fn unique_after(&mut self, now: Timestamp, other: Timestamp) -> Timestamp {
+    pub(super) fn unique_after(&mut self, now: Timestamp, other: Timestamp) -> Timestamp {
         self.unique_from(now, other.next(), Some(other))
     }
 
@@ -149,7 +149,7 @@ impl Lock {
         self.state.as_ref().is_some_and(|state| state.journal.created.is_none())
     }
 
-    /// A conversation has this `created` already, so no other one may get it.
+    /// Notes that a conversation has this `created`, so that no other one gets it.
     pub(super) fn taken(&mut self, created: Timestamp) {
         if let Some(state) = &mut self.state {
             state.journal.created = state.journal.created.max(Some(created));
@@ -234,7 +234,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_NONBLOCK);
     options.open(path).or_else(|error| {
         // A umask that removes all permissions has made it unusable even for its owner.
-        let metadata = fs::metadata(path).map_err(|_| io::Error::new(error.kind(), error.to_string()))?;
+        let Ok(metadata) = fs::metadata(path) else { return Err(error) };
         if error.kind() != io::ErrorKind::PermissionDenied || metadata.uid() != unix::effective_user() {
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! Which conversation to use: the current one, one by name, or a file by its path.
+//! Which conversation to use: the current one, one by its name or id, or a file by its path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Which {
         check(name).is_ok() && !name.starts_with(ARCHIVED)
     }
 
-    /// Whether it is displaced and expires.
+    /// Whether it is a current conversation, which a new one displaces and which may expire.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self, Which::Current { .. })
     }
@@ -105,7 +105,7 @@ impl Which {
 fn check(name: &str) -> Result<(), String> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     if name.is_empty() || name.len() > LONGEST || !name.chars().all(allowed) {
-        return Err(format!("“{name}” is not a valid name: it must be 1 to {LONGEST} of A-Z a-z 0-9 . _ -"));
+        return Err(format!("“{name}” is not a valid name: it must have 1 to {LONGEST} characters: A-Z a-z 0-9 . _ -"));
     }
     if name.starts_with('.') || name.starts_with("current") {
         return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
@@ -115,7 +115,6 @@ fn check(name: &str) -> Result<(), String> {
 
 /// The path without links. The file need not exist yet, but its folder must.
 fn resolve(path: &Path) -> Result<PathBuf, String> {
-    let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     match std::fs::canonicalize(path) {
         Ok(path) => Ok(path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -129,7 +128,7 @@ fn resolve(path: &Path) -> Result<PathBuf, String> {
             let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
             Ok(folder.join(name))
         }
-        Err(error) => Err(wrong(error)),
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

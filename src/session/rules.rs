@@ -1,4 +1,4 @@
-//! Whether a follow-up can continue the current conversation, and with which model.
+//! Whether a follow-up can continue the current conversation, and if not, why.
 
 use std::time::Duration;
 
@@ -7,11 +7,13 @@ use super::conversation::Conversation;
 use super::format::Unusable;
 use super::timestamp::Timestamp;
 
-/// What is in the file of the current conversation.
+/// What is at the path of a conversation.
 #[derive(Debug)]
 pub(crate) enum Found {
+    /// There is no file.
     Nothing,
     Conversation(Conversation),
+    /// A file that q cannot use as a conversation.
     Unusable(Unusable),
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct Wanted<'a> {
 
 /// Why a follow-up starts a new conversation.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Anew {
+pub(crate) enum Obstacle {
     Nothing,
     Unusable(String),
     Idle(Duration),
@@ -43,41 +45,43 @@ pub(crate) fn archives(keep: Option<Duration>) -> bool {
 }
 
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
+pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Obstacle> {
     match found {
-        Found::Nothing => Some(Anew::Nothing),
-        Found::Unusable(unusable) => Some(Anew::Unusable(unusable.to_string())),
+        Found::Nothing => Some(Obstacle::Nothing),
+        Found::Unusable(unusable) => Some(Obstacle::Unusable(unusable.to_string())),
         Found::Conversation(conversation) => mismatch(conversation, wanted, now),
     }
 }
 
-fn mismatch(conversation: &Conversation, wanted: &Wanted, now: Timestamp) -> Option<Anew> {
+fn mismatch(conversation: &Conversation, wanted: &Wanted, now: Timestamp) -> Option<Obstacle> {
     let idle = conversation.updated.elapsed_until(now);
     if wanted.expire.is_some_and(|expire| idle > expire) {
-        return Some(Anew::Idle(idle));
+        return Some(Obstacle::Idle(idle));
     }
     if wanted.hands_over {
         return None;
     }
     if conversation.provider != wanted.provider {
-        return Some(Anew::Provider { was: conversation.provider.clone(), is: wanted.provider.to_owned() });
+        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: wanted.provider.to_owned() });
     }
     match wanted.model {
         Some(model) if model != conversation.model => {
-            Some(Anew::Model { was: conversation.model.clone(), is: model.to_owned() })
+            Some(Obstacle::Model { was: conversation.model.clone(), is: model.to_owned() })
         }
         _ => None,
     }
 }
 
-impl std::fmt::Display for Anew {
+impl std::fmt::Display for Obstacle {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Anew::Nothing => formatter.write_str("there is no conversation to continue"),
-            Anew::Unusable(reason) => write!(formatter, "the conversation cannot be continued: {reason}"),
-            Anew::Idle(idle) => write!(formatter, "the conversation was idle for {}", age::in_words(*idle)),
-            Anew::Provider { was, is } => write!(formatter, "the conversation is with the provider {was}, not {is}"),
-            Anew::Model { was, is } => write!(formatter, "the conversation is with the model {was}, not {is}"),
+            Obstacle::Nothing => formatter.write_str("there is no conversation to continue"),
+            Obstacle::Unusable(reason) => write!(formatter, "the conversation cannot be continued: {reason}"),
+            Obstacle::Idle(idle) => write!(formatter, "the conversation was idle for {}", age::in_words(*idle)),
+            Obstacle::Provider { was, is } => {
+                write!(formatter, "the conversation is with the provider {was}, not {is}")
+            }
+            Obstacle::Model { was, is } => write!(formatter, "the conversation is with the model {was}, not {is}"),
         }
     }
 }
@@ -89,7 +93,7 @@ mod tests {
 
     const HOUR: i64 = 3600;
 
-    fn anew(now: i64, provider: &str, model: Option<&str>, expire: Option<u64>) -> Option<Anew> {
+    fn obstacle_at(now: i64, provider: &str, model: Option<&str>, expire: Option<u64>) -> Option<Obstacle> {
         let conversation = Conversation::new("openai", "m", moment(0));
         let wanted = Wanted { provider, model, expire: expire.map(Duration::from_secs), hands_over: false };
         obstacle(&Found::Conversation(conversation), &wanted, moment(now))
@@ -98,15 +102,15 @@ mod tests {
     #[test]
     fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
         let day = Some(24 * 60 * 60);
-        assert_eq!(anew(23 * HOUR, "openai", Some("m"), day), None);
-        assert_eq!(anew(24 * HOUR, "openai", Some("m"), day), None);
-        assert_eq!(anew(-HOUR, "openai", Some("m"), day), None);
-        assert_eq!(anew(1000 * HOUR, "openai", Some("m"), None), None);
-        assert_eq!(anew(0, "openai", None, day), None);
-        assert!(matches!(anew(25 * HOUR, "openai", Some("m"), day), Some(Anew::Idle(_))));
-        assert!(matches!(anew(24 * HOUR + 1, "openai", Some("m"), day), Some(Anew::Idle(_))));
-        assert!(matches!(anew(0, "groq", None, day), Some(Anew::Provider { .. })));
-        assert!(matches!(anew(0, "openai", Some("other"), day), Some(Anew::Model { .. })));
+        assert_eq!(obstacle_at(23 * HOUR, "openai", Some("m"), day), None);
+        assert_eq!(obstacle_at(24 * HOUR, "openai", Some("m"), day), None);
+        assert_eq!(obstacle_at(-HOUR, "openai", Some("m"), day), None);
+        assert_eq!(obstacle_at(1000 * HOUR, "openai", Some("m"), None), None);
+        assert_eq!(obstacle_at(0, "openai", None, day), None);
+        assert!(matches!(obstacle_at(25 * HOUR, "openai", Some("m"), day), Some(Obstacle::Idle(_))));
+        assert!(matches!(obstacle_at(24 * HOUR + 1, "openai", Some("m"), day), Some(Obstacle::Idle(_))));
+        assert!(matches!(obstacle_at(0, "groq", None, day), Some(Obstacle::Provider { .. })));
+        assert!(matches!(obstacle_at(0, "openai", Some("other"), day), Some(Obstacle::Model { .. })));
     }
 
     #[test]
@@ -115,15 +119,15 @@ mod tests {
         for (provider, model) in [("openai", Some("other")), ("groq", None), ("groq", Some("m"))] {
             let wanted = Wanted { provider, model, expire: Some(Duration::from_secs(60)), hands_over: true };
             assert_eq!(obstacle(&conversation(), &wanted, moment(60)), None, "{provider} {model:?}");
-            assert!(matches!(obstacle(&conversation(), &wanted, moment(61)), Some(Anew::Idle(_))), "{provider}");
+            assert!(matches!(obstacle(&conversation(), &wanted, moment(61)), Some(Obstacle::Idle(_))), "{provider}");
         }
     }
 
     #[test]
     fn what_is_not_there_or_not_usable_is_not_followed() {
         let wanted = Wanted { provider: "openai", model: None, expire: None, hands_over: true };
-        assert_eq!(obstacle(&Found::Nothing, &wanted, moment(0)), Some(Anew::Nothing));
+        assert_eq!(obstacle(&Found::Nothing, &wanted, moment(0)), Some(Obstacle::Nothing));
         let unusable = Found::Unusable(Unusable::Version(2));
-        assert!(matches!(obstacle(&unusable, &wanted, moment(0)), Some(Anew::Unusable(_))));
+        assert!(matches!(obstacle(&unusable, &wanted, moment(0)), Some(Obstacle::Unusable(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! Moments as session files have them: UTC, RFC 3339, milliseconds.
+//! Moments as the files of conversations have them: UTC, RFC 3339, milliseconds.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
 /// The beginning of ids, and of the names of archived conversations.
-pub(crate) const ARCHIVED: &str = "session_";
+pub(super) const ARCHIVED: &str = "session_";
 
 /// A date, a time and milliseconds.
 const ID_DIGITS: usize = 17;
@@ -18,12 +18,12 @@ const ID_DIGITS: usize = 17;
 pub(crate) struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    /// A moment, cut to the millisecond.
+    /// A moment, cut to the millisecond; 1970 for one that RFC 3339 cannot write.
     pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
         Timestamp::checked(moment).unwrap_or(Timestamp(OffsetDateTime::UNIX_EPOCH))
     }
 
-    /// The time of a file, within the limits of the calendar.
+    /// The time of a file; 1970 for one before that, or beyond the calendar.
     pub(crate) fn of_file(modified: SystemTime) -> Timestamp {
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Timestamp::new(
@@ -44,7 +44,7 @@ impl Timestamp {
         moment.replace_millisecond(moment.millisecond()).ok().map(Timestamp)
     }
 
-    /// The next moment, one millisecond later.
+    /// The next moment, one millisecond later; the last of the calendar is its own next.
     pub(crate) fn next(self) -> Timestamp {
         Timestamp(self.0.checked_add(time::Duration::MILLISECOND).unwrap_or(self.0))
     }
@@ -84,7 +84,7 @@ impl Timestamp {
     }
 
     /// `YYYYMMDDHHMMSS`, as in the name of an archived conversation.
-    pub(crate) fn stamp(self) -> String {
+    pub(super) fn stamp(self) -> String {
         let (date, time) = (self.0.date(), self.0.time());
         format!(
             "{:04}{:02}{:02}{:02}{:02}{:02}",

@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::table::{self, Kind};
 use super::tools::{self, ToolServer};
-use super::value::{self, Spanned, filled, found, in_order, string, unknown};
+use super::value::{self, Spanned, in_order, must_be, not_empty, string, unknown};
 use crate::address::Address;
 use crate::provider::Api;
 use crate::provider::request::Field;
@@ -142,7 +142,7 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
         "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
         "key_env" => section.key_env = Some(value::variable(value)?),
         "key_cmd" => section.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
-        "model" => section.model = Some(filled(string(value)?)?),
+        "model" => section.model = Some(not_empty(string(value)?)?),
         "options" => {
             let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
             for (name, value) in in_order(fields) {
@@ -180,14 +180,15 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
 fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
     match kind {
         Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value),
-        Kind::Whole { .. } => {
-            let number = value.as_integer().ok_or_else(|| found("a whole number", value))?;
+        Kind::Whole { all, .. } => {
+            let wanted = if *all { "a whole number or \"all\"" } else { "a whole number" };
+            let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
             u64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
                 .map(|number| number.to_string())
                 .map_err(|_| format!("“{}” is not a whole number from 0", number.as_str()))
         }
-        Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| found("true or false", value)),
-        Kind::Text { .. } | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
+        Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| must_be("true or false", value)),
+        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
     }
 }
 
@@ -233,18 +234,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
         for (text, line, words) in [
-            ("\nprovidr = \"x\"", 2, "no key providr; did you mean provider?"),
+            ("\nprovidr = \"x\"", 2, "no setting “providr”; did you mean “provider”?"),
             ("messages = \"10\"", 1, "messages: must be a whole number"),
             ("messages = -1", 1, "messages: “-1”"),
-            ("a = 1\nmessages = 1", 1, "no key a"),
+            ("a = 1\nmessages = 1", 1, "no setting “a”"),
             ("keep = 0", 1, "keep: must be a string"),
             ("save = \"false\"", 1, "save: must be true or false"),
             ("x = = 1", 1, ""),
             ("provider = \"x\"\nprovider = \"y\"", 2, "duplicate"),
             ("[providers.work]\nbase_url = \"nope\"", 2, "providers.work.base_url: is not a URL"),
             ("[providers.work]\napi = \"openapi\"", 2, "providers.work.api: “openapi” is not one of"),
-            ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no key key"),
-            ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of a variable"),
+            ("[providers.work]\nkey = \"sk-123\"", 2, "providers.work.key: there is no setting “key”"),
+            ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of an environment variable"),
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
             ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),

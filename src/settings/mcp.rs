@@ -112,7 +112,7 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let Some((variable, behind)) = after.split_once('}') else { break };
+        let Some((variable, following)) = after.split_once('}') else { break };
         let (name, default) = match variable.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (variable, None),
@@ -120,7 +120,7 @@ fn filled(text: &str, environment: &Environment) -> Result<String, String> {
         let value = environment.get(name).or(default).ok_or_else(|| format!("the variable {name} is not set"))?;
         filled.push_str(before);
         filled.push_str(value);
-        rest = behind;
+        rest = following;
     }
     filled.push_str(rest);
     Ok(filled)

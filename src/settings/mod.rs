@@ -88,7 +88,8 @@ impl Settings {
         Ok(Settings { values, providers, tools, provider, model, environment, options, file: file.to_owned(), given })
     }
 
-    /// The settings for actions, which ignore a broken file.
+    /// The values for actions, which must work with broken settings. A broken file counts as missing; if that is not enough,
+    /// `Q_…` variables count as unset.
     pub(crate) fn of_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
         let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
@@ -126,9 +127,6 @@ impl Settings {
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
         let wrong = |reason: String| Error::settings(format!("mcp: {path}: {reason}"));
-        if !path.starts_with('/') {
-            return Err(wrong("is a relative path; write the full path".to_owned()));
-        }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let more = mcp::read(&text, &self.environment).map_err(wrong)?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));

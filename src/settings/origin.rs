@@ -85,7 +85,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Nobody has set it.
+    /// Whether nobody has set it.
     pub(crate) fn is_default(&self) -> bool {
         self.origin == Origin::Default
     }

@@ -184,7 +184,7 @@ impl Provider {
     }
 
     /// Whether a key is set, or a command that prints it.
-    pub(crate) fn has_key(&self) -> bool {
+    pub(super) fn has_key(&self) -> bool {
         match &self.key {
             Key::None => false,
             Key::Variables { found, .. } => found.is_some(),
@@ -221,7 +221,8 @@ pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
     let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
         Some('\n' | '\r') => "a line break",
         Some(' ' | '\t') => "a blank",
-        _ => "a character that is not plain ASCII",
+        Some(character) if character.is_ascii() => "a control character",
+        _ => "a character that is not ASCII",
     };
     Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
         .advise("set it again; the key itself is not shown here"))

@@ -20,10 +20,13 @@ pub(crate) struct Values {
     pub(crate) expire: Option<Duration>,
     /// How long an archived conversation is kept; `None` is for ever, zero archives nothing.
     pub(crate) keep: Option<Duration>,
+    /// The most tokens of an answer; `None` sends a limit only where the API demands one.
     pub(crate) max_tokens: Option<u64>,
     /// The longest silence allowed on a connection; `None` is no limit.
     pub(crate) timeout: Option<Duration>,
+    /// How often a request that failed before the first word is tried again; at most 100.
     pub(crate) retries: u32,
+    /// Whether exchanges are saved.
     pub(crate) save: bool,
     /// Whether prose is wrapped on a terminal.
     pub(crate) wrap: bool,
@@ -72,6 +75,8 @@ pub(crate) enum Kind {
         all: bool,
         set: fn(&mut Values, u64),
     },
+    /// A full path.
+    Path(fn(&mut Values, String)),
     Duration {
         allows_zero: bool,
         set: fn(&mut Values, Option<Duration>),
@@ -232,7 +237,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "mcp",
         variable: "Q_MCP",
         default: None,
-        kind: Kind::Text { allows_empty: false, set: |values, text| values.mcp = Some(text) },
+        kind: Kind::Path(|values, path| values.mcp = Some(path)),
         doc: "an absolute path of a file with more tool servers, in the usual mcpServers form",
     },
 ];
@@ -252,6 +257,12 @@ impl Row {
             Kind::Text { allows_empty, set } => {
                 if text.is_empty() && !allows_empty {
                     return Err("is empty".to_owned());
+                }
+                set(values, text.to_owned());
+            }
+            Kind::Path(set) => {
+                if !text.starts_with('/') {
+                    return Err(format!("“{text}” is a relative path; write the full path"));
                 }
                 set(values, text.to_owned());
             }
@@ -329,6 +340,7 @@ mod tests {
             ("expire", "1w"),
             ("timeout", "0s"),
             ("timeout", "0"),
+            ("mcp", "mcp.json"),
         ] {
             let row = find(key).expect(key);
             assert!(row.set(&mut Values::default(), text).is_err(), "{key} = {text}");

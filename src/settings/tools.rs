@@ -52,7 +52,7 @@ const PASSED_ON: &[&str] = &[
     "UV_*",
 ];
 
-/// A section `[tools.NAME]`.
+/// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolServer {
     pub(crate) name: String,
@@ -206,14 +206,14 @@ impl LocalServer {
                 }
             }
             "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
-            "cwd" => self.cwd = Some(check_folder(value::filled(value::string(value)?)?)?),
+            "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
             "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
             _ => return Err(value::unknown(key, FIELDS)),
         }
         Ok(())
     }
 
-    /// The values of its variables that must not be shown: those of its own section, and those that it names.
+    /// The values that must not be shown: those of `env`, and those of the variables that `env_from` passes on.
     pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
         let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
@@ -273,7 +273,7 @@ pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     }
 }
 
-/// The folder that a server is started in.
+/// Checks the folder that a server is started in, and returns it: a full path, or `.`.
 pub(super) fn check_folder(folder: String) -> Result<String, String> {
     if folder != "." && !folder.starts_with('/') {
         return Err(format!("“{folder}” is a relative path; write the full path, or \".\""));
@@ -328,7 +328,7 @@ mod tests {
             ("env = { A = 1 }", "A: must be a string"),
             ("timeout = \"0s\"", "too short"),
             ("start = 5", "must be a string"),
-            ("alow = []", "did you mean allow?"),
+            ("alow = []", "did you mean “allow”?"),
             ("only = []", "tools.db: has neither a command nor a url"),
             ("command = [\"x\"]\nkey_env = \"K\"", "tools.db.key_env: is for a server with a url"),
             ("command = [\"x\"]\nheaders = {}", "headers: is for a server with a url"),
@@ -336,14 +336,14 @@ mod tests {
             ("cwd = \"/\"\nurl = \"https://x\"", "cwd: is for a server with a command"),
             ("url = \"x\"", "tools.db.url: is not a URL"),
             ("url = 1", "url: must be a string"),
-            ("url = \"https://x\"\nkey_env = \"sk-123\"", "must be the name of a variable"),
+            ("url = \"https://x\"\nkey_env = \"sk-123\"", "must be the name of an environment variable"),
             (
                 "url = \"https://x\"\nkey_env = \"A\"\nkey_cmd = [\"b\"]",
                 "key_cmd: a server has key_env or key_cmd, not both",
             ),
             ("url = \"https://x\"\nheaders = 1", "must be a table"),
             ("url = \"https://x\"\nheaders = { \"a b\" = \"x\" }", "a b: that cannot be the name of a header"),
-            ("url = \"https://x\"\nheader = {}", "did you mean headers?"),
+            ("url = \"https://x\"\nheader = {}", "did you mean “headers”?"),
         ] {
             let (_, wrong) = read(text).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");

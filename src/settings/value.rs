@@ -17,11 +17,13 @@ pub(super) fn in_order<'t, 'a>(
     by_place.into_values().collect()
 }
 
+/// The text of a string.
 pub(super) fn string(value: &DeValue) -> Result<String, String> {
-    value.as_str().map(str::to_owned).ok_or_else(|| found("a string in quotes", value))
+    value.as_str().map(str::to_owned).ok_or_else(|| must_be("a string in quotes", value))
 }
 
-pub(super) fn filled(text: String) -> Result<String, String> {
+/// Refuses an empty text.
+pub(super) fn not_empty(text: String) -> Result<String, String> {
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
 }
 
@@ -42,12 +44,12 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
 
 /// The name of a variable. A user may have written the value itself there, which no message must show.
 pub(super) fn variable(value: &DeValue) -> Result<String, String> {
-    let name = filled(string(value)?)?;
+    let name = not_empty(string(value)?)?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_name && !name.as_bytes()[0].is_ascii_digit() {
         Ok(name)
     } else {
-        Err("must be the name of a variable".to_owned())
+        Err("must be the name of an environment variable, not the key itself".to_owned())
     }
 }
 
@@ -62,7 +64,8 @@ pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
     Ok(Secret::new(value))
 }
 
-pub(super) fn found(wanted: &str, value: &DeValue) -> String {
+/// The error for a value of another type than `wanted`, which is in words.
+pub(super) fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
@@ -74,7 +77,7 @@ pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) 
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|one, other| one.0.total_cmp(&other.0));
     match nearest {
-        Some((_, name)) => format!("there is no key {key}; did you mean {name}?"),
-        None => format!("there is no key {key}"),
+        Some((_, name)) => format!("there is no setting “{key}”; did you mean “{name}”?"),
+        None => format!("there is no setting “{key}”"),
     }
 }

@@ -3,13 +3,14 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-/// Why a server cannot continue.
+/// Why a server cannot continue, or why a call has no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
+    /// What happened, without the server's name; the model may learn this and nothing else.
     pub(crate) what: String,
-    /// Where the server is; the model must not learn this.
+    /// Where the server is.
     pub(crate) address: Option<String>,
-    /// The last lines that it wrote to standard error; nor this.
+    /// The last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
 }

@@ -119,11 +119,7 @@ fn remote(
     if has_authorization(&headers) && !address.is_https() && !address.is_loopback() {
         notes.note(&format!("the key of the tool server {name} goes to {address} unencrypted"));
     }
-    // A server may repeat the key of “Bearer KEY” alone.
-    let values = headers.iter().flat_map(|(_, value)| {
-        let last = value.expose().rsplit(' ').next().unwrap_or_default();
-        [value.clone(), Secret::new(last)]
-    });
+    let values = headers.iter().flat_map(|(_, value)| value.with_last_word());
     let secrets = values.chain(server.url.secrets()).collect();
     Ok(remote::Server { client, url: server.url.clone(), headers, secrets, key_advice })
 }
@@ -140,7 +136,7 @@ fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     } else if server.url.server.authorization().is_some() {
         format!("check user and password in the url of the tool server {name}")
     } else if section.is_shared {
-        format!("headers of {name} in the file of the setting mcp set a key")
+        format!("add the key to the headers of {name} in the file that the setting mcp names")
     } else {
         format!("key_env or key_cmd in the section [tools.{name}] sets a key")
     }

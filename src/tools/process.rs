@@ -49,6 +49,16 @@ struct Leaders {
     is_closed: bool,
 }
 
+/// What is left of a process group.
+#[derive(PartialEq, Eq)]
+enum Left {
+    /// The process that leads it, at least.
+    Leader,
+    /// Only processes that it started.
+    Others,
+    Nothing,
+}
+
 impl Groups {
     /// Asks every group to end, and lets no more start.
     pub(crate) fn terminate(&self) {
@@ -83,20 +93,6 @@ impl Groups {
         }
     }
 
-    /// Whether the process that leads a group has ended, whatever is left of the group.
-    fn leader_has_ended(&self, id: i32, leader: &mut Child) -> bool {
-        // Locked, because the system may reuse the id as soon as nothing of the group is left.
-        let mut leaders = lock(&self.0);
-        let has_ended = !matches!(leader.try_wait(), Ok(None));
-        if has_ended {
-            unix::reap_group(id);
-            if !unix::signal_group(id, 0) {
-                leaders.ids.retain(|other| *other != id);
-            }
-        }
-        has_ended
-    }
-
     /// Starts a process as the leader of a new group.
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         // Locked until the group is known, so that a signal cannot miss it.
@@ -110,19 +106,19 @@ impl Groups {
         Ok(child)
     }
 
-    /// Whether nothing of a group is left. Its leader is reaped, and a group that is gone gets no more signals.
-    fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
+    /// What is left of a group. Whatever has ended is reaped, and a group that is gone gets no more signals.
+    fn look(&self, id: i32, leader: &mut Child) -> Left {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut leaders = lock(&self.0);
         if matches!(leader.try_wait(), Ok(None)) {
-            return false;
+            return Left::Leader;
         }
         unix::reap_group(id);
-        let is_gone = !unix::signal_group(id, 0);
-        if is_gone {
-            leaders.ids.retain(|other| *other != id);
+        if unix::signal_group(id, 0) {
+            return Left::Others;
         }
-        is_gone
+        leaders.ids.retain(|other| *other != id);
+        Left::Nothing
     }
 
     fn signal(&self, id: i32, signal: i32) {
@@ -240,7 +236,7 @@ impl Process {
 
     /// Whether the process itself has ended, whatever is left of its group.
     pub(crate) fn leader_has_ended(&mut self) -> bool {
-        self.groups.leader_has_ended(self.id, &mut self.leader)
+        self.groups.look(self.id, &mut self.leader) != Left::Leader
     }
 
     /// Ends the process and its group, and returns how the process itself ended.
@@ -259,7 +255,7 @@ impl Process {
 
     /// Whether nothing of the group is left.
     fn look(&mut self) -> bool {
-        self.is_gone = self.is_gone || self.groups.is_gone(self.id, &mut self.leader);
+        self.is_gone = self.is_gone || self.groups.look(self.id, &mut self.leader) == Left::Nothing;
         self.is_gone
     }
 }

@@ -14,7 +14,7 @@ const PAIRED_VERSION: &str = "2025-06-18";
 /// The versions that a server may answer with.
 const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", PAIRED_VERSION, VERSION];
 
-/// The most bytes of a list of tools.
+/// The most pages, tools and bytes of a list of tools.
 const MOST_PAGES: usize = 100;
 const MOST_TOOLS: usize = 1000;
 const LONGEST_LIST: usize = 16 << 20;
@@ -28,7 +28,9 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// What a server says about a tool in its annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Hints {
+    /// It changes nothing; by default it may.
     pub(crate) read_only: bool,
+    /// Whether it may delete or overwrite something; by default it may, unless it is read-only.
     pub(crate) destructive: Option<bool>,
     /// Whether it reaches beyond the server's own domain, such as to the web; by default it does.
     pub(crate) open_world: Option<bool>,

@@ -70,7 +70,7 @@ struct Opened {
 }
 
 impl Conversation {
-    /// Begins a conversation and does not wait for the server, which has so long to list its tools.
+    /// Begins a conversation and does not wait for the server. It has `patience` to list its tools; `None` is for ever.
     ///
     /// # Errors
     /// The system has no more threads.
@@ -306,7 +306,7 @@ impl Session {
         }
     }
 
-    /// Handles events, and returns the first that is an answer to what was asked.
+    /// Handles events up to the answer to what was asked, and returns that; events after it are dropped.
     fn hear(&self, events: Vec<Event>) -> Option<Event> {
         for event in events {
             match event {
@@ -419,7 +419,7 @@ impl Session {
 
     /// What to do about a status.
     fn advice(&self, status: u16, location: Option<String>, retry_after: Option<Duration>) -> Option<String> {
-        let bridge = format!("replace url by command = [\"npx\", \"mcp-remote\", \"{}\"]", self.server.url);
+        let bridge = format!("replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]", self.server.url);
         Some(match status {
             401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.server.key_advice),
             404 | 405 if self.protocol.version().is_empty() => {
@@ -436,10 +436,7 @@ impl Session {
                 };
                 format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.secrets))
             }
-            429 | 500..=599 => {
-                let wait = retry_after.filter(|wait| !wait.is_zero())?;
-                format!("the server asks to try again in {} s", wait.as_secs())
-            }
+            429 | 500..=599 => retry::advice(retry_after)?,
             _ => return None,
         })
     }

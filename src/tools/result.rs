@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn told(text: &str, is_error: bool) -> Outcome {
+    fn outcome(text: &str, is_error: bool) -> Outcome {
         Outcome { text: text.to_owned(), is_error, server_failed: None }
     }
 
@@ -162,10 +162,10 @@ mod tests {
             ("a complete one", json!({"content": [text("a")], "resultType": "complete"}), "a"),
             ("not an error", json!({"content": [text("a")], "isError": false}), "a"),
         ] {
-            assert_eq!(read(&Ok(result)), told(expected, false), "{name}");
+            assert_eq!(read(&Ok(result)), outcome(expected, false), "{name}");
         }
         let both = json!({"content": [image], "structuredContent": {"a": 1}});
-        assert_eq!(read(&Ok(both)), told("[image image/png, 6 bytes, not shown]\n{\"a\":1}", false));
+        assert_eq!(read(&Ok(both)), outcome("[image image/png, 6 bytes, not shown]\n{\"a\":1}", false));
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             ),
             ("no object", Ok(json!("done")), "the tool answered something that is not a result"),
         ] {
-            assert_eq!(read(&answer), told(expected, true), "{name}");
+            assert_eq!(read(&answer), outcome(expected, true), "{name}");
         }
     }
 

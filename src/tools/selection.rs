@@ -1,5 +1,6 @@
 //! Which tools a question may use: servers, single tools and patterns, as `-t` and conversations name them.
 
+use crate::error::Error;
 use crate::settings::{Configured, NO_TOOLS, pattern};
 
 /// Separates a server's name from its tool's.
@@ -19,6 +20,17 @@ struct Entry {
 }
 
 impl Selection {
+    /// The tools that `-t` names; `None` if it was not given.
+    ///
+    /// # Errors
+    /// `Usage`: what is wrong with a name.
+    pub(crate) fn typed(names: &[String]) -> Result<Option<Selection>, Error> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        Selection::parse(names).map(Some).map_err(|reason| Error::usage(format!("--tools: {reason}")))
+    }
+
     /// Reads names such as `db`, `db__query` and `db__list_*`; `none` alone selects nothing.
     ///
     /// # Errors

@@ -291,7 +291,7 @@ mod tests {
         server.call("a", &serde_json::from_str(arguments).expect("an object"))
     }
 
-    fn told(text: &str, is_error: bool) -> Outcome {
+    fn outcome(text: &str, is_error: bool) -> Outcome {
         Outcome { text: text.to_owned(), is_error, server_failed: None }
     }
 
@@ -307,8 +307,8 @@ mod tests {
     #[test]
     fn a_tool_is_called_and_answers() {
         let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
-        assert_eq!(call(&mut server, r#"{ "x": 1 }"#), told("ok", false));
-        assert_eq!(call(&mut server, "{}"), told("again", false));
+        assert_eq!(call(&mut server, r#"{ "x": 1 }"#), outcome("ok", false));
+        assert_eq!(call(&mut server, "{}"), outcome("again", false));
         let process = &mut conversation(&mut server).process;
         process.end();
         let call = process.last_lines().concat();
@@ -366,15 +366,15 @@ mod tests {
     #[test]
     fn a_server_may_write_much_to_standard_error() {
         let script = "read -r call; head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; text 3 ok; read -r end";
-        assert_eq!(call(&mut started(script), "{}"), told("ok", false));
+        assert_eq!(call(&mut started(script), "{}"), outcome("ok", false));
     }
 
     #[test]
     fn an_answer_that_is_too_long_fails_only_its_call() {
         let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
         let mut server = started(long);
-        assert_eq!(call(&mut server, "{}"), told("the tool's server sent a message of more than 16 MB", true));
-        assert_eq!(call(&mut server, "{}"), told("ok", false));
+        assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 
     #[test]
@@ -384,9 +384,9 @@ mod tests {
             read -r end"#;
         let mut server = started(script);
         server.spec.timeout = Some(Duration::from_millis(1));
-        assert_eq!(call(&mut server, "{}"), told("no answer within 0.001 s", true));
+        assert_eq!(call(&mut server, "{}"), outcome("no answer within 0.001 s", true));
         server.spec.timeout = None;
-        assert_eq!(call(&mut server, "{}"), told("cancelled", false));
+        assert_eq!(call(&mut server, "{}"), outcome("cancelled", false));
     }
 
     #[test]
@@ -395,7 +395,7 @@ mod tests {
         let mut server = started(script);
         let broken = failed("ended during the call (exit status 4)", ": broken");
         assert_eq!(call(&mut server, "{}"), broken);
-        assert_eq!(call(&mut server, r#"{"again":1}"#), told("ok", false));
+        assert_eq!(call(&mut server, r#"{"again":1}"#), outcome("ok", false));
         assert_eq!(call(&mut server, "{}"), broken);
         let out = failed("has failed twice and is not started again", "");
         assert_eq!(call(&mut server, "{}"), out);

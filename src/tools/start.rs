@@ -253,16 +253,20 @@ fn offered(
         let line = format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.protocol);
         secret::redact(&line, secrets)
     });
-    let failed = |what: &str| Err(Error::new(Kind::Tools, format!("{name}: {what}")));
+    let failed =
+        |what: &str, advice: &str| Err(Error::new(Kind::Tools, format!("{name}: {what}")).advise(advice.to_owned()));
     if count == 0 {
-        return failed("the server offers no tools; leave it out of -t");
+        return failed("the server offers no tools", "leave it out of -t");
     }
     if about.has_more {
         notes.note(&format!("{name}: only the first {count} tools are listed; the server has more"));
     }
     let tools = about.tools.into_iter().filter(|tool| section.offers(&tool.name));
     let offers: Vec<Offer> = tools.map(|tool| offer(index, section, tool, file)).collect();
-    if offers.is_empty() { failed("the setting only matches none of the server's tools") } else { Ok(offers) }
+    if offers.is_empty() {
+        return failed("only = [...] in the server's section matches none of its tools", "correct its patterns");
+    }
+    Ok(offers)
 }
 
 /// The selected tools, sorted by name, so that a provider's prompt cache finds them again.
@@ -277,8 +281,10 @@ fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>
         return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
             .advise(format!("the tools are {}", there.join(", "))));
     }
-    let mut selected = known.iter().map(|(server, names)| selection.has(server, names)).collect::<Vec<_>>().into_iter();
-    offers.retain(|_| selected.next() == Some(true));
+    offers.retain(|offer| {
+        let [own, shown] = names(offer);
+        selection.has(&sections[offer.server].name, &[&own, &shown])
+    });
     offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
     // No API accepts a name twice.
     offers.dedup_by(|one, other| one.shown.name == other.shown.name);

@@ -77,7 +77,7 @@ impl Toolbox {
         let whole = text.len();
         let most = LONGEST_RESULT.min(self.room);
         let text = if whole <= most { text } else { result::cut(&text, most.saturating_sub(LONGEST_MARK)) };
-        self.room -= text.len().min(self.room);
+        self.room = self.room.saturating_sub(text.len());
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
             format!("{}: {what} of {whole} bytes after {:.3} s", call.name, began.elapsed().as_secs_f64())

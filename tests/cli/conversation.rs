@@ -542,9 +542,9 @@ fn a_conversation_is_handed_over_where_that_is_wanted() {
 fn a_note_says_how_many_messages_are_left_out() {
     for (limit, printed) in [
         ("30", ""),
-        ("17", "q: the oldest message was not sent: together they have more than 17 bytes (max_history)\n"),
-        ("9", "q: the 2 oldest messages were not sent: together they have more than 9 bytes (max_history)\n"),
-        ("0", "q: the 4 oldest messages were not sent: together they have more than 0 bytes (max_history)\n"),
+        ("17", "q: the oldest message was not sent: the last messages have more than 17 bytes (max_history)\n"),
+        ("9", "q: the 2 oldest messages were not sent: the last messages have more than 9 bytes (max_history)\n"),
+        ("0", "q: the 4 oldest messages were not sent: the last messages have more than 0 bytes (max_history)\n"),
     ] {
         let _case = case(limit);
         let (_server, sandbox) = numbered();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    CLOSED, DIALECTS, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_reply,
+    CLOSED, DIALECTS, DONE, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_reply,
     openai_stream, snapshot, talked, word,
 };
 use crate::pty::{Terminal, WIDE};
@@ -400,6 +400,18 @@ fn header_values_and_passwords_of_the_file_are_not_shown_either() {
     let outcome = sandbox.q(&["hi"]).run();
     outcome.exit(1).stderr_contains("403 Forbidden").stderr_lacks("secret");
     assert_eq!(server.request().header("x-token"), Some("header-secret-1"));
+}
+
+#[test]
+fn a_key_in_the_word_for_an_end_is_not_shown() {
+    let odd = format!("bad {API_KEY} word");
+    let server = Server::always(Reply::sse([word("text"), finish(&odd), DONE.to_vec()]));
+    let sandbox = Sandbox::new().server_env(&server);
+    for args in [&["-v", "hi"][..], &["-j", "hi"], &["-f", "hi"]] {
+        let outcome = sandbox.q(args).run();
+        outcome.exit(3).stderr_contains("bad [redacted] word").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
+    }
+    assert_eq!(sandbox.current()["messages"][1]["finish"], "bad [redacted] word");
 }
 
 /// A server that lets a client through to itself, as a proxy does.
