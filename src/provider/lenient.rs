@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Visitor};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,8 +30,8 @@ impl<T> Default for IfReadable<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for IfReadable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = <&RawValue>::deserialize(deserializer)?;
-        Ok(IfReadable(serde_json::from_str(json.get()).ok()))
+        // Null is frequent; read as an option, it makes no error, whose words would take long to write.
+        Option::<&RawValue>::deserialize(deserializer).map(|json| IfReadable(if_readable(json)))
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Re
 }
 
 /// Reads the JSON of a field that counts as missing if it has an odd form.
-pub(super) fn if_readable<T: DeserializeOwned>(json: Option<&RawValue>) -> Option<T> {
+pub(super) fn if_readable<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(json?.get()).ok()
 }
 
