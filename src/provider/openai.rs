@@ -303,11 +303,11 @@ impl Counts {
 }
 
 pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    read(data, reply, |choice| choice.delta.or(choice.message))
+    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
 }
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    read(body, reply, |choice| choice.message.or(choice.delta))?;
+    read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
 }
@@ -315,7 +315,7 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
 fn read(
     data: &str,
     reply: &mut Reply,
-    said: impl for<'a> FnOnce(Choice<'a>) -> Option<Delta<'a>>,
+    said: for<'a, 'b> fn(&'b Choice<'a>) -> Option<&'b Delta<'a>>,
 ) -> Result<(), Malformed> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
     // The errors of vLLM and Mistral have other fields too.
@@ -327,13 +327,12 @@ fn read(
         reply.add_usage(counts.usage());
     }
     // q asks for only one answer.
-    let Some(choice) = chunk.choices.into_iter().flatten().next() else { return Ok(()) };
+    let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return Ok(()) };
     if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
         reply.add_usage(counts.usage());
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
-    let finish = choice.finish_reason.0.clone();
-    if let Some(delta) = said(choice) {
+    if let Some(delta) = said(&choice) {
         reply.add(&delta.content.wtf8()?);
         let refusal = delta.refusal.wtf8()?;
         if !refusal.is_empty() {
@@ -341,14 +340,14 @@ fn read(
         }
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
-            keep_reasoning(&delta, reply);
+            keep_reasoning(delta, reply);
         } else if lenient::if_readable::<Vec<Value>>(delta.tool_calls).is_some_and(|calls| !calls.is_empty()) {
             reply.call_unoffered();
         }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         reply.fail(error);
-    } else if let Some(word) = finish.filter(|word| !word.is_empty()) {
+    } else if let Some(word) = choice.finish_reason.0.filter(|word| !word.is_empty()) {
         reply.finish(&word);
     }
     Ok(())
