@@ -475,6 +475,7 @@ mod tests {
             ("one two\r\nthree four\r\n", 10, "one two\r\nthree \nfour\r\n"),
             ("12345 789\r\n", 10, "12345 789\r\n"),
             ("12345 78\rx", 10, "12345 \n78\rx"),
+            ("12 123\rx", 10, "12 123\rx"),
             // Words that are longer than the line.
             ("a 1234567890123 b", 10, "a \n1234567890123 \nb"),
             ("1234567890123 b", 10, "1234567890123 \nb"),
@@ -489,6 +490,8 @@ mod tests {
             // Tabs.
             ("a\tb c", 11, "a\tb \nc"),
             ("a\tb", 9, "a\t\nb"),
+            ("1234\tb", 10, "1234\tb"),
+            ("aaaa \u{263a}\u{fe0f}", 7, "aaaa \n\u{263a}\u{fe0f}"),
             // What a terminal shows of controls.
             ("12345 \u{1b}m", 10, "12345 \u{1b}m"),
             ("123456 \u{1b}m", 10, "123456 \n\u{1b}m"),

@@ -217,6 +217,17 @@ mod tests {
         assert_eq!(parser.feed(b"x", &mut ignore), Err(TooLong));
     }
 
+    #[test]
+    fn lines_of_data_that_are_too_long_together_fail() {
+        let mut parser = Parser::default();
+        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
+        let line = [b"data:", &*vec![b'x'; LONGEST / 2], b"\n"].concat();
+        assert_eq!(parser.feed(&line, &mut ignore), Ok(()));
+        assert_eq!(parser.feed(&line[..line.len() / 2], &mut ignore), Ok(()));
+        assert_eq!(parser.feed(b"\n", &mut ignore), Ok(()));
+        assert_eq!(parser.feed(&line, &mut ignore), Err(TooLong));
+    }
+
     proptest! {
         #[test]
         fn where_a_stream_is_split_does_not_matter(
