@@ -83,6 +83,9 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         texts.push(format!("{said}{end}"));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    if texts.is_empty() {
+        context.notes.note("the conversation has no messages");
+    }
     print_prose(&texts, wraps(context))
 }
 
@@ -244,10 +247,10 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
         let _lock = place.lock()?;
         folder::remove(&place.path).map_err(state)?;
     }
-    if json {
-        return print(&json!({"cleared": usize::from(there)}).to_string());
+    match json {
+        true => print(&json!({"cleared": usize::from(there)}).to_string())?,
+        false => print("Conversation cleared")?,
     }
-    print("Conversation cleared")?;
     if !there {
         context.notes.note("there was no conversation");
     }

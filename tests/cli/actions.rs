@@ -134,6 +134,8 @@ fn a_history_shows_role_time_and_text_of_each_message() {
     sandbox.q(&["--history", "-s", "work"]).run().success().stdout(&expected);
     sandbox.q(&["-s", "talk.json", "--history"]).run().success().stdout(&expected);
     before.expect_unchanged();
+    sandbox.write_current(&with(stored::<&str>(&[]), "messages", json!([])));
+    sandbox.q(&["--history"]).run().exit(0).stdout_is_empty().stderr("q: the conversation has no messages\n");
 }
 
 #[test]
@@ -452,7 +454,9 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     assert_eq!(printed(&["--copy", "work", "-j"]), json!({"id": "work"}));
     assert_eq!(printed(&["--undo", "-j"]), json!({"question": "three"}));
     assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
-    assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 0}));
+    let none = sandbox.q(&["--clear", "-j"]).run();
+    assert_eq!(none.stdout_json(), json!({"cleared": 0}));
+    none.exit(0).stderr_contains_all(&["there was no conversation", "kept: q --list"]);
     let mut odd = stored(&["one", "```\nls\n```\nmore"]);
     let answer = &mut odd["messages"][1];
     (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));
