@@ -36,7 +36,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// A header whose value is text, or nothing.
+    /// The value of a header; empty if there is none, or if it is not text.
     pub(crate) fn header(&self, name: &str) -> &str {
         text_of(&self.headers, name).unwrap_or_default()
     }
@@ -78,7 +78,8 @@ pub(crate) struct Client {
     agent: Agent,
     address: Address,
     proxy: Option<ProxyUsed>,
-    limits: Limits,
+    /// The longest silence, unless a request has limits of its own.
+    silence: Option<Duration>,
     retries: u32,
 }
 
@@ -126,8 +127,7 @@ impl Client {
             port: proxy.port(),
             looks_up_here: proxy.resolve_target(),
         });
-        let limits = Limits { silence: timeout, total: None };
-        Ok(Client { agent: config.into(), address: address.clone(), proxy, limits, retries })
+        Ok(Client { agent: config.into(), address: address.clone(), proxy, silence: timeout, retries })
     }
 
     /// How often a failed request is tried again.
@@ -141,7 +141,8 @@ impl Client {
     /// The connection failed, or the status is not a success.
     pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
         let method = request.body.as_deref().map_or(Method::Get, Method::Post);
-        self.exchange(method, &request.path, &request.headers, self.limits)
+        let limits = Limits { silence: self.silence, total: None };
+        self.exchange(method, &request.path, &request.headers, limits)
     }
 
     /// Sends a request with any method and its own limits, and returns when the headers of the response have come.
@@ -232,7 +233,7 @@ impl Client {
             ureq::Error::Timeout(_) => {
                 is_silence = true;
                 advice = Some("the setting timeout (Q_TIMEOUT) says how long a silence may last".to_owned());
-                match self.limits.silence {
+                match self.silence {
                     Some(limit) => format!("nothing came from the server for {} s", limit.as_secs_f64()),
                     None => "nothing came from the server for too long".to_owned(),
                 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::client::GZIP;
 use super::stream::{self, TooLong};
@@ -13,7 +13,7 @@ use crate::provider::reply::Reply;
 use crate::provider::{Api, Malformed};
 use crate::unix;
 
-/// How long q waits for the end of a stream once the model has said that it is done.
+/// The silence after which a stream has ended, once the model has said that it is done.
 const TAIL: Duration = Duration::from_secs(10);
 
 /// How much q keeps of a body that may not be a stream.
@@ -149,8 +149,6 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
     let mut beginning = Vec::new();
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
-    // When q stops waiting, once the model has said that it is done.
-    let mut deadline = None;
     loop {
         if events == 0 && beginning.len() < LONGEST_BEGINNING {
             beginning.extend_from_slice(body.bytes());
@@ -191,11 +189,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
                 Ok(()) => ReadError::EndedEarly,
             });
         }
-        let limit = reply.is_finished().then(|| {
-            let now = Instant::now();
-            deadline.get_or_insert(now + TAIL).saturating_duration_since(now)
-        });
-        end = match body.fill(limit) {
+        end = match body.fill(reply.is_finished().then_some(TAIL)) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -404,6 +398,42 @@ mod tests {
         let (pieces, ended) = reads(vec![Ok(HELLO), Ok("\n\n"), Ok(STOP), Ok("\n\n"), reset]);
         assert!(ended.is_ok(), "{ended:?}");
         assert_eq!(text(&pieces), "Hello");
+    }
+
+    /// A body that pauses for longer than [`TAIL`] before each part that is empty.
+    struct Pausing(Parts);
+
+    impl Read for Pausing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if matches!(self.0.0.first(), Some(Ok(""))) {
+                drop(self.0.0.remove(0));
+                std::thread::sleep(TAIL + Duration::from_millis(200));
+            }
+            self.0.read(buffer)
+        }
+    }
+
+    /// The text of an answer that ends well, in which an empty part is a pause.
+    fn with_pauses(parts: &[&'static str]) -> String {
+        let mut answer = String::new();
+        let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
+        let ended = read_reply(Api::OpenAi, body, &mut Reply::default(), &mut |piece, _| {
+            answer.push_str(piece);
+            Ok(())
+        });
+        assert!(ended.is_ok(), "{ended:?}");
+        answer
+    }
+
+    #[test]
+    fn a_pause_after_the_finish_reason_ends_an_answer() {
+        assert_eq!(with_pauses(&[HELLO, "\n\n", STOP, "\n\n", "", HELLO, "\n\n"]), "Hello");
+    }
+
+    #[test]
+    fn a_pause_ends_nothing_once_text_has_followed_the_finish_reason() {
+        let parts = [HELLO, "\n\n", STOP, "\n\n", HELLO, "\n\n", "", HELLO, "\n\ndata: [DONE]\n\n"];
+        assert_eq!(with_pauses(&parts), "HelloHelloHello");
     }
 
     #[test]
