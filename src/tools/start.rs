@@ -128,7 +128,7 @@ impl Starting {
         let is_lenient = selection.is_none();
         let (sections, _servers, mut offers) = self.collect(notes, |error, notes| match is_lenient {
             true => {
-                notes.note(&error.message);
+                note(&error, notes);
                 Ok(())
             }
             false => Err(error),
@@ -231,7 +231,13 @@ fn valid(configured: Configured) -> Result<ToolServer, Error> {
 }
 
 fn noted<T>(result: Result<T, Error>, notes: &Notes) -> Option<T> {
-    result.inspect_err(|error| notes.note(&error.message)).ok()
+    result.inspect_err(|error| note(error, notes)).ok()
+}
+
+/// An error that does not end q, with its advice.
+fn note(error: &Error, notes: &Notes) {
+    let advice = error.advice.as_ref().map_or_else(String::new, |advice| format!("\n{advice}"));
+    notes.note(&format!("{}{advice}", error.message));
 }
 
 /// What a server offers of what it has.
