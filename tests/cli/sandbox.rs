@@ -12,7 +12,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -445,6 +445,8 @@ impl Q {
 
     #[track_caller]
     pub fn spawn(self) -> Running {
+        static HEEDED: Once = Once::new();
+        HEEDED.call_once(heed_signals);
         let mut command = Command::new(&self.invocation.program);
         command
             .args(&self.invocation.args)
@@ -514,6 +516,15 @@ impl Q {
             child,
             reaped: false,
         }
+    }
+}
+
+/// A shell without job control ignores SIGINT for what it runs in the background, `nohup` SIGHUP. Programs inherit that,
+/// and q obeys it; a test says itself what q is to ignore.
+fn heed_signals() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: plain system call without pointers.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 
