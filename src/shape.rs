@@ -465,6 +465,9 @@ mod tests {
         assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
         let with_mark = "\u{feff}{\"type\":\"object\"}";
         assert_eq!(Shape::from_json(with_mark).expect("a schema").schema, json!({"type": "object"}));
+        for text in ["{\"items\":[{\"type\":\"string\"}]}", "{\"schema\":{}}", "{\"anyOf\":[true]}"] {
+            assert!(Shape::from_json(text).is_ok(), "{text}");
+        }
         for (text, reason) in [
             ("{", "not JSON"),
             ("[1]", "not an object"),
@@ -475,6 +478,7 @@ mod tests {
             ("{\"properties\":[]}", "“properties” cannot be []"),
             ("{\"properties\":{\"a\":5}}", "5 stands where a schema must stand"),
             ("{\"items\":{\"type\":1}}", "“type” cannot be 1"),
+            ("{\"anyOf\":{}}", "“anyOf” cannot be {}"),
             ("{\"anyOf\":[{\"type\":1}]}", "“type” cannot be 1"),
             ("{\"name\":\"a\",\"strict\":true,\"schema\":{}}", "give the schema alone"),
         ] {
@@ -601,6 +605,7 @@ mod tests {
         let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
         let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
         let twice = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"$ref": "#"}]});
+        let or_pet = |kind: &str| json!({"anyOf": [{"type": kind}, reference]});
         let (missing_n, wrong_type) = ("the field “pet.n” is missing", "its type is not that of the schema");
         for (case, schema, answer, lacks) in [
             ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
@@ -634,6 +639,10 @@ mod tests {
             ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(missing_n)),
             ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":7}"#, Some(missing_n)),
             ("no object where none is wanted", of(json!({"type": "array", "required": ["n"]})), r#"{"pet":[]}"#, None),
+            ("no list there", of(json!({"type": ["array", "null"], "required": ["n"]})), r#"{"pet":7}"#, None),
+            ("a number, but a text or an object is wanted", of(or_pet("string")), r#"{"pet":7}"#, Some(missing_n)),
+            ("a text, but a number or an object is wanted", of(or_pet("integer")), r#"{"pet":"x"}"#, Some(missing_n)),
+            ("a text, but a truth value is wanted", of(or_pet("boolean")), r#"{"pet":"x"}"#, Some(missing_n)),
             ("the items of a list that may be an object", of(list.clone()), r#"{"pet":[{"n":1}]}"#, None),
             ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("the field “pet.0.n” is missing")),
             ("an object that may be a list", of(list.clone()), r#"{"pet":{}}"#, Some(missing_n)),
@@ -646,6 +655,18 @@ mod tests {
         ] {
             assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), lacks, "{case}");
         }
+    }
+
+    #[test]
+    fn fields_beside_one_another_are_not_deep() {
+        let fields = (0..DEEPEST).map(|number| (format!("a{number:03}"), json!({})));
+        let last = ("last".to_owned(), json!({"required": ["n"]}));
+        let properties: Map<String, Value> = fields.chain([last]).collect();
+        let mut answer: Map<String, Value> = properties.keys().map(|name| (name.clone(), json!(1))).collect();
+        answer["last"] = json!({});
+        let shape = Shape { schema: json!({ "properties": properties }) };
+        let answer = Value::Object(answer).to_string();
+        assert_eq!(shape.find_in(&answer), Err("the field “last.n” is missing".to_owned()));
     }
 
     #[test]
