@@ -528,6 +528,12 @@ mod tests {
             ("🇩🇪 🇫🇷", 6, "🇩🇪 🇫🇷"),
             ("🇩🇪 🇫🇷", 5, "🇩🇪 \n🇫🇷"),
             ("क्षत्रिय a", 80, "क्षत्रिय a"),
+            ("か\u{3099}か\u{3099}か\u{3099}", 5, "か\u{3099}か\u{3099}\nか\u{3099}"),
+            // Only emoji are joined, and have a skin tone.
+            ("\u{2194}\u{200d}👩 ab", 7, "\u{2194}\u{200d}👩 ab"),
+            ("\u{2194}\u{200d}👩 ab", 6, "\u{2194}\u{200d}👩 \nab"),
+            ("日🏽", 5, "日🏽"),
+            ("日🏽", 4, "日\n🏽"),
         ] {
             assert_eq!(wrap(text, columns), expected, "{text:?} {columns}");
         }
@@ -576,6 +582,7 @@ mod tests {
             format!("~~~ a `b` and c\n{LONG}\n```\n{LONG}\n~~~\n"),
             format!("````\n{LONG}\n```\n{LONG}\n````\n"),
             format!("```\n{LONG}\n``` no\n{LONG}\n    ```\n{LONG}\n````\n"),
+            format!("```\n{LONG}\n  ```\n"),
             format!("- a\n\n  ```sh\n  {LONG}\n  ```\n"),
             format!("- ```sh\n  {LONG}\n  ```\n"),
             format!("> ```\n> {LONG}\n> ```\n"),
@@ -601,6 +608,7 @@ mod tests {
             (format!("a\n    {LONG}"), "a\n    one two \n    three \n    four"),
             (format!("``` a` {LONG}"), "``` a` one \ntwo three \nfour"),
             (format!("```a`b {LONG}"), "```a`b one \ntwo three \nfour"),
+            (format!("```aaaaaa`b {LONG}"), "```aaaaaa`b \none two \nthree four"),
             (format!("`` {LONG}"), "`` one two \nthree four"),
             (format!("a ``` {LONG}"), "a ``` one \ntwo three \nfour"),
             (format!("a | {LONG}"), "a | one two \nthree four"),
@@ -630,6 +638,8 @@ mod tests {
             ("\n", "\n```\n"),
             ("|", ""),
             (" a", "| a"),
+            ("\n123456789", "\n"),
+            ("0", "1234567890"),
         ] {
             assert_eq!(wrapper.feed(piece, 10).text, expected, "{piece:?}");
         }
