@@ -18,7 +18,7 @@ use crate::session::folder;
 use crate::session::format::{self, LARGEST};
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
-use crate::session::rules::Found;
+use crate::session::rules::{self, Found};
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Exchange};
 use crate::settings::Settings;
@@ -37,7 +37,13 @@ impl Place<'_> {
             Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
             Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
             Ok((Found::Nothing, _)) => Err(self.missing()),
-            Ok((Found::Unusable(unusable), _)) => Err(Error::new(kind, format!("{}: {unusable}", self.path.display()))),
+            Ok((Found::Unusable(unusable), _)) => {
+                let error = Error::new(kind, format!("{}: {unusable}", self.path.display()));
+                Err(match self.which.is_current() {
+                    true => error.advise("the next question archives this file and starts a new conversation"),
+                    false => error,
+                })
+            }
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
@@ -155,11 +161,13 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let (created, undone) = undone.ok_or_else(nothing)?;
     let note = undone.question().and_then(|question| attached_note(&question.message));
     let question = undone.question().map_or_else(String::new, |question| question.message.text.to_string());
-    print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
     if matches!(place.which, Which::File(_)) {
         place.folder.prepare().map_err(failed)?;
     }
+    // Without the lock, nothing is printed either.
+    drop(place.lock()?);
+    print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let mut lock = place.lock()?;
     // It may have been displaced while its question was read.
     let now = match place.read()?.filter(|conversation| conversation.created == created) {
@@ -174,7 +182,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     conversation.undo();
     let keep = Settings::of_actions(&context.environment, &context.configuration).keep;
     let now = Timestamp::new(OffsetDateTime::now_utc());
-    commit::revise(place.folder, &mut lock, &path, conversation, now, keep).map_err(failed)?;
+    commit::revise(place.folder, &mut lock, &path, conversation, now, rules::archives(keep)).map_err(failed)?;
     if let Some(note) = note {
         context.notes.note(&note);
     }

@@ -79,6 +79,20 @@ impl Committed {
         Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
     }
 
+    /// Says where it went, because the conversation is not where it was when it was asked again.
+    fn elsewhere(self) -> Committed {
+        match (&self.path, self.created) {
+            (Some(path), Some(created)) => {
+                let (path, id) = (path.display(), created.id());
+                let note = format!(
+                    "the conversation was archived in the meantime: the new answer is in {path}, and this continues it: q -s {id}"
+                );
+                self.after(note)
+            }
+            _ => self,
+        }
+    }
+
     /// Adds another note first, unless nothing was saved.
     fn after(self, note: String) -> Committed {
         match (&self.path, &self.note) {
@@ -175,7 +189,10 @@ impl Committer {
                     _ => self.folder.find_archived(*created)?,
                 };
                 match there.filter(|(_, conversation)| conversation.exchanges.last() == Some(last)) {
-                    Some((path, conversation)) => self.replace_last(&path, conversation, exchange, lock),
+                    Some((path, conversation)) => {
+                        let committed = self.replace_last(&path, conversation, exchange, lock)?;
+                        Ok(if path == self.path { committed } else { committed.elsewhere() })
+                    }
                     None => self.commit_alone(exchange, Some(lock), "the conversation has changed in the meantime"),
                 }
             }
@@ -237,7 +254,7 @@ impl Committer {
         conversation.created = lock.unique_after(self.asked, created);
         let lost = format::shrink(&mut conversation, SHRUNK);
         let archived = self.folder.displace(lock, path, &conversation, &created.stamp(), folder::ENDING)?;
-        let note = format!("{}; all of it is in {}", too_large(&lost, &conversation), archived.display());
+        let note = all_of_it_is_in(&too_large(&lost, &conversation), &archived);
         Ok(Committed { note: Some(note), ..Committed::to(path.to_owned(), conversation.created) })
     }
 
@@ -254,13 +271,16 @@ impl Committer {
         if path.file_name().is_some_and(folder::is_current) {
             conversation.keep_last(self.pairs);
         }
-        let mut note = None;
+        let mut lost = None;
         if format::size(&conversation) > LARGEST {
-            let lost = format::shrink(&mut conversation, SHRUNK);
-            note = Some(too_large(&lost, &conversation));
+            let loss = format::shrink(&mut conversation, SHRUNK);
+            lost = Some(too_large(&loss, &conversation));
         }
-        let created = revise(&self.folder, lock, path, conversation, self.asked, self.keep)?;
-        Ok(Committed { note, ..Committed::to(path.to_owned(), created) })
+        // What does not fit any more is nowhere else.
+        let archives = lost.is_some() || rules::archives(self.keep);
+        let revised = revise(&self.folder, lock, path, conversation, self.asked, archives)?;
+        let note = lost.zip(revised.archived).map(|(lost, archived)| all_of_it_is_in(&lost, &archived));
+        Ok(Committed { note, ..Committed::to(path.to_owned(), revised.created) })
     }
 
     /// Saves in an archived conversation of its own, if necessary without the lock.
@@ -313,8 +333,19 @@ fn too_large(lost: &Loss, conversation: &Conversation) -> String {
     format!("the conversation would have more than {LARGEST} bytes: it continues {rest}")
 }
 
-/// Replaces a conversation whose end has changed. The old one is archived unless nothing is kept; the new one gets a
-/// `created` of its own, which is returned. An empty one is removed.
+fn all_of_it_is_in(note: &str, archived: &Path) -> String {
+    format!("{note}; all of it is in {}", archived.display())
+}
+
+/// What became of a conversation whose end has changed.
+pub(crate) struct Revised {
+    /// Its own `created`, other than that of the old one.
+    pub(crate) created: Timestamp,
+    /// Where the old one is, if it was archived.
+    pub(crate) archived: Option<PathBuf>,
+}
+
+/// Replaces a conversation whose end has changed; `archives` keeps the old one. An empty one is removed.
 ///
 /// # Errors
 /// A file could not be read, written or removed.
@@ -324,18 +355,17 @@ pub(crate) fn revise(
     path: &Path,
     mut conversation: Conversation,
     now: Timestamp,
-    keep: Option<Duration>,
-) -> io::Result<Timestamp> {
+    archives: bool,
+) -> io::Result<Revised> {
     let was = conversation.created;
     conversation.created = lock.unique_after(now, was);
-    let keeps = rules::archives(keep);
-    match (conversation.is_empty(), keeps) {
-        (true, true) => folder.retire(lock, path, &was.stamp()).map(|_| ()),
-        (true, false) => folder::remove(path).map(|_| ()),
-        (false, true) => folder.displace(lock, path, &conversation, &was.stamp(), folder::ENDING).map(|_| ()),
-        (false, false) => folder.replace(path, &conversation),
+    let archived = match (conversation.is_empty(), archives) {
+        (true, true) => folder.retire(lock, path, &was.stamp()).map(Some),
+        (true, false) => folder::remove(path).map(|_| None),
+        (false, true) => folder.displace(lock, path, &conversation, &was.stamp(), folder::ENDING).map(Some),
+        (false, false) => folder.replace(path, &conversation).map(|()| None),
     }?;
-    Ok(conversation.created)
+    Ok(Revised { created: conversation.created, archived })
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, full_device, lacks, numbered, prompt, snapshot, stored,
-    with, with_every_kind,
+    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, full_device, hold_the_lock, lacks, numbered, prompt,
+    snapshot, stored, with, with_every_kind,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -323,6 +323,19 @@ fn nothing_is_undone_where_its_question_cannot_be_printed() {
         }
     }
     before.expect_unchanged();
+}
+
+#[test]
+fn without_the_lock_undo_prints_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&stored(&["one", "two"]));
+    let before = sandbox.read_bytes("current.json");
+    let _lock = hold_the_lock(&sandbox);
+    for args in [&["--undo"][..], &["--undo", "-j"]] {
+        let outcome = sandbox.q(args).run();
+        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
+        sandbox.expect_bytes("current.json", &before);
+    }
 }
 
 #[test]

@@ -198,19 +198,25 @@ fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
 }
 
 #[test]
-fn an_answer_reaches_its_conversation_though_that_was_displaced_meanwhile() {
-    let (server, gate) = first_held_back();
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&stored(&["one", "two"]));
-    let running = sandbox.q(&["--again"]).spawn();
-    server.wait_for_requests(1);
-    sandbox.q(&["new"]).run().success();
-    gate.open();
-    running.wait().success().stdout("again\n");
-    sandbox.expect_texts("current.json", &["new", "other"]);
-    let mut archived: Vec<Vec<String>> = sandbox.archived().iter().map(|name| texts(&sandbox.session(name))).collect();
-    archived.sort();
-    assert_eq!(archived, [["one", "again"], ["one", "two"]]);
+fn an_answer_reaches_its_conversation_though_that_was_archived_meanwhile() {
+    for (meanwhile, current) in [("new", vec!["new", "other"]), ("--undo", vec!["zero", "0"])] {
+        let (server, gate) = first_held_back();
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_current(&stored(&["zero", "0", "one", "two"]));
+        let running = sandbox.q(&["--again"]).spawn();
+        server.wait_for_requests(1);
+        sandbox.q(&[meanwhile]).run().success();
+        gate.open();
+        let outcome = running.wait();
+        outcome.exit(0).stdout("again\n").stderr_contains("the conversation was archived in the meantime");
+        sandbox.expect_texts("current.json", &current);
+        let mut archived: Vec<Vec<String>> =
+            sandbox.archived().iter().map(|name| texts(&sandbox.session(name))).collect();
+        archived.sort();
+        assert_eq!(archived, [["zero", "0", "one", "again"], ["zero", "0", "one", "two"]], "{meanwhile}");
+        let id = outcome.stderr_text().rsplit(' ').next().unwrap_or_default().trim().to_owned();
+        sandbox.q(&["-s", &id, "--last"]).run().success().stdout("again\n");
+    }
 }
 
 #[test]
@@ -243,11 +249,15 @@ fn a_conversation_does_not_grow_too_large_by_another_question() {
     let (_server, sandbox) = numbered();
     sandbox.write_session("work.json", &stored(&[&"x".repeat(LARGEST / 2), "two", "three", "four"]));
     let long = "y".repeat(LARGEST / 2);
-    let outcome = sandbox.q(&["-s", "work", "--again", "shorter"]).stdin(&long).env("Q_MAX_HISTORY", "0").run();
+    let ask = sandbox.q(&["-s", "work", "--again", "shorter"]).stdin(&long).env("Q_MAX_HISTORY", "0");
+    // Also where nothing else is archived, no message is lost.
+    let outcome = ask.env("Q_KEEP", "0").run();
     outcome.exit(0).stderr_contains("more than 10000000 bytes");
     assert_eq!(texts(&sandbox.session("work.json")).len(), 2);
     sandbox.q(&["--last", "-s", "work"]).run().success().stdout("answer 0\n");
-    assert_eq!(texts(&sandbox.session(&sandbox.only_archived())).len(), 4);
+    let archived = sandbox.only_archived();
+    assert_eq!(texts(&sandbox.session(&archived)).len(), 4);
+    outcome.stderr_contains(&format!("all of it is in {}", sandbox.sessions().join(&archived).display()));
 }
 
 #[test]

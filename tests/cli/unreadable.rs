@@ -187,9 +187,10 @@ fn a_message_that_cannot_be_read_makes_the_whole_file_unusable_and_none_is_skipp
         sandbox.write_bytes("current.json", &file);
         sandbox.write_bytes("work.json", &file);
         for action in ["--history", "--last", "--undo"] {
-            for named in [&[][..], &["-s", "work"]] {
+            for (named, lines) in [(&[][..], 2), (&["-s", "work"], 1)] {
                 let refused = sandbox.q(&[action]).args(named).run();
                 refused.exit(1).stdout_is_empty().stderr_contains(".json: it cannot be parsed (");
+                refused.stderr_has_lines(lines);
             }
         }
         for name in ["current.json", "work.json"] {
