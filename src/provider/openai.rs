@@ -205,6 +205,8 @@ struct Chunk<'a> {
 
 #[derive(Deserialize)]
 struct Choice<'a> {
+    #[serde(default)]
+    index: Count,
     /// In a stream.
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
@@ -326,8 +328,9 @@ fn read(
     if let Some(counts) = lenient::if_readable::<Counts>(chunk.usage) {
         reply.add_usage(counts.usage());
     }
-    // q asks for only one answer.
-    let Some(choice) = chunk.choices.and_then(|choices| choices.into_iter().next()) else { return Ok(()) };
+    // Options may ask for several answers; q prints the first.
+    let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let Some(choice) = first else { return Ok(()) };
     if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
         reply.add_usage(counts.usage());
     }
@@ -501,6 +504,7 @@ mod tests {
                 r#"{"choices":[{"delta":{"reasoning":"hm","content":""}}]}"#,
                 r#"{"choices":[{"delta":{"content":"Hello \"you\""},"finish_reason":null}],"usage":null}"#,
                 r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"no"}]},{"type":"text","text":"!"}]}}]}"#,
+                r#"{"choices":[{"index":1,"delta":{"content":"another"},"finish_reason":"length"}]}"#,
                 r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
                 r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
                 "[DONE]",
@@ -533,7 +537,7 @@ mod tests {
     #[test]
     fn a_whole_answer_is_read() {
         let mut reply = Reply::default();
-        let body = r#"{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
+        let body = r#"{"choices":[{"index":1,"message":{"content":"other"}},{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
         read_whole(body, &mut reply).expect("a whole answer");
         assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Limit("length".into()))));
     }

@@ -16,7 +16,7 @@ const TAGS: &[(&str, &str)] =
     &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")];
 
 /// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
-/// before any text was handed on: at the very beginning, or in an answer that comes in one piece.
+/// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
 /// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
@@ -174,8 +174,7 @@ impl Reply {
             self.held = thought.to_owned();
             self.stage = Stage::Thinking(close);
             self.look_for_the_end_of_reasoning(close);
-        } else if let Some((_, rest)) = begin.split_once(CLOSE_ALONE).filter(|(before, _)| !before.contains(TAGS[0].0))
-        {
+        } else if let Some(rest) = after_close_alone(begin) {
             let rest = rest.to_owned();
             self.held.clear();
             self.stage = Stage::Thought;
@@ -330,6 +329,16 @@ impl Reply {
     }
 }
 
+/// What follows the end of reasoning that has no opening tag: the tag stands on a line of its own, or before a blank
+/// line. Elsewhere the answer only mentions it.
+fn after_close_alone(text: &str) -> Option<&str> {
+    let (before, rest) = text.split_once(CLOSE_ALONE)?;
+    let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
+    let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
+    let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
+    (is_close && !before.contains(TAGS[0].0)).then_some(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,6 +389,15 @@ mod tests {
     #[test]
     fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
         assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
+        assert_eq!(text_of(&["so I say\n</think>\r\n42"]), "42");
+        assert_eq!(text_of(&["so I say</think>\n\n42"]), "42");
+        assert_eq!(text_of(&["so I say\n</think>", "\n42"]), "42");
+        // An answer about the tag.
+        for answer in
+            ["write </think> at the end", "like\n</think> so", "`a`</think>\nb", "x.split(\"</think>\")[-1]\n"]
+        {
+            assert_eq!(text_of(&[answer]), answer);
+        }
         // Text that was handed on cannot be taken back.
         assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
     }

@@ -175,7 +175,8 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
             if let Some(error) = failure::error_in(parser.stray()) {
                 return Err(ReadError::Server(error));
             }
-            if reply.finished().is_some() {
+            // Where text has followed a finish reason, more of it may have been lost.
+            if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
                 return Ok(take(&reply.take_text(), reply.is_complete())?);
             }

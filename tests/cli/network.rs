@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    CLOSED, DIALECTS, DONE, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_reply,
-    openai_stream, snapshot, talked, word,
+    CLOSED, DIALECTS, DONE, UNKNOWN_HOST, answering, built_in_dialects, case, data, failure, finish, openai_event,
+    openai_reply, openai_stream, snapshot, talked, word,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
@@ -200,6 +200,25 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
         let _case = case((provider, what));
         running.wait().success().stdout("one two\n").ended_within(limit);
         sandbox.expect_answer("one two", false);
+    }
+}
+
+#[test]
+fn after_text_behind_a_finish_reason_an_answer_needs_its_end() {
+    let events = ["```\nrm a", "/b\n```\n"].map(|text| openai_event(json!({"content": text}), Some("stop")));
+    for (what, reply, is_whole) in [
+        ("end", Reply::sse(&events), true),
+        ("cut", Reply::sse(&events).cut(), false),
+        ("silence", Reply::sse(&events).hang(), false),
+    ] {
+        let _case = case(what);
+        let server = Server::always(reply);
+        let sandbox = Sandbox::new().server_env(&server);
+        let outcome = sandbox.q(&["-x", "hi"]).env("Q_TIMEOUT", "1s").run();
+        // What may be half a script is not printed.
+        let (status, script) = if is_whole { (0, "rm a/b\n") } else { (1, "") };
+        outcome.exit(status).stdout(script);
+        sandbox.expect_answer("```\nrm a/b\n```\n", !is_whole);
     }
 }
 
