@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Misshapen,
     /// The answer is incomplete: it reached the token limit, or ended for a reason that q does not recognize.
     Incomplete,
+    /// The answer is incomplete, and nothing of it was printed.
+    Withheld,
     /// A file could not be read or written.
     File,
     /// The network or the provider failed, with this HTTP status if there was one.
@@ -67,6 +69,12 @@ impl Error {
         self
     }
 
+    /// Adds further advice, on a line of its own.
+    pub(crate) fn advise_also(self, advice: impl AsRef<str>) -> Error {
+        let before = self.advice.as_ref().map_or_else(String::new, |before| format!("{before}\n"));
+        self.advise(before + advice.as_ref())
+    }
+
     /// `{"error":{"message","status"}}`, on one line; `status` is that of HTTP, or null.
     pub(crate) fn to_json(&self) -> String {
         let status = match self.kind {
@@ -80,7 +88,7 @@ impl Error {
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
-            Kind::Incomplete => 3,
+            Kind::Incomplete | Kind::Withheld => 3,
             Kind::Nothing
             | Kind::NoCode
             | Kind::Misshapen

@@ -228,8 +228,13 @@ impl<'a> Delivery<'a> {
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
-                self.record.save(true, blocked);
-                Err(failed.error)
+                let committed = self.record.save(true, blocked);
+                let has_shown_it = self.output.form == Form::Text || self.record.text().is_empty();
+                Err(if has_shown_it {
+                    failed.error
+                } else {
+                    self.advise_last(failed.error, "what has come", &committed)
+                })
             }
         }
     }
@@ -244,9 +249,13 @@ impl<'a> Delivery<'a> {
         let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
         let ended = how_it_ended(reply);
-        if ended.is_err() && self.prints_complete_answers_only() {
-            return ended.map_err(|error| self.advise_last(error, "the incomplete answer", &committed));
-        }
+        let ended = match ended {
+            Err(error) if self.prints_complete_answers_only() => {
+                let withheld = Error { kind: Kind::Withheld, ..error };
+                return Err(self.advise_last(withheld, "the incomplete answer", &committed));
+            }
+            ended => ended,
+        };
         let excerpt = self.excerpt(&answer, ended.is_ok(), &committed)?;
         let printed = match self.output.form {
             Form::Text => line,
@@ -283,15 +292,13 @@ impl<'a> Delivery<'a> {
         self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
 
-    /// Nobody must run half a script, or read half an object.
+    /// Nobody must run half a script, or read half an object, taken out of JSON either.
     fn prints_complete_answers_only(&self) -> bool {
-        let Output { form, excerpt, .. } = &self.output;
-        *form == Form::Whole
-            && match excerpt {
-                Excerpt::All => false,
-                Excerpt::Code => !self.screen.is_terminal(),
-                Excerpt::Json(_) => true,
-            }
+        match self.output.excerpt {
+            Excerpt::All => false,
+            Excerpt::Code => !self.screen.is_terminal(),
+            Excerpt::Json(_) => true,
+        }
     }
 
     /// The part of the answer that is to be printed.
@@ -305,12 +312,11 @@ impl<'a> Delivery<'a> {
                 let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
                 self.advise_last(error, what, committed)
             }),
-            Excerpt::Json(shape) if is_complete => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
+            Excerpt::Json(shape) => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
                 let error = format!("the answer does not have the shape that --schema asks for: {reason}");
                 self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
             }),
-            // The JSON also says that it was cut.
-            Excerpt::All | Excerpt::Json(_) => Ok(Cow::Borrowed(answer)),
+            Excerpt::All => Ok(Cow::Borrowed(answer)),
         }
     }
 
@@ -321,7 +327,7 @@ impl<'a> Delivery<'a> {
             Some(_) => self.which.option(),
             None => return error,
         };
-        error.advise(format!("q --last{option} prints {what}"))
+        error.advise_also(format!("q --last{option} prints {what}"))
     }
 }
 
@@ -339,12 +345,20 @@ fn incomplete(reply: &Reply) -> Option<&str> {
     }
 }
 
+/// The words of Anthropic and Mistral for an answer that another limit than `max_tokens` has ended.
+const CONTEXT_IS_FULL: &[&str] = &["model_context_window_exceeded", "model_length"];
+
 /// The error for an answer that is or may be incomplete.
 fn how_it_ended(reply: &Reply) -> Result<(), Error> {
     let message = match reply.finished() {
-        Some(Finish::Limit(word)) => format!(
-            "the answer is incomplete: it reached the token limit ({word}); max_tokens (Q_MAX_TOKENS) raises it"
-        ),
+        Some(Finish::Limit(word)) => {
+            let fills_context = CONTEXT_IS_FULL.contains(&word.to_ascii_lowercase().as_str());
+            let remedy = match fills_context {
+                true => "--messages N sends fewer messages",
+                false => "max_tokens (Q_MAX_TOKENS) raises it",
+            };
+            format!("the answer is incomplete: it reached the token limit ({word}); {remedy}")
+        }
         Some(Finish::Other(word)) => format!("the answer may be incomplete: it ended with “{word}”"),
         _ => return Ok(()),
     };

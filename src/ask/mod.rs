@@ -81,11 +81,12 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     // The question has its own copy, and they may have megabytes.
     drop(files);
     question::note_lost(&question, notes);
-    let starting = match starting {
-        None if !session.tools.is_empty() => remembered(&session.tools, &settings, &interrupts, notes)?,
-        starting => starting,
-    };
-    let toolbox = starting.map(|starting| starting.finish(arguments.yes, notes)).transpose()?.flatten();
+    let remembers = starting.is_none() && !session.tools.is_empty();
+    let starting = if remembers { remembered(&session.tools, &settings, &interrupts, notes) } else { Ok(starting) };
+    let toolbox = starting
+        .and_then(|starting| starting.map(|starting| starting.finish(arguments.yes, notes)).transpose())
+        .map_err(|error| if remembers { error.advise_also(REMEMBERED) } else { error })?
+        .flatten();
     let model = model(&mut target, arguments.dry_run, notes)?;
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
     let system = given.clone().or_else(|| session.system.clone());
@@ -114,6 +115,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         stream,
         toolbox,
         steps: Vec::new(),
+        cut_results: false,
         shape: shape.map(asked_for),
     };
     if arguments.dry_run {
@@ -161,6 +163,9 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
     target.fetch_key(notes)?;
     target.model(notes)
 }
+
+/// How to go on without tools that fail.
+const REMEMBERED: &str = "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
 /// The tools that the conversation remembers, if a person is there to see what they do.
 fn remembered(

@@ -65,7 +65,9 @@ enum Stage {
     #[default]
     Growing,
     Saving,
+    /// What did not go as asked has not been said yet.
     Saved,
+    Told,
 }
 
 impl State {
@@ -177,6 +179,7 @@ impl Record {
         if let Some(note) = &committed.note {
             self.notes.note(note);
         }
+        self.enter(Stage::Told);
         if self.signalled.load(Ordering::Relaxed) {
             wait_for_the_end();
         }
@@ -195,8 +198,8 @@ impl Record {
             state = self.changed.wait_timeout(state, INTERRUPT_POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.stage != Stage::Growing {
-            let _ =
-                self.changed.wait_timeout_while(state, SAVE_PATIENCE_ON_SIGNAL, |state| state.stage == Stage::Saving);
+            state = self.wait_while(state, Stage::Saving, SAVE_PATIENCE_ON_SIGNAL);
+            drop(self.wait_while(state, Stage::Saved, NOTE_PATIENCE_ON_SIGNAL));
             return;
         }
         state.settle();
@@ -233,9 +236,18 @@ impl Record {
             let signalled = self.signalled.load(Ordering::Relaxed);
             waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });
-        self.state().stage = Stage::Saved;
-        self.changed.notify_all();
+        self.enter(Stage::Saved);
         committed
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.state().stage = stage;
+        self.changed.notify_all();
+    }
+
+    fn wait_while<'a>(&self, state: MutexGuard<'a, State>, stage: Stage, patience: Duration) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout_while(state, patience, |state| state.stage == stage);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// The state while the answer grows. Once a signal has taken it, nothing more is shown or saved.

@@ -19,6 +19,9 @@ use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::tools::Toolbox;
 
+/// What to do when nothing is left to leave out.
+const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
+
 /// Cutting a result of fewer bytes would not help.
 const SHORTEST_CUT: usize = 1_000;
 
@@ -39,6 +42,8 @@ pub(super) struct Turn<'a> {
     pub(super) toolbox: Option<Toolbox>,
     /// The calls so far.
     pub(super) steps: Vec<Step>,
+    /// Results in the steps were cut, because the provider found the prompt too long.
+    pub(super) cut_results: bool,
     /// The shape that the answer must have, and how it is asked for.
     pub(super) shape: Option<(Shape, Asking)>,
 }
@@ -150,7 +155,8 @@ impl Turn<'_> {
             // Notes come after the answer's last line.
             let done = delivery.finish(ended, &reply, &facts);
             self.window.report_too_long(notes);
-            if done.is_ok() && self.is_last() {
+            self.report_cut_results(notes);
+            if self.is_last() && (done.is_ok() || reply.finished().is_some()) {
                 let rounds = self.steps.len();
                 let plural = if rounds == 1 { "" } else { "s" };
                 notes.note(&format!(
@@ -178,8 +184,11 @@ impl Turn<'_> {
             });
             let ended = match ended {
                 Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
-                    if failed.too_long && (self.window.halve() || self.shorten_results()) {
-                        continue;
+                    if failed.too_long {
+                        if self.window.halve() || self.shorten_results() {
+                            continue;
+                        }
+                        failed.error = failed.error.advise_also(TOO_LONG);
                     }
                     if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
                         continue;
@@ -226,9 +235,17 @@ impl Turn<'_> {
         match results.max_by_key(|result| result.len()).filter(|result| result.len() >= SHORTEST_CUT) {
             Some(result) => {
                 *result = crate::tools::cut(result, result.len() / 4);
+                self.cut_results = true;
                 true
             }
             None => false,
+        }
+    }
+
+    /// Reports that the model has seen less of the tools' results than the file has.
+    fn report_cut_results(&self, notes: &Notes) {
+        if self.cut_results {
+            notes.note("the longest results of tools were sent in part: together they are too long for the model");
         }
     }
 

@@ -37,7 +37,7 @@ impl Notes {
     /// Prints why q ends, and what the user can do about it.
     pub(crate) fn error(&self, error: &Error) {
         // These count as notes, because the exit status shows them too.
-        if self.quiet && matches!(error.kind, Kind::NoCode | Kind::Incomplete) {
+        if self.quiet && matches!(error.kind, Kind::NoCode | Kind::Incomplete | Kind::Withheld) {
             return;
         }
         self.write(&error.message);

@@ -14,6 +14,9 @@ use crate::provider::request::Request;
 use crate::provider::{Api, Malformed};
 use crate::secret::{self, Secret};
 
+/// What to do where a model cannot call tools.
+const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
+
 /// Which server to call, and what must not be shown.
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
@@ -153,6 +156,7 @@ impl Call<'_> {
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
             ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
+            ReadError::Nothing => "the server accepted the question and sent nothing".to_owned(),
             ReadError::NoStream => {
                 format!("what the server sent is not an event stream (its type is “{content_type}”)")
             }
@@ -222,15 +226,14 @@ impl Call<'_> {
         match status {
             _ if error.unknown_model(status) => Some(format!("{list} lists its models")),
             _ if error.wrong_key(status) => self.key_advice.clone(),
-            Some(400) | None if error.message.contains("does not support tools") => {
-                Some("-m chooses another model\nwithout -t the model needs no tools".to_owned())
-            }
+            Some(400) | None if error.message.contains("does not support tools") => Some(NO_TOOLS.to_owned()),
             _ if has_attachments && error.too_large(status) => {
                 Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
             }
-            _ if has_attachments && error.may_refuse_attachments(status) => {
-                Some(format!("the model may not read images or PDFs; -m chooses another one\n{list} lists the models"))
-            }
+            _ if has_attachments && error.may_refuse_attachments(status) => Some(format!(
+                "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
+                     in a follow-up, --messages 0 leaves out earlier images and PDFs"
+            )),
             Some(404) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
             Some(300..=399) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
             Some(429 | 500..=599) | None => retry::advice(error.retry_after),
@@ -245,12 +248,23 @@ impl Call<'_> {
             TransportError::Connection { cause, advice, .. } => {
                 CallError { may_pass, ..self.failed(cause) }.advise(advice)
             }
-            TransportError::Status { status, body, retry_after, .. } => {
+            TransportError::Status { status, body, retry_after, location } => {
                 // Redact before anything is cut off, so that no part of a secret is left.
                 let error = failure::read(&secret::redact(&body, &self.secrets));
                 let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
                 error.retry_after = retry_after.or(error.retry_after);
-                self.refused(error, Some(status), may_pass, request)
+                let refused = self.refused(error, Some(status), may_pass, request);
+                match location.filter(|_| (300..400).contains(&status)) {
+                    None => refused,
+                    Some(location) => {
+                        // A query may be secret.
+                        let to = location.split('?').next().unwrap_or_default();
+                        let to = secret::redact(to, &self.secrets);
+                        refused.advise(Some(format!(
+                            "q does not follow redirects; this one leads to {to}: set the base URL accordingly"
+                        )))
+                    }
+                }
             }
         }
     }
@@ -281,10 +295,11 @@ mod tests {
         let key_advice = Some("check the key".to_owned());
         let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
-        let hint = "the model may not read images or PDFs; -m chooses another one\nq --models -p p lists the models";
+        let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
+                    in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL\ncheck the model: q --models -p p lists the models";
-        let no_tools = "-m chooses another model\nwithout -t the model needs no tools";
+        let no_tools = NO_TOOLS;
         let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [

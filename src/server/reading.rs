@@ -36,6 +36,8 @@ pub(super) enum ReadError {
     LineTooLong,
     /// An answer in one piece is longer than [`LONGEST_WHOLE`].
     WholeTooLong,
+    /// The body was empty, but for blank lines.
+    Nothing,
     /// The body had no events.
     NoStream,
     /// The stream ended before the answer did.
@@ -184,6 +186,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
                 Err(error) => ReadError::Connection(error),
                 // Its first bytes may have come one by one.
                 Ok(()) if beginning.starts_with(GZIP) => ReadError::Compressed,
+                Ok(()) if beginning.trim_ascii().is_empty() => ReadError::Nothing,
                 Ok(()) if events == 0 => {
                     failure::title(&String::from_utf8_lossy(&beginning)).map_or(ReadError::NoStream, ReadError::Page)
                 }
@@ -348,7 +351,8 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
             (vec![Ok("<html>")], "", "NoStream"),
-            (vec![], "", "NoStream"),
+            (vec![], "", "Nothing"),
+            (vec![Ok("\n\n")], "", "Nothing"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
             (vec![Ok("{\"error\":\"down\"}")], "", "Server"),

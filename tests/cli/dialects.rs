@@ -395,7 +395,8 @@ fn a_question_that_is_too_long_by_itself_fails_and_changes_nothing() {
         follow.exit(1).stdout_is_empty().stderr_contains("prompt is too long");
         // With two messages, with one, with none.
         server.expect_requests(3);
-        dialect.q(&sandbox, &server, &["next"]).run().exit(1).stderr_contains("prompt is too long");
+        let alone = dialect.q(&sandbox, &server, &["next"]).run();
+        alone.exit(1).stderr_contains_all(&["prompt is too long", "with less input", "-m"]);
         server.expect_requests(4);
         sandbox.expect_bytes("current.json", before);
         sandbox.expect_files(&["current.json"]);

@@ -76,7 +76,7 @@ fn a_connection_that_fails_before_the_first_word_changes_no_file() {
             ("half a head", Reply::raw("HTTP/1.1 200 OK\r\ncontent-"), "closed the connection"),
             ("garbage", Reply::raw("SSH-2.0-OpenSSH_9.9\r\n\r\n"), "HTTP"),
             ("a web page", Reply::new(200).header("content-type", "text/html").piece("<html></html>"), "text/html"),
-            ("no event", Reply::sse([""; 0]), "event stream"),
+            ("no event", Reply::sse([""; 0]), "sent nothing"),
             ("other JSON", Reply::json(200, json!({"hello": 1})), ""),
             ("not JSON", Reply::sse(["data: {\"choices\n\n"]), "cannot be read"),
             ("silence", Reply::sse([""; 0]).hang(), "Q_TIMEOUT"),

@@ -173,14 +173,23 @@ fn an_answer_that_is_incomplete_is_never_printed() {
         let _case = case(name);
         let server = Server::always(reply);
         let sandbox = Sandbox::new().server_env(&server).env("Q_TIMEOUT", "1s");
-        sandbox.q(&["--schema", PERSON, "who?"]).run().exit(status).stdout_is_empty();
+        let outcome = sandbox.q(&["--schema", PERSON, "who?"]).run();
+        outcome.exit(status).stdout_is_empty().stderr_contains("q --last prints ");
         assert_eq!(sandbox.current()["messages"][0]["content"], "who?");
     }
-    // JSON says beside it how it ended.
-    let server = Server::always(Reply::sse([word("{\"name\":"), finish("length")]));
-    let sandbox = Sandbox::new().server_env(&server);
-    let printed = sandbox.q(&["-j", "--schema", PERSON, "who?"]).run().exit(3).stdout_json();
-    assert_eq!((&printed["answer"], &printed["finish"]), (&json!("{\"name\":"), &json!("length")));
+    // Nobody must take it out of JSON either.
+    let half = Reply::sse([word("```\n{\"name\":"), finish("length")]);
+    for options in [&["-j", "--schema", PERSON][..], &["-j", "-x"]] {
+        let server = Server::always(half.clone());
+        let sandbox = Sandbox::new().server_env(&server);
+        let outcome = sandbox.q(options).arg("who?").run();
+        let printed = outcome.exit(3).stdout_json();
+        let message = printed["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("token limit (length)") && printed.get("answer").is_none(), "{printed}");
+        outcome.stderr_contains("q --last prints the incomplete answer");
+        sandbox.q(options).args(&["-q", "who?"]).run().exit(3).stderr_is_empty();
+        sandbox.q(&["--last"]).run().exit(0).stdout("```\n{\"name\":\n");
+    }
 }
 
 #[test]

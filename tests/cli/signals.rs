@@ -150,6 +150,19 @@ fn nothing_more_is_shown_after_a_signal_than_is_saved() {
 }
 
 #[test]
+fn a_signal_does_not_swallow_the_note_where_the_exchange_went() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let _lock = hold_the_lock(&sandbox);
+    let started: Vec<_> = (0..8).map(|_| sandbox.q(&["one"]).spawn()).collect();
+    for mut running in started {
+        running.read_stdout_until("answer\n");
+        running.signal(SIGTERM);
+        running.wait().killed_by(SIGTERM).stderr_contains("another q holds the lock").stderr_contains("session_");
+    }
+}
+
+#[test]
 fn a_signal_ends_q_while_it_waits_to_try_again() {
     let server = Server::always(Reply::json(503, json!({"error": "busy"})).header("retry-after", "50"));
     let sandbox = Sandbox::new().server_env(&server);

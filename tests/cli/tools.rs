@@ -301,12 +301,13 @@ fn after_the_last_round_the_model_must_answer() {
     // One that calls all the same has not answered.
     let server = Server::start(|_, _| calling(OPENAI, "", &[echo("again")]));
     let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    sandbox.q(&["-t", "db", "go"]).run().exit(1).stdout_is_empty().stderr_contains("the answer is empty (tool_calls)");
+    let outcome = sandbox.q(&["-t", "db", "go"]).run();
+    outcome.exit(1).stdout_is_empty().stderr_contains_all(&["the answer is empty (tool_calls)", "the setting rounds"]);
     assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
     let server = Server::start(|_, _| calling(OPENAI, "perhaps", &[echo("again")]));
     let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
     let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(3).stdout("perhaps\n").stderr_contains("tool_calls");
+    outcome.exit(3).stdout("perhaps\n").stderr_contains_all(&["tool_calls", "the setting rounds"]);
     assert_eq!(calls(&sandbox, "db").len(), 1);
 }
 
@@ -533,6 +534,13 @@ fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
     sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["gone"])));
     let outcome = sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run();
     outcome.exit(2).stdout_is_empty().stderr_contains_all(&["gone", "db"]);
+    // One that fails now holds up every follow-up, until the user hears of it.
+    let remembered = "the conversation remembers these tools: -t none drops them";
+    outcome.stderr_contains(remembered);
+    sandbox.q(&["-f", "-t", "gone", "six"]).run().exit(2).stderr_lacks(remembered);
+    sandbox.config(&section(&sandbox, "db", "broken", ""));
+    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["db"])));
+    sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run().exit(1).stderr_contains(remembered);
 }
 
 #[test]
@@ -698,7 +706,9 @@ fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
     });
     let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
     sandbox.write_current(&stored(&["one", "two"]));
-    sandbox.q(&["-f", "-t", "db", "go"]).run().exit(0).stdout("the answer\n").stderr_contains("too long for the model");
+    let outcome = sandbox.q(&["-f", "-t", "db", "go"]).run();
+    outcome.exit(0).stdout("the answer\n");
+    outcome.stderr_contains_all(&["messages were not sent", "the longest results of tools were sent in part"]);
     let result = |number: usize| {
         let body = server.requests()[number].json();
         body["messages"].as_array().and_then(|all| all.last().cloned()).expect("a message")["content"].clone()
