@@ -9,6 +9,8 @@ LIVE = timedelta(days=90)
 
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 STAMP = re.compile(r"\bsession_(\d{14})(?:-(\d+))?(?=\.|\b)")
+# An id: when the conversation was created, to the millisecond.
+ID = re.compile(r"\bsession_(\d{17})(?!\d)")
 TODAY = re.compile(r"(?<=Today is )(\d{4}-\d\d-\d\d)")
 
 # What a terminal does not show, or obeys; line ends are shown as such.
@@ -67,24 +69,27 @@ def shown(content):
 
 
 def label(text):
-    """A label for each recent time and each name with a recent stamp, numbered in their order."""
-    now = datetime.now(timezone.utc).replace(tzinfo=None)
-    live = lambda moment: abs(now - moment) < LIVE
-    times, stamps = set(), set()
-    for found in TIME.findall(text):
-        if live(datetime.fromisoformat(found[:-1])):
-            times.add(found)
-    for stamp, number in STAMP.findall(text):
-        try:
-            moment = datetime.strptime(stamp, "%Y%m%d%H%M%S")
-        except ValueError:
-            continue
-        if live(moment):
-            # Two of them get numbers if they happen to fall into the same second.
-            stamps.add((stamp, int(number or 1)))
+    """A label for each recent time and each name with a recent stamp, numbered in their order; an id is a time, too."""
+    times = {found for found in TIME.findall(text) if is_recent(found, "%Y-%m-%dT%H:%M:%S.%fZ")}
+    times |= {time_of(found) for found in ID.findall(text) if is_recent(found, "%Y%m%d%H%M%S%f")}
+    # Two stamps get numbers if they happen to fall into the same second.
+    stamps = {(stamp, int(number or 1)) for stamp, number in STAMP.findall(text) if is_recent(stamp, "%Y%m%d%H%M%S")}
     labels = {found: f"<TIME {index}>" for index, found in enumerate(sorted(times), 1)}
     labels.update({found: f"session_<STAMP {index}>" for index, found in enumerate(sorted(stamps), 1)})
     return labels
+
+
+def is_recent(text, form):
+    try:
+        moment = datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return abs(datetime.now(timezone.utc).replace(tzinfo=None) - moment) < LIVE
+
+
+def time_of(digits):
+    """The time in an id, as conversations have it."""
+    return re.sub(r"(....)(..)(..)(..)(..)(..)(...)", r"\1-\2-\3T\4:\5:\6.\7Z", digits)
 
 
 def stable(text, volatile, labels):
@@ -92,6 +97,7 @@ def stable(text, volatile, labels):
     for value, name in volatile:
         text = re.sub(value, name, text)
     text = TIME.sub(lambda found: labels.get(found[0], found[0]), text)
+    text = ID.sub(lambda found: "session_" + labels.get(time_of(found[1]), found[1]), text)
     text = STAMP.sub(lambda found: labels.get((found[1], int(found[2] or 1)), found[0]), text)
     now = datetime.now(timezone.utc)
     today = {f"{now - timedelta(days=days):%Y-%m-%d}" for days in (0, 1)}
