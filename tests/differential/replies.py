@@ -1,8 +1,8 @@
-"""What a server sends: scripts of replies, and the streams, whole answers, lists and errors of the three dialects."""
+"""What a server sends: scripts of replies, and the streams, whole answers, calls, lists and errors of the dialects."""
 
 import http
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 USAGE = (11, 7)
 
@@ -12,6 +12,13 @@ class Gate:
     """Holds the rest of a reply back until the runner opens it."""
 
     name: str
+
+
+@dataclass
+class Asked:
+    """Holds the rest of a reply back until so many requests have come."""
+
+    requests: int
 
 
 @dataclass
@@ -53,6 +60,23 @@ def compact(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+@dataclass
+class Call:
+    """A call of a tool by a model; `arguments` need not be JSON."""
+
+    id: str
+    name: str
+    arguments: object = field(default_factory=dict)
+
+    def text(self):
+        return self.arguments if isinstance(self.arguments, str) else compact(self.arguments)
+
+    def pieces(self):
+        """The text of its arguments as models send it."""
+        text = self.text()
+        return [text[at : at + 5] for at in range(0, len(text), 5)]
+
+
 class OpenAi:
     """Chat completions, as OpenAI and most others speak them."""
 
@@ -60,6 +84,9 @@ class OpenAi:
     env = {"OPENAI_BASE_URL": "@SERVER@/v1", "OPENAI_API_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "stop", "length", "content_filter", "tool_calls"
     ask, ask_whole = "/v1/chat/completions", "/v1/chat/completions"
+    calls = "tool_calls"
+    # What the configuration must have besides the variables.
+    section = ""
 
     @staticmethod
     def chunk(delta, finish=None, **more):
@@ -106,6 +133,25 @@ class OpenAi:
             "usage": {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)},
         }
 
+    @classmethod
+    def calling(cls, text, calls, finish):
+        fragments = []
+        for index, call in enumerate(calls):
+            function = {"name": call.name, "arguments": ""}
+            fragments.append({"index": index, "id": call.id, "type": "function", "function": function})
+            fragments += [{"index": index, "function": {"arguments": piece}} for piece in call.pieces()]
+        said = [*cls.begin(), cls.text(text), *[cls.chunk({"tool_calls": [fragment]}) for fragment in fragments]]
+        return [*said, *cls.finish(finish), *cls.usage(USAGE), *cls.done()]
+
+    @classmethod
+    def whole_calling(cls, text, calls, finish):
+        whole = cls.whole(text, finish)
+        whole["choices"][0]["message"]["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text()}}
+            for call in calls
+        ]
+        return whole
+
     @staticmethod
     def models(names):
         return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
@@ -122,6 +168,8 @@ class Anthropic:
     env = {"ANTHROPIC_BASE_URL": "@SERVER@", "ANTHROPIC_API_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "end_turn", "max_tokens", "refusal", "tool_use"
     ask, ask_whole = "/v1/messages", "/v1/messages"
+    calls = "tool_use"
+    section = ""
 
     @staticmethod
     def event(kind, **fields):
@@ -184,6 +232,40 @@ class Anthropic:
             "usage": {"input_tokens": USAGE[0], "output_tokens": USAGE[1]},
         }
 
+    @classmethod
+    def calling(cls, text, calls, finish):
+        """With thinking, which is sent back with the results."""
+        delta = lambda kind, name, value: {"type": f"{kind}_delta", name: value}
+        blocks = [
+            (
+                {"type": "thinking", "thinking": "", "signature": ""},
+                [delta("thinking", "thinking", "hm"), delta("signature", "signature", "c2ln")],
+            ),
+            ({"type": "text", "text": ""}, [delta("text", "text", text)]),
+            *[
+                (
+                    {"type": "tool_use", "id": call.id, "name": call.name, "input": {}},
+                    [delta("input_json", "partial_json", piece) for piece in call.pieces()],
+                )
+                for call in calls
+            ],
+        ]
+        events = cls.begin()[:1]
+        for index, (block, deltas) in enumerate(blocks):
+            events.append(cls.event("content_block_start", index=index, content_block=block))
+            events += [cls.event("content_block_delta", index=index, delta=delta) for delta in deltas]
+            events.append(cls.event("content_block_stop", index=index))
+        return [*events, *cls.finish(finish)[1:], *cls.usage(USAGE), *cls.done()]
+
+    @classmethod
+    def whole_calling(cls, text, calls, finish):
+        whole = cls.whole(text, finish)
+        whole["content"].insert(0, {"type": "thinking", "thinking": "hm", "signature": "c2ln"})
+        whole["content"] += [
+            {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in calls
+        ]
+        return whole
+
     @staticmethod
     def models(names):
         return {"data": [{"id": name, "type": "model"} for name in names], "has_more": False}
@@ -199,6 +281,8 @@ class Gemini:
     name = "gemini"
     env = {"GEMINI_BASE_URL": "@SERVER@", "GEMINI_API_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"
+    calls = "STOP"
+    section = ""
 
     @staticmethod
     def event(parts, **candidate):
@@ -241,6 +325,24 @@ class Gemini:
         }
 
     @staticmethod
+    def parts(text, calls):
+        """With a signature on the first call, which is sent back with the results."""
+        called = [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in calls]
+        called[0]["thoughtSignature"] = "c2ln"
+        return [{"text": text}, *called]
+
+    @classmethod
+    def calling(cls, text, calls, finish):
+        *parts, last = [[part] for part in cls.parts(text, calls)]
+        return [*map(cls.event, parts), *cls.usage(USAGE), cls.event(last, finishReason=finish)]
+
+    @classmethod
+    def whole_calling(cls, text, calls, finish):
+        whole = cls.whole(text, finish)
+        whole["candidates"][0]["content"]["parts"] = cls.parts(text, calls)
+        return whole
+
+    @staticmethod
     def models(names):
         return {"models": [{"name": f"models/{name}"} for name in names]}
 
@@ -249,7 +351,114 @@ class Gemini:
         return {"error": {"code": 400, "message": message, "status": code or kind}}
 
 
+class Responses(OpenAi):
+    """OpenAI's Responses API, which a provider speaks only if the configuration says so."""
+
+    name = "responses"
+    env = {"Q_PROVIDER": "responses", "RESPONSES_KEY": "sk-test-0123456789"}
+    stop, length, blocked, other = "completed", "max_output_tokens", "content_filter", "paused"
+    ask, ask_whole = "/v1/responses", "/v1/responses"
+    calls = "completed"
+    section = (
+        '[providers.responses]\napi = "responses"\nbase_url = "@SERVER@/v1"\nkey_env = "RESPONSES_KEY"\n'
+        'model = "test-model"\n'
+    )
+
+    event = staticmethod(Anthropic.event)
+
+    @classmethod
+    def begin(cls):
+        return [cls.event("response.created", response={"id": "r", "status": "in_progress", "output": []})]
+
+    @classmethod
+    def text(cls, text):
+        return cls.event("response.output_text.delta", output_index=0, content_index=0, delta=text)
+
+    @classmethod
+    def thought(cls, text):
+        return cls.event("response.reasoning_summary_text.delta", output_index=0, summary_index=0, delta=text)
+
+    @classmethod
+    def finish(cls, reason):
+        return [cls.last([], reason)]
+
+    @classmethod
+    def last(cls, output, reason):
+        kind = "response.completed" if reason == cls.stop else "response.incomplete"
+        return cls.event(kind, response=cls.response(output, reason))
+
+    @staticmethod
+    def usage(tokens):
+        """It is part of the last event."""
+        return []
+
+    @staticmethod
+    def done():
+        return []
+
+    @classmethod
+    def failure(cls, message, kind="server_error"):
+        return cls.event("error", code=kind, message=message, param=None)
+
+    @classmethod
+    def response(cls, output, reason):
+        ended = (
+            {"status": "completed"}
+            if reason == cls.stop
+            else {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        )
+        usage = {"input_tokens": USAGE[0], "output_tokens": USAGE[1], "total_tokens": sum(USAGE)}
+        return {"id": "r", "object": "response", "model": "served", "output": output, "usage": usage, **ended}
+
+    @staticmethod
+    def message(text):
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        return {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": content}
+
+    @classmethod
+    def whole(cls, text, finish="completed"):
+        return cls.response([cls.message(text)], finish)
+
+    @classmethod
+    def items(cls, text, calls):
+        """With reasoning, which is sent back with the results."""
+        called = [
+            {
+                "type": "function_call",
+                "id": f"fc_{call.id}",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.text(),
+                "status": "completed",
+            }
+            for call in calls
+        ]
+        return [
+            {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ZW5j"},
+            cls.message(text),
+            *called,
+        ]
+
+    @classmethod
+    def calling(cls, text, calls, finish):
+        events = cls.begin()
+        items = cls.items(text, calls)
+        for index, item in enumerate(items):
+            events.append(cls.event("response.output_item.added", output_index=index, item=item))
+            if item["type"] == "message":
+                events.append(cls.text(text))
+            events.append(cls.event("response.output_item.done", output_index=index, item=item))
+        return [*events, cls.last(items, finish)]
+
+    @classmethod
+    def whole_calling(cls, text, calls, finish):
+        return cls.response(cls.items(text, calls), finish)
+
+
+# Those of built-in providers, which a variable moves to the server of a scenario.
 DIALECTS = [OpenAi, Anthropic, Gemini]
+
+EVERY_DIALECT = [*DIALECTS, Responses]
 
 
 def data(value):
@@ -262,6 +471,8 @@ def spoken_in(request):
     """The dialect that a request speaks."""
     if "/v1beta/" in request.path:
         return Gemini
+    if request.path.endswith("/responses"):
+        return Responses
     fields = dict(request.headers)
     return Anthropic if "anthropic-version" in fields else OpenAi
 
@@ -310,6 +521,29 @@ def usual(text, finish=None):
         return body(dialect.whole(text, getattr(dialect, finish or "stop")))
 
     return reply
+
+
+def calling(*calls, text="Let me see.", finish="calls"):
+    """A reply that depends on the request: these calls after this text, in its dialect, whole or as a stream."""
+
+    def reply(request):
+        dialect = spoken_in(request)
+        said = text, calls, getattr(dialect, finish)
+        if wants_stream(request):
+            return stream(dialect.calling(*said))
+        return body(dialect.whole_calling(*said))
+
+    return reply
+
+
+def together(count, reply):
+    """A reply that depends on the request: this one, but only once so many requests have come."""
+
+    def held(request):
+        made = reply(request)
+        return replace(made, pieces=[Asked(count), *made.pieces])
+
+    return held
 
 
 def failing(status, message, headers=(), **fields):

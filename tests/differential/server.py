@@ -6,7 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from replies import CUT, HANG, RESET, Gate, Reply, Shown, usual
+from replies import CUT, HANG, RESET, Asked, Gate, Reply, Shown, usual
 
 # A question and its answer never fall into the same millisecond, so which times are equal does not depend on speed.
 BEFORE_ANSWERING = 0.005
@@ -110,6 +110,8 @@ class Server:
         for piece in reply.pieces:
             if isinstance(piece, Gate):
                 self.world.wait_for(lambda: piece.name in self.world.gates, f"gate {piece.name}")
+            elif isinstance(piece, Asked):
+                self.world.wait_for(lambda: len(self.requests) >= piece.requests, f"request {piece.requests}")
             elif isinstance(piece, Shown):
                 self.world.wait_for_output(piece.text)
             elif piece == HANG:
