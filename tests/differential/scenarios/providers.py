@@ -1,6 +1,6 @@
 """Providers: addresses, keys, headers, discovery, lists of models, proxies; and that no secret is shown."""
 
-from replies import DIALECTS, Reply, body, failing, stream
+from replies import DIALECTS, Reply, body, failing, stream, together, usual
 from steps import ANTHROPIC, GEMINI, OPENAI, Scenario, q, write
 
 from .fixtures import CONFIG, session
@@ -263,7 +263,16 @@ def discovery():
         "LMSTUDIO_BASE_URL": "@SERVER@/lmstudio",
     }
     yield Scenario("discover-nobody", [q("hello"), q("-j", "hello"), q("--models")], env={})
-    yield Scenario("discover-nobody-dry-run", [q("--dry-run", "hello")], env=local)
+    # The first one is asked as soon as it has answered, so it must not answer before the others are heard.
+    lists = [together(len(local), usual(""))] * len(local)
+    yield Scenario(
+        "discover-all-dry-run",
+        [q("--dry-run", "hello")],
+        env=local,
+        replies=lists,
+        any_order=True,
+        alone=True,
+    )
     for name in LOCAL:
         variable = "OLLAMA_HOST" if name == "ollama" else f"{name.upper()}_BASE_URL"
         yield Scenario(
@@ -273,7 +282,7 @@ def discovery():
             any_order=True,
             alone=True,
         )
-    yield Scenario("discover-all", [q("hello")], env=local, any_order=True, alone=True)
+    yield Scenario("discover-all", [q("hello")], env=local, replies=lists, any_order=True, alone=True)
     yield Scenario(
         "discover-no-models",
         [q("hello")],
