@@ -391,6 +391,19 @@ def wait_for_requests(count):
     )
 
 
+def wait_for_file(path, text):
+    """Waits for a text in a file that something other than this process writes."""
+
+    def action(world):
+        file, deadline = world.root / path, time.monotonic() + GUARD
+        while not (file.exists() and text in file.read_text()):
+            if time.monotonic() > deadline:
+                raise Trouble(f"waited in vain for {text!r} in {path}")
+            time.sleep(0.01)
+
+    return Do(f"wait for {text!r} in {path}", action)
+
+
 def open_gate(name):
     def action(world):
         world.gates.add(name)
@@ -405,6 +418,11 @@ def feed(name, text):
         world.running[name].stdin.flush()
 
     return Do(f"write {text!r} to the input of {name}", action)
+
+
+def type_in(name, text):
+    """What is typed on a terminal while a program runs."""
+    return Do(f"type {text!r} for {name}", lambda world: os.write(world.running[name].terminal, text.encode()))
 
 
 def end_input(name):

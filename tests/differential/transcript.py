@@ -114,6 +114,9 @@ def volatile(root, port, closed_port, version):
         (rf'("version":"){re.escape(version)}"', r'\1<VERSION>"'),
         (r"(\.tmp-)\d+", r"\1<PID>"),
         (r"\b(first word after )[\d.]+( s, all after )[\d.]+( s)", r"\1<SECONDS>\2<SECONDS>\3"),
+        # How long a tool server took to start, and a call.
+        (r"(protocol [\d-]+, \d+ tools?, )[\d.]+( s)", r"\1<SECONDS>\2"),
+        (r"( bytes after )[\d.]+( s)", r"\1<SECONDS>\2"),
         # The wait before another try is random, unless the server names it; most scenarios name 0.
         (r"(retrying in )(?!0\.0 )\d+\.\d( s)", r"\1<SECONDS>\2"),
         (r"(idle for )\d+( s)", r"\1<SECONDS>\2"),

@@ -15,6 +15,7 @@ from . import (
     settings,
     streams,
     together,
+    tools,
 )
 
 
@@ -34,5 +35,6 @@ def all_scenarios():
         outputs,
         interruptions,
         together,
+        tools,
     ]
     return [scenario for module in modules for scenario in module.table()]

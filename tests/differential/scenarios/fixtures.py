@@ -1,6 +1,8 @@
 """Conversations that are there before a program runs."""
 
 import json
+import sys
+from pathlib import Path
 
 from replies import compact
 from steps import CURRENT, write
@@ -9,6 +11,8 @@ from steps import CURRENT, write
 CREATED = "2020-01-01T10:00:00.000Z"
 
 CONFIG = "config/q/config.toml"
+
+TOOL_SERVER = Path(__file__).parent.parent / "toolserver.py"
 
 TWO_PAIRS = ["What is one?", "One is 1.", "What is two?", "Two is 2."]
 
@@ -40,6 +44,18 @@ def current(*args, **fields):
 def session(name, *args, **fields):
     """Writes a conversation into q's folder."""
     return write(f"state/q/sessions/{name}.json", conversation(*args, **fields))
+
+
+def configured(dialect, *sections):
+    """Writes the configuration with which the dialect is asked, if there must be one; or these sections beside it."""
+    text = "".join([*sections, dialect.section])
+    return [write(CONFIG, text)] if text else []
+
+
+def tool_server(name, *modes, more="", log=None):
+    """The section of a tool server; what it hears is in the home folder, unless another file is named."""
+    command = [sys.executable, "-IS", str(TOOL_SERVER), log or f"{name}.log", *modes]
+    return f"[tools.{name}]\ncommand = {compact(command)}\n{more}\n"
 
 
 def changed(**fields):
