@@ -3,6 +3,7 @@
 from . import (
     actions,
     answers,
+    attachments,
     conversations,
     failures,
     files,
@@ -36,5 +37,6 @@ def all_scenarios():
         interruptions,
         together,
         tools,
+        attachments,
     ]
     return [scenario for module in modules for scenario in module.table()]
