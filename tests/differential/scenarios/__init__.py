@@ -14,6 +14,7 @@ from . import (
     providers,
     questions,
     settings,
+    shapes,
     streams,
     together,
     tools,
@@ -38,5 +39,6 @@ def all_scenarios():
         together,
         tools,
         attachments,
+        shapes,
     ]
     return [scenario for module in modules for scenario in module.table()]
