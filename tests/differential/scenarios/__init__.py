@@ -2,6 +2,7 @@
 
 from . import (
     actions,
+    again,
     answers,
     attachments,
     conversations,
@@ -40,5 +41,6 @@ def all_scenarios():
         tools,
         attachments,
         shapes,
+        again,
     ]
     return [scenario for module in modules for scenario in module.table()]
