@@ -146,7 +146,8 @@ def table():
             f"responses-stream-{name}",
             [*HERE, q("-v", "hello"), q("-j", "hello"), q("--history")],
             env=ENV,
-            replies=[stream(script)] * 2,
+            # At once: what stands behind an error is read only if it comes together with it.
+            replies=[stream([b"".join(script)])] * 2,
         )
     for name, end in ENDS.items():
         for which, said in {"text": [Responses.text("some text")], "empty": []}.items():
