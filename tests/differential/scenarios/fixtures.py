@@ -52,10 +52,14 @@ def configured(dialect, *sections):
     return [write(CONFIG, text)] if text else []
 
 
+def tool_command(name, *modes, log=None):
+    """What starts a tool server; what it hears is in the home folder, unless another file is named."""
+    return [sys.executable, "-IS", str(TOOL_SERVER), log or f"{name}.log", *modes]
+
+
 def tool_server(name, *modes, more="", log=None):
-    """The section of a tool server; what it hears is in the home folder, unless another file is named."""
-    command = [sys.executable, "-IS", str(TOOL_SERVER), log or f"{name}.log", *modes]
-    return f"[tools.{name}]\ncommand = {compact(command)}\n{more}\n"
+    """The section of a tool server."""
+    return f"[tools.{name}]\ncommand = {compact(tool_command(name, *modes, log=log))}\n{more}\n"
 
 
 def changed(**fields):

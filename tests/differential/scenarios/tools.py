@@ -2,7 +2,7 @@
 
 from signal import SIGINT, SIGTERM
 
-from replies import EVERY_DIALECT, Call, OpenAi, Responses, calling, compact, failing, usual
+from replies import EVERY_DIALECT, Call, OpenAi, calling, compact, failing, usual
 from steps import (
     CURRENT,
     OPEN,
@@ -18,7 +18,7 @@ from steps import (
     write,
 )
 
-from .fixtures import CONFIG, configured, conversation, current, message, session, tool_server
+from .fixtures import CONFIG, configured, conversation, current, message, tool_command, tool_server
 
 # On a terminal conversations use their tools again.
 TERMINAL = {"terminal": True, "env": {"TERM": "dumb"}}
@@ -199,17 +199,13 @@ def choice():
             f"tools-section-{name}", [write(CONFIG, text), q("-t", "db", "go"), q("--list-tools"), q("hello")]
         )
     yield Scenario("tools-not-without-option", [*two, q("go")])
-    shared = tool_server("db").split("command = ", 1)[1].strip()
-    command, *args = shared[1:-1].split(",")
-    server = f'"command": {command}, "args": [{",".join(args)}]'
+    command, *args = tool_command("db")
+    shared = {"My DB": {"command": command, "args": args}, "off": {"command": "x", "disabled": True}}
     yield Scenario(
         "tools-shared-file",
         [
             write(CONFIG, 'mcp = "@ROOT@/home/mcp.json"\n'),
-            write(
-                "home/mcp.json",
-                f'{{"mcpServers": {{"My DB": {{{server}}}, "off": {{"command": "x", "disabled": true}}}}}}',
-            ),
+            write("home/mcp.json", compact({"mcpServers": shared})),
             q("-t", "my-db__echo", "go"),
             q("--list-tools"),
             q("-t", "off", "go"),
