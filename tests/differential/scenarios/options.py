@@ -4,7 +4,7 @@ from steps import CURRENT, Scenario, q, sh, write
 
 from .fixtures import current, session
 
-ACTIONS = ["--history", "--last", "--undo", "--list", "--clear", "--status", "--models"]
+ACTIONS = ["--history", "--last", "--undo", "--list", "--list-tools", "--clear", "--status", "--models"]
 
 # Options with what they take, each offered to every action.
 OFFERED = [
@@ -21,6 +21,14 @@ OFFERED = [
     ["-j"],
     ["--dry-run"],
     ["--all"],
+    ["-a", "x"],
+    ["-t", "db"],
+    ["-e", "low"],
+    ["-o", "a=1"],
+    ["--yes"],
+    ["--schema", "name"],
+    ["--again"],
+    ["--copy", "branch"],
 ]
 
 WRONG = {
@@ -36,6 +44,12 @@ WRONG = {
     "misspelt-capital": ["--HISTORY"],
     "misspelt-no-stdin": ["--nostdin", "hello"],
     "misspelt-json": ["--jsn", "hello"],
+    "misspelt-attach": ["--atach", "x", "hello"],
+    "misspelt-tools": ["--tool", "db", "hello"],
+    "misspelt-schema": ["--shema", "name", "hello"],
+    "misspelt-list-tools": ["--list-tool"],
+    "misspelt-copy": ["--cpoy", "work"],
+    "misspelt-option": ["--optoin", "a=1", "hello"],
     "nothing-like-it": ["--xyzzy"],
     "json-unknown": ["-j", "--bogus"],
     "unknown-json": ["--bogus", "--json"],
@@ -53,6 +67,19 @@ WRONG = {
     "value-missing-long": ["--session"],
     "value-missing-messages": ["--messages"],
     "value-missing-generate": ["--generate"],
+    "value-missing-attach": ["-a"],
+    "value-missing-tools": ["--tools"],
+    "value-missing-schema": ["--schema"],
+    "value-missing-effort": ["-e"],
+    "value-missing-option": ["-o"],
+    "option-no-sign": ["-o", "temperature", "hello"],
+    "option-no-name": ["-o", "=1", "hello"],
+    "option-no-value": ["-o", "a=", "hello"],
+    "option-dots": ["-o", "a.b.c=1", "-o", "a.b.d=[1]", "-o", "a..b=1", "hello"],
+    "option-into-text": ["-o", "a=text", "-o", "a.b=1", "hello"],
+    "option-of-q": ["-o", "model=other", "-o", "messages=null", "hello"],
+    "effort-own-word": ["-e", "xhigh", "hello"],
+    "effort-empty": ["-e", "", "hello"],
     "value-looks-like-option": ["-m", "-f", "hello"],
     "value-not-taken": ["--json=1", "hello"],
     "value-not-taken-short": ["-j=1", "hello"],
