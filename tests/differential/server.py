@@ -1,5 +1,7 @@
 """An HTTP/1.1 server on 127.0.0.1 that records every request and answers from a script."""
 
+import errno
+import random
 import socket
 import struct
 import threading
@@ -35,7 +37,7 @@ class Server:
         self.questions = 0
         self.connections = []
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.listener = _listen()
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -138,6 +140,18 @@ class _Reset(Exception):
 
 class _NoRequest(Exception):
     """What the client sent is not HTTP."""
+
+
+def _listen():
+    """A listening socket on a port below those that the system gives out: programs of other tests on this machine may
+    still call a port of theirs that the system has given out again.
+    """
+    while True:
+        try:
+            return socket.create_server(("127.0.0.1", random.randrange(10_000, 32_000)), backlog=64)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
 
 
 def _shut(connection):
