@@ -142,7 +142,8 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
-        "finish": answer.finish.as_deref().unwrap_or("stop"),
+        // Nobody has said how one that broke off would have ended.
+        "finish": answer.finish.as_deref().or((!answer.interrupted).then_some("stop")),
         "interrupted": answer.interrupted,
     });
     print(&report.to_string())

@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if bytes[checked..].contains(&0) {
-                return Err(source.binary());
+                return Err(source.binary(&bytes));
             }
             checked = bytes.len();
             if bytes.len() > self.text_left {
@@ -304,14 +304,21 @@ impl Source {
         error
     }
 
-    fn binary(&self) -> Error {
+    fn binary(&self, bytes: &[u8]) -> Error {
         let name = &self.name;
-        if self.is_file {
-            return Error::new(Kind::Input, format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"))
-                .advise("-a takes only these; another image can be converted to PNG");
-        }
-        Error::new(Kind::Input, format!("{name} is binary: it has a NUL byte"))
-            .advise("-a - sends it if it is an image or a PDF; -n leaves standard input alone")
+        let (error, advice) = match self.is_file {
+            true => (
+                format!("{name} is neither text nor a JPEG, PNG, GIF, WebP or PDF"),
+                "-a takes only these; another image can be converted to PNG",
+            ),
+            false => (
+                format!("{name} is binary: it has a NUL byte"),
+                "-a - sends it if it is an image or a PDF; -n leaves standard input alone",
+            ),
+        };
+        let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
+        let advice = if is_utf_16 { "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it" } else { advice };
+        Error::new(Kind::Input, error).advise(advice)
     }
 
     /// The note if nothing comes for long.
@@ -320,6 +327,9 @@ impl Source {
         format!("waiting for {}{way_out}", self.name)
     }
 }
+
+/// What text in UTF-16 begins with, in either order of bytes.
+const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// How many bytes it takes to recognize the type of a file; WebP needs most.
 const LONGEST_MAGIC: usize = 12;

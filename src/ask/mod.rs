@@ -150,6 +150,7 @@ fn shape(spec: &str) -> Result<Shape, Error> {
             Err(wrong(format!("{spec}: it has more than {LONGEST_SCHEMA} bytes")))
         }
         Ok(_) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong(format!("{spec}: it is not UTF-8"))),
         // The last description may end like a file name, too.
         Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),
     }

@@ -191,6 +191,7 @@ impl Turn<'_> {
                         failed.error = failed.error.advise_also(TOO_LONG);
                     }
                     if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
+                        notes.detail(|| format!("{}; asking without that field", failed.error));
                         continue;
                     }
                     if failed.refuses_form && self.ask_less_of_api() {

@@ -360,6 +360,7 @@ struct Read<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename = "attachment")]
 struct ReadAttachment<'a> {
     #[serde(borrow, deserialize_with = "lossy_text")]
     name: Cow<'a, str>,
@@ -404,6 +405,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename = "step")]
 struct ReadStep {
     #[serde(default)]
     text: Option<String>,
@@ -411,6 +413,7 @@ struct ReadStep {
 }
 
 #[derive(Deserialize)]
+#[serde(rename = "call")]
 struct ReadCall {
     #[serde(default)]
     id: Option<String>,

@@ -31,6 +31,8 @@ mod tests {
             ("a*b*c", "axxbyyc", true),
             ("a*b*c", "axxcyyb", false),
             ("a*a", "a", false),
+            ("a*b*b", "axb", false),
+            ("a*b*b", "axbb", true),
             ("a**b", "ab", true),
             ("", "", true),
             ("", "a", false),

@@ -3,6 +3,7 @@
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -84,7 +85,7 @@ impl Conversation {
                     return Some(Err(Failure { lines: self.process.last_lines(), ..Failure::too_slow(patience) }));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Some(Err(self.ended("ended before its tools were listed")));
+                    return Some(Err(self.fallen_silent("before its tools were listed")));
                 }
             }
         }
@@ -122,7 +123,7 @@ impl Conversation {
                     self.process.send(line);
                     return Ok(Outcome::failed(failure::no_answer(patience)));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended("ended during the call")),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.fallen_silent("during the call")),
             }
         }
     }
@@ -156,6 +157,20 @@ impl Conversation {
                 Err(error) => return error == TryRecvError::Disconnected || self.process.leader_has_ended(),
             }
         }
+    }
+
+    /// How the server failed that writes no more: it has ended, or has closed its output, and then q ends it.
+    fn fallen_silent(&mut self, when: &str) -> Failure {
+        // A program that ends closes its output a moment before it is gone.
+        let began = Instant::now();
+        while !self.process.leader_has_ended() && began.elapsed() < LOOK {
+            thread::sleep(LOOK / 50);
+        }
+        if self.process.leader_has_ended() {
+            return self.ended(&format!("ended {when}"));
+        }
+        self.process.end();
+        Failure { lines: self.process.last_lines(), ..format!("closed its output {when}").into() }
     }
 
     /// How the server failed: the reason, its exit status and its last lines. Nothing of it is left after this.

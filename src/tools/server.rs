@@ -129,7 +129,7 @@ impl Server {
         };
         let name = &self.spec.name;
         // A program's own lines are not for the model: nobody knows what is in them.
-        let for_model = format!("the tool's server {name}: {}", failure.what);
+        let for_model = format!("the tool's server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
         Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
@@ -283,7 +283,7 @@ mod tests {
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { text: format!("the tool's server db: {what}"), is_error: true, server_failed }
+        Outcome { text: format!("the tool's server db failed: {what}"), is_error: true, server_failed }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -355,7 +355,7 @@ mod tests {
             (spec("echo no module >&2; exit 1"), "db: ended before its tools were listed (exit status 1): no module"),
             (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
             (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
-            (spec("exec >&-; read -r line; read -r end"), "db: ended before its tools were listed (exit status 1)"),
+            (spec("exec >&-; read -r line; read -r end"), "db: closed its output before its tools were listed"),
             (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
             (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
         ] {

@@ -184,6 +184,18 @@ fn binary_input_gets_the_hint_to_attach_it() {
 }
 
 #[test]
+fn text_in_utf_16_gets_the_hint_to_convert_it() {
+    let text: Vec<u8> = "\u{feff}text".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (options, input) in [(&["why?"][..], &text[..]), (&["-a", "text", "why?"], &[])] {
+        let outcome = refused(|sandbox| {
+            sandbox.write_home("text", &text);
+            sandbox.q(options).stdin(input)
+        });
+        outcome.stderr_contains("iconv -f UTF-16 -t UTF-8 converts it");
+    }
+}
+
+#[test]
 fn a_terminal_is_no_file_to_wait_for() {
     let terminal = Terminal::new(WIDE);
     let outcome = refused(|sandbox| sandbox.q(&["-a", "-", "why?"]).stdin_from(terminal.end()));
