@@ -11,6 +11,9 @@ use percent_encoding::percent_decode_str;
 
 use crate::secret::Secret;
 
+/// What is wrong with an address like `localhost:8080`.
+const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
+
 /// An `http` or `https` URL with a host and without a query, to which paths are added.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -32,15 +35,16 @@ impl Address {
     /// # Errors
     /// What is wrong with it, without the text itself, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
-        let uri: Uri = text
-            .trim()
-            .trim_end_matches('/')
-            .parse()
-            .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
+        let uri: Uri = text.trim().trim_end_matches('/').parse().map_err(|error: http::uri::InvalidUri| match text
+            .contains("://")
+        {
+            true => format!("is not a URL ({error})"),
+            false => NO_SCHEME.to_owned(),
+        })?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
             Some(other) => return Err(format!("has the scheme {other}, but only http and https can be used")),
-            None => return Err("is not a URL: it must begin with http:// or https://".to_owned()),
+            None => return Err(NO_SCHEME.to_owned()),
         }
         if uri.host().is_none_or(str::is_empty) {
             return Err("is not a URL: it names no host".to_owned());
@@ -220,6 +224,21 @@ impl fmt::Debug for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_distinguished_from_numbers() {
+        for (text, is_number) in [
+            ("http://10.0.0.1/v1", true),
+            ("http://[fe80::1]:1", true),
+            ("https://localhost", false),
+            ("http://a.b", false),
+        ] {
+            assert_eq!(Address::parse(text).expect(text).ip().is_some(), is_number, "{text}");
+        }
+        for text in ["localhost:8080", "127.0.0.1:8080/v1", "llm.corp.example/v1"] {
+            assert_eq!(Address::parse(text).err().as_deref(), Some(NO_SCHEME), "{text}");
+        }
+    }
 
     #[test]
     fn addresses_are_joined_and_shown_without_secrets() {

@@ -206,6 +206,23 @@ mod tests {
     }
 
     #[test]
+    fn whether_json_is_wanted_is_found_in_any_command_line() {
+        for (typed, wanted) in [
+            (&["-j"][..], true),
+            (&["-fj", "--no-such"], true),
+            (&["--colour=red", "--json"], true),
+            (&["-m", "-j"], false),
+            (&["-m", "x", "-j"], true),
+            (&["--model", "--json", "hi"], false),
+            (&["hi", "-j"], false),
+            (&["--", "-j"], false),
+            (&[], false),
+        ] {
+            assert_eq!(asks_for_json(typed.iter().map(OsString::from)), wanted, "{typed:?}");
+        }
+    }
+
+    #[test]
     fn dashes_end_the_options() {
         assert_eq!(parsed(&["-f", "--", "-x", "--", "--clear"]).words, ["-x", "--", "--clear"]);
         assert!(parsed(&["--"]).words.is_empty());

@@ -1,5 +1,6 @@
 //! Errors from servers: the message inside an error's body, and what the error means.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -45,6 +46,15 @@ pub(crate) struct ServerError {
 impl ServerError {
     pub(crate) fn new(message: impl Into<String>) -> ServerError {
         ServerError { message: message.into(), ..ServerError::default() }
+    }
+
+    /// The server's message, with the field of the request that it is about, if it does not name that itself.
+    pub(crate) fn words(&self) -> Cow<'_, str> {
+        let last = self.field.rsplit('.').next().unwrap_or_default();
+        match self.message.contains(last) {
+            true => Cow::Borrowed(&self.message),
+            false => Cow::Owned(format!("{}: {}", self.field, self.message)),
+        }
     }
 
     /// Whether the server does not know the model. Here and below, `status` is that of the response; it is `None` for
@@ -238,8 +248,16 @@ pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     let is_error =
         ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
             || fields.get("object").and_then(Value::as_str) == Some("error")
-            || fields.get("type").and_then(Value::as_str) == Some("error");
+            || fields.get("type").and_then(Value::as_str) == Some("error")
+            || is_a_message_with_a_code(fields);
     is_error.then(|| from_value(&value))?
+}
+
+/// Some gateways report errors without an error field.
+fn is_a_message_with_a_code(fields: &Value) -> bool {
+    let says = |name| fields.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let has = |name| fields.get(name).is_some();
+    (says("message") || says("msg")) && (has("code") || has("status") || has("success"))
 }
 
 /// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so q looks for one
@@ -273,9 +291,11 @@ pub(super) fn from_value(value: &Value) -> Option<ServerError> {
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let codes = ["code", "type", "status", "error_type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
-    let inner = fields.get("error").or_else(|| fields.get("errors")).filter(|inner| is_something(inner));
-    // If the field only names the error, the words are in a field beside it.
+    // If the field only names the error, or says that there is one, the words are in a field beside it.
     let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
+    let says_nothing = |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number());
+    let inner = fields.get("error").or_else(|| fields.get("errors"));
+    let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
         Some(Value::String(name)) => {
             ServerError::new(on_one_line(beside.unwrap_or(name))).with_code(&format!("{codes} {name}"))
@@ -363,6 +383,9 @@ mod tests {
             (r#"{"error":{"message":"no key","type":"auth","code":null}}"#, "no key"),
             (r#"{"error":"model not found"}"#, "model not found"),
             (r#"{"error":"Bad Request","message":"real words"}"#, "real words"),
+            (r#"{"error":true,"message":"real words"}"#, "real words"),
+            (r#"{"error":500,"message":"real words"}"#, "real words"),
+            (r#"{"error":500}"#, "500"),
             (r#"{"error":"invalid_token","error_description":"it has expired"}"#, "it has expired"),
             (r#"{"errors":[{"message":"one"},{"message":"two"}]}"#, "one"),
             (r#"{"errors":["plain"]}"#, "plain"),
@@ -400,11 +423,39 @@ mod tests {
             r#"{"object":"error","message":"x"}"#,
             r#"{"type":"error","message":"x"}"#,
             r#"{"detail":"x"}"#,
+            r#"{"message":"x","code":400}"#,
+            r#"{"code":20012,"message":"x","data":null}"#,
+            r#"{"success":false,"msg":"x"}"#,
+            r#"{"object":"error","error":null,"message":"x"}"#,
+            r#"{"object":"error","error":{},"message":"x"}"#,
+            r#"{"object":"error","error":[],"message":"x"}"#,
         ] {
             assert_eq!(error_in(json).map(|error| error.message).as_deref(), Some("x"), "{json}");
         }
-        for json in [r#"{"error":{}}"#, r#"{"error":null,"message":"x"}"#, r#"{"error":"","choices":[]}"#, "{", "7"] {
+        for json in [
+            r#"{"error":{}}"#,
+            r#"{"error":null,"message":"x"}"#,
+            r#"{"error":"","choices":[]}"#,
+            r#"{"message":"","code":1}"#,
+            r#"{"message":{"role":"assistant"},"code":1}"#,
+            "{",
+            "7",
+        ] {
             assert_eq!(error_in(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_field_that_an_error_is_about_is_named() {
+        for (body, words) in [
+            (
+                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
+                "body.stream_options: Extra inputs are not permitted",
+            ),
+            (r#"{"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}"#, "Unknown parameter: 'top_k'"),
+            (r#"{"error":{"message":"no"}}"#, "no"),
+        ] {
+            assert_eq!(read(body).expect(body).words(), words);
         }
     }
 

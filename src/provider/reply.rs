@@ -430,6 +430,14 @@ mod tests {
     }
 
     #[test]
+    fn a_call_after_the_end_means_that_more_may_come() {
+        let mut reply = Reply::new(true);
+        reply.finish("stop");
+        reply.call_fragment(0, "x", "a", "{}");
+        assert!(!reply.is_finished());
+    }
+
+    #[test]
     fn an_answer_that_was_blocked_or_failed_is_not_complete() {
         for (word, complete) in [("stop", true), ("length", true), ("odd", true), ("safety", false), ("error", false)] {
             let mut reply = Reply::default();

@@ -200,7 +200,7 @@ impl Call<'_> {
 
     fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
         let words = status.map(client::status_words).unwrap_or_default();
-        let message = format!("{}: {words}{} ({})", self.provider, error.message, self.address);
+        let message = format!("{}: {words}{} ({})", self.provider, error.words(), self.address);
         let message = secret::redact(&message, &self.secrets);
         CallError {
             too_long: error.too_long(),

@@ -203,6 +203,18 @@ mod tests {
     }
 
     #[test]
+    fn json_that_is_no_event_is_kept_up_to_a_limit() {
+        let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
+        let long = format!("{{{}\n", " ".repeat(LONGEST_STRAY));
+        let half = format!("{{{}\n", " ".repeat(LONGEST_STRAY / 2));
+        for (stream, kept) in [(long, 0), (half.clone(), half.len()), (half.repeat(2), half.len())] {
+            let mut parser = Parser::default();
+            parser.feed(stream.as_bytes(), &mut ignore).expect("short lines");
+            assert_eq!(parser.stray().len(), kept);
+        }
+    }
+
+    #[test]
     fn bytes_that_are_not_utf8_are_replaced() {
         assert_eq!(events(&[b"data: a\xFFb\n\n"]), ["a\u{FFFD}b"]);
     }

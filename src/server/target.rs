@@ -87,7 +87,9 @@ impl<'a> Target<'a> {
             self.key = Some(key_command::run(command).map_err(named)?);
         }
         let address = provider.address()?;
-        if self.key.is_some() && !address.is_https() && !address.is_loopback() {
+        let in_headers = provider.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let sends_key = self.key.is_some() || in_headers || address.authorization().is_some();
+        if sends_key && !address.is_https() && !address.is_loopback() {
             notes.note(&format!("the key of {} goes to {address} unencrypted", provider.name));
         }
         Ok(())

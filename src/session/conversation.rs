@@ -290,6 +290,20 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn an_answer_that_names_its_model_is_not_signed() {
+        for (provider, model, signed) in [(None, None, true), (Some("p"), None, false), (None, Some("m"), false)] {
+            let mut asked = exchange("one", "1", 0);
+            for answer in asked.entries.iter_mut().filter(|entry| entry.role() == Role::Assistant) {
+                (answer.provider, answer.model) = (provider.map(str::to_owned), model.map(str::to_owned));
+            }
+            asked.sign("groq", "big");
+            let answer = asked.answer().expect("an answer");
+            assert_eq!(answer.signed, signed, "{provider:?} {model:?}");
+            assert_eq!(answer.model.as_deref(), if signed { Some("big") } else { model });
+        }
+    }
+
+    #[test]
     fn each_question_begins_an_exchange() {
         use Role::{Assistant as A, User as U};
         for (roles, lengths) in [

@@ -579,6 +579,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_have_ten_million_bytes() {
+        let mut conversation = Conversation::new("openai", "m", moment(0));
+        conversation.add(exchange("one", "1", 0), "openai", "m", false);
+        let mut bytes = to_bytes(&conversation);
+        bytes.resize(LARGEST, b' ');
+        assert!(read(&bytes).is_ok());
+        bytes.push(b' ');
+        assert!(matches!(read(&bytes), Err(Unusable::TooLarge(_))));
+    }
+
+    #[test]
     fn what_is_written_is_read_again() {
         let mut conversation = Conversation::new("openai", "a \"model\"", moment(0));
         conversation.add(exchange("one\n\u{1b}", "\"two\"", 0), "openai", "a \"model\"", false);

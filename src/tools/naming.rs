@@ -49,5 +49,7 @@ mod tests {
         assert_eq!((one.len(), other.len()), (LONGEST, LONGEST));
         assert_ne!(one, other);
         assert_eq!(of_tool(&one).len(), LONGEST - "db__".len());
+        // Conversations remember such names.
+        assert_eq!(full_name("db", &long), format!("db__{}d0c051", "x".repeat(54)));
     }
 }

@@ -661,6 +661,7 @@ mod tests {
         assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
         assert_eq!(protocol.receive(b"\xff"), noise("\u{fffd}"));
         assert_eq!(protocol.receive(b"5"), noise("5"));
+        assert_eq!(protocol.receive(b"[1,{}]"), noise("[1,{}]"));
         assert_eq!(protocol.receive(b" "), []);
         let deep = "[".repeat(10_000);
         assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(LONGEST_QUOTE)));

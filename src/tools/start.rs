@@ -14,6 +14,7 @@ use super::toolbox::{Offer, Toolbox};
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
 use crate::message::Tool;
+use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, Place, Settings, ToolServer};
@@ -111,7 +112,7 @@ impl Starting {
         let Some(selection) = self.selection.take().filter(|selection| !selection.is_empty()) else { return Ok(None) };
         let secrets = self.secrets.clone();
         let (sections, servers, offers) = self.collect(notes, |error, _| Err(error))?;
-        let offers = choose(&selection, &sections, offers)?;
+        let offers = choose(&selection, &sections, offers, notes)?;
         if offers.len() > MOST_TOOLS {
             return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
                 .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section"));
@@ -134,7 +135,7 @@ impl Starting {
             false => Err(error),
         })?;
         if let Some(selection) = selection {
-            return choose(&selection, &sections, offers);
+            return choose(&selection, &sections, offers, notes);
         }
         offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
         Ok(offers)
@@ -276,7 +277,12 @@ fn offered(
 }
 
 /// The selected tools, sorted by name, so that a provider's prompt cache finds them again.
-fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
+fn choose(
+    selection: &Selection,
+    sections: &[ToolServer],
+    mut offers: Vec<Offer>,
+    notes: &Notes,
+) -> Result<Vec<Offer>, Error> {
     let names = |offer: &Offer| [offer.tool.clone(), naming::of_tool(&offer.shown.name).to_owned()];
     let all: Vec<(usize, [String; 2])> = offers.iter().map(|offer| (offer.server, names(offer))).collect();
     let known: Vec<(&str, [&str; 2])> =
@@ -293,7 +299,14 @@ fn choose(selection: &Selection, sections: &[ToolServer], mut offers: Vec<Offer>
     });
     offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
     // No API accepts a name twice.
-    offers.dedup_by(|one, other| one.shown.name == other.shown.name);
+    offers.dedup_by(|one, other| {
+        let is_taken = one.shown.name == other.shown.name;
+        if is_taken && one.tool != other.tool {
+            let (name, tool, first) = (&one.shown.name, on_one_line(&one.tool), on_one_line(&other.tool));
+            notes.note(&format!("the tool {tool} is left out: models know it by the same name as {first}, {name}"));
+        }
+        is_taken
+    });
     Ok(offers)
 }
 

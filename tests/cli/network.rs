@@ -542,6 +542,20 @@ fn a_key_that_leaves_the_machine_unencrypted_gets_a_note() {
     outcome.exit(0).stdout("by the proxy\n").stderr_has_lines(1);
     outcome.stderr_contains("q: ").stderr_contains("http").stderr_lacks(API_KEY);
     asked(&near).success();
+    // Headers and passwords of the settings are keys, too.
+    sandbox.config(&format!(
+        "[providers.work]\nbase_url = \"{far}\"\nmodel = \"m\"\nheaders = {{ Authorization = \"Bearer {API_KEY}\" }}\n"
+    ));
+    let with_login = "http://joe:open-sesame@llm.corp.example/v1";
+    for (provider, base) in [("work", far), ("lmstudio", with_login)] {
+        let _case = case(provider);
+        let asked = sandbox.q(&["-p", provider, "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", base).run();
+        asked
+            .exit(0)
+            .stderr_contains(&format!("the key of {provider} goes to http://llm.corp.example"))
+            .stderr_has_lines(1);
+        asked.stderr_lacks(API_KEY).stderr_lacks("sesame");
+    }
     // Without a key there is nothing to give away.
     let keyless = sandbox.q(&["-p", "lmstudio", "-m", "m", "hi"]).env("LMSTUDIO_BASE_URL", far);
     keyless.run().success().stdout("by the proxy\n");

@@ -412,13 +412,17 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
     ];
     for (text, environment, has) in table {
         let _case = case((text, environment));
-        let sandbox = Sandbox::new();
+        let sandbox = Sandbox::new().env("GROQ_API_KEY", API_KEY);
         sandbox.config(text);
         let status =
             |args: &[&str]| environment.iter().fold(sandbox.q(args), |q, (name, value)| q.env(name, value)).run();
         let outcome = status(&["--status"]);
         outcome.success().stdout_contains(has);
         let printed = status(&["--status", "-j"]).success().stdout_json();
+        // The providers with a key are shown all the same.
+        let providers = printed["providers"].as_array().cloned().unwrap_or_default();
+        let groq = providers.iter().find(|one| one["name"] == "groq").map(|one| &one["key"]);
+        assert_eq!(groq, Some(&json!("GROQ_API_KEY is set")));
         let error = printed["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
         assert_eq!(printed["settings"].as_array().map(Vec::len), Some(18));

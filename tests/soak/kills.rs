@@ -152,7 +152,9 @@ fn overtaken(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) ->
     }
     let was = scene.model.get(place(home)).cloned().unwrap_or_default();
     let without = by.after(&scene.model, home, asked.id);
-    let archived = without.conversations.iter().position(|one| *one == (Place::Archived(home), was.clone()));
+    let own = (Place::Archived(home), was.clone());
+    // One that was cleared is not archived, though another with the same exchanges may be.
+    let archived = without.conversations.iter().position(|one| by.does != Does::Clear && *one == own);
     let mut with = without.clone();
     match archived {
         // It is saved in its own conversation, which is archived by now.
