@@ -323,7 +323,8 @@ impl<'a> Delivery<'a> {
     /// Adds how to see the answer anyway, if it was saved.
     fn advise_last(&self, error: Error, what: &str, committed: &Committed) -> Error {
         let option = match committed.created {
-            Some(created) if committed.alone => format!(" -s {}", created.id()),
+            // After --again, the old id names the conversation as it was.
+            Some(created) if committed.alone || matches!(self.which, Which::Id(_)) => format!(" -s {}", created.id()),
             Some(_) => self.which.option(),
             None => return error,
         };

@@ -111,7 +111,8 @@ impl Server {
     /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         let mut called = self.try_call(tool, arguments);
-        if let Err(Lost::Session(_)) = called {
+        if let Err(Lost::Session(failure)) = &called {
+            (self.report)(&format!("{failure}; sending the call again in a new session"));
             self.connection = None;
             called = self.try_call(tool, arguments);
         }

@@ -393,6 +393,11 @@ fn a_session_that_the_server_has_forgotten_is_replaced_once() {
     // The request for the new session is none of the old one.
     assert_eq!(site.requests()[4].header("mcp-session-id"), None);
     assert_eq!(site.last_request().header("mcp-session-id"), Some("s2"));
+    // That a call was sent twice is no secret.
+    let (model, site) = (self::model(1), forgetful(1));
+    let told = with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-v", "-t", "web", "go"]).run();
+    told.exit(0).stderr_contains("404 Not Found: Session not found");
+    told.stderr_contains("sending the call again in a new session");
 }
 
 #[test]
