@@ -152,7 +152,7 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
                     model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
                     why: "no key is set, and this is the first local server that answers".to_owned(),
                 },
-                None => nobody("no key is set, and no local server answers".to_owned()),
+                None => nobody("no key is set, and no local server answers with a model".to_owned()),
             };
         }
     };

@@ -83,9 +83,6 @@ fn nobody(settings: &Settings) -> Error {
             _ => {}
         }
     }
-    Error::settings("no provider is configured: no key is set, and no local server answers").advise(format!(
-        "set one of {}\nor start one of {}",
-        variables.join(", "),
-        servers.join(", ")
-    ))
+    Error::settings("no provider is configured: no key is set, and no local server answers with a model")
+        .advise(format!("set one of {}\nor start one of {}", variables.join(", "), servers.join(", ")))
 }

@@ -274,7 +274,7 @@ fn the_status_says_first_whom_q_would_ask_and_why() {
     let printed = local.q(&["--status", "-j"]).run().success().stdout_json();
     assert_eq!((&printed["asks"]["provider"], &printed["asks"]["model"]), (&json!("ollama"), &json!("first")));
     let nobody = first(&Sandbox::new().env("OLLAMA_HOST", "127.0.0.1:1"), &[]);
-    assert_eq!(nobody, "asks no provider: no key is set, and no local server answers");
+    assert_eq!(nobody, "asks no provider: no key is set, and no local server answers with a model");
 }
 
 #[test]
