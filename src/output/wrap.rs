@@ -608,7 +608,7 @@ mod tests {
             (format!("a\n    {LONG}"), "a\n    one two \n    three \n    four"),
             (format!("``` a` {LONG}"), "``` a` one \ntwo three \nfour"),
             (format!("```a`b {LONG}"), "```a`b one \ntwo three \nfour"),
-            (format!("```aaaaaa`b {LONG}"), "```aaaaaa`b \none two \nthree four"),
+            (format!("``` aaaaa`b {LONG}"), "``` aaaaa`b \none two \nthree four"),
             (format!("`` {LONG}"), "`` one two \nthree four"),
             (format!("a ``` {LONG}"), "a ``` one \ntwo three \nfour"),
             (format!("a | {LONG}"), "a | one two \nthree four"),

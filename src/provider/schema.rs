@@ -298,6 +298,11 @@ mod tests {
                 json!({"type": "array", "minItems": 0, "items": {"type": "object", "additionalProperties": false}}),
             ),
             (
+                "a schema for each item",
+                json!({"type": "array", "items": [{"type": "string"}]}),
+                json!({"type": "array", "description": "Rules: items [{\"type\":\"string\"}]"}),
+            ),
+            (
                 "a list of at least two",
                 json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}),
                 json!({"type": "array", "items": {"description": "Rules: min length 1"},
