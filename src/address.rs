@@ -35,12 +35,14 @@ impl Address {
     /// # Errors
     /// What is wrong with it, without the text itself, which may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
-        let uri: Uri = text.trim().trim_end_matches('/').parse().map_err(|error: http::uri::InvalidUri| match text
-            .contains("://")
-        {
-            true => format!("is not a URL ({error})"),
-            false => NO_SCHEME.to_owned(),
-        })?;
+        if !text.contains("://") {
+            return Err(NO_SCHEME.to_owned());
+        }
+        let uri: Uri = text
+            .trim()
+            .trim_end_matches('/')
+            .parse()
+            .map_err(|error: http::uri::InvalidUri| format!("is not a URL ({error})"))?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
             Some(other) => return Err(format!("has the scheme {other}, but only http and https can be used")),
@@ -104,6 +106,17 @@ impl Address {
             Ok(ip) => ip.to_canonical().is_loopback(),
             Err(_) => host.eq_ignore_ascii_case("localhost"),
         }
+    }
+
+    /// Scheme, host and port: what a path begins at.
+    pub(crate) fn origin(&self) -> String {
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        format!("{}://{authority}", self.uri.scheme_str().unwrap_or_default())
+    }
+
+    /// Whether requests leave this machine unencrypted.
+    pub(crate) fn is_exposed(&self) -> bool {
+        !self.is_https() && !self.is_loopback()
     }
 
     /// The header for the user and password in the URL (RFC 7617).

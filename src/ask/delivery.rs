@@ -229,11 +229,11 @@ impl<'a> Delivery<'a> {
                 // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
                 let committed = self.record.save(true, blocked);
-                let has_shown_it = self.output.form == Form::Text || self.record.text().is_empty();
-                Err(if has_shown_it {
-                    failed.error
-                } else {
-                    self.advise_last(failed.error, "what has come", &committed)
+                // Only text is printed as it comes.
+                let is_held_back = self.output.form != Form::Text && !self.record.text().is_empty();
+                Err(match is_held_back {
+                    true => self.advise_last(failed.error, "what has come", &committed),
+                    false => failed.error,
                 })
             }
         }

@@ -28,7 +28,7 @@ use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::tools::{Selection, Starting};
+use crate::tools::{Selection, Starting, Toolbox};
 use delivery::{Delivery, Output};
 use input::Reader;
 use record::Record;
@@ -81,12 +81,12 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     // The question has its own copy, and they may have megabytes.
     drop(files);
     question::note_lost(&question, notes);
-    let remembers = starting.is_none() && !session.tools.is_empty();
-    let starting = if remembers { remembered(&session.tools, &settings, &interrupts, notes) } else { Ok(starting) };
-    let toolbox = starting
-        .and_then(|starting| starting.map(|starting| starting.finish(arguments.yes, notes)).transpose())
-        .map_err(|error| if remembers { error.advise_also(REMEMBERED) } else { error })?
-        .flatten();
+    let toolbox = match starting {
+        Some(starting) => starting.finish(arguments.yes, notes)?,
+        None if session.tools.is_empty() => None,
+        None => remembered(&session.tools, arguments.yes, &settings, &interrupts, notes)
+            .map_err(|error| error.advise_also(REMEMBERED))?,
+    };
     let model = model(&mut target, arguments.dry_run, notes)?;
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
     let system = given.clone().or_else(|| session.system.clone());
@@ -171,10 +171,11 @@ const REMEMBERED: &str = "the conversation remembers these tools: -t none drops 
 /// The tools that the conversation remembers, if a person is there to see what they do.
 fn remembered(
     names: &[String],
+    yes: bool,
     settings: &Settings,
     interrupts: &Arc<Interrupts>,
     notes: &Notes,
-) -> Result<Option<Starting>, Error> {
+) -> Result<Option<Toolbox>, Error> {
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(
@@ -184,7 +185,7 @@ fn remembered(
     }
     let tools = Selection::parse(names)
         .map_err(|reason| Error::new(Kind::Session, format!("the conversation's tools: {reason}")))?;
-    Starting::new(&tools, settings, interrupts, notes).map(Some)
+    Starting::new(&tools, settings, interrupts, notes)?.finish(yes, notes)
 }
 
 fn no_question() -> Error {

@@ -156,6 +156,7 @@ impl Turn<'_> {
             let done = delivery.finish(ended, &reply, &facts);
             self.window.report_too_long(notes);
             self.report_cut_results(notes);
+            // A reply that calls tools again is no answer, but it has come.
             if self.is_last() && (done.is_ok() || reply.finished().is_some()) {
                 let rounds = self.steps.len();
                 let plural = if rounds == 1 { "" } else { "s" };

@@ -253,18 +253,11 @@ impl Call<'_> {
                 let error = failure::read(&secret::redact(&body, &self.secrets));
                 let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
                 error.retry_after = retry_after.or(error.retry_after);
-                let refused = self.refused(error, Some(status), may_pass, request);
-                match location.filter(|_| (300..400).contains(&status)) {
-                    None => refused,
-                    Some(location) => {
-                        // A query may be secret.
-                        let to = location.split('?').next().unwrap_or_default();
-                        let to = secret::redact(to, &self.secrets);
-                        refused.advise(Some(format!(
-                            "q does not follow redirects; this one leads to {to}: set the base URL accordingly"
-                        )))
-                    }
-                }
+                let leads_to = location.filter(|_| (300..400).contains(&status)).map(|to| {
+                    let to = secret::redact(&to, &self.secrets);
+                    format!("q does not follow redirects; set the base URL so that it leads to {to}")
+                });
+                self.refused(error, Some(status), may_pass, request).advise(leads_to)
             }
         }
     }
@@ -299,7 +292,6 @@ mod tests {
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
         let wrong_address = "check the base URL\ncheck the model: q --models -p p lists the models";
-        let no_tools = NO_TOOLS;
         let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [
@@ -309,7 +301,7 @@ mod tests {
             (Some(413), "prompt is too long", (Some(attach_less), false), (None, false)),
             (Some(400), "invalid model", (Some(no_model), false), (Some(no_model), false)),
             (Some(401), "no images", (Some("check the key"), false), (Some("check the key"), false)),
-            (Some(400), "m does not support tools", (Some(no_tools), false), (Some(no_tools), false)),
+            (Some(400), "m does not support tools", (Some(NO_TOOLS), false), (Some(NO_TOOLS), false)),
             (Some(404), "no", (Some(wrong_address), false), (Some(wrong_address), false)),
             (Some(404), "no image input", (Some(hint), false), (Some(wrong_address), false)),
             (Some(429), "too many images", (None, true), (None, true)),
@@ -318,7 +310,7 @@ mod tests {
             (None, mmproj, (Some(hint), false), (None, false)),
             (None, "invalid model", (Some(no_model), false), (Some(no_model), false)),
             (None, "invalid API key", (Some("check the key"), false), (Some("check the key"), false)),
-            (None, "m does not support tools", (Some(no_tools), false), (Some(no_tools), false)),
+            (None, "m does not support tools", (Some(NO_TOOLS), false), (Some(NO_TOOLS), false)),
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {

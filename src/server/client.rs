@@ -55,6 +55,11 @@ pub(crate) enum Method<'a> {
     Delete,
 }
 
+/// Whether one of the headers is the key.
+pub(crate) fn has_authorization(headers: &[(String, Secret)]) -> bool {
+    headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+}
+
 /// How long a request may take; `None` is for ever.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -170,7 +175,7 @@ impl Client {
             let header = |name| text_of(response.headers(), name);
             let retry_after =
                 header("retry-after").and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
-            let location = header("location").map(str::to_owned);
+            let location = header("location").map(|location| self.redirected_to(location));
             // An incomplete body still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
@@ -180,6 +185,13 @@ impl Client {
         }
         let (parts, body) = response.into_parts();
         Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
+    }
+
+    /// Where a redirect leads, without the query, which may be secret. A path alone is one of the same server.
+    fn redirected_to(&self, location: &str) -> String {
+        let url = location.split('?').next().unwrap_or_default();
+        let is_path = url.starts_with('/') && !url.starts_with("//");
+        if is_path { self.address.origin() + url } else { url.to_owned() }
     }
 
     /// Describes a failure while the body was read.

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::choice::{self, Choice, HeldWith, Model};
-use super::client::Client;
+use super::client::{self, Client};
 use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
@@ -87,9 +87,9 @@ impl<'a> Target<'a> {
             self.key = Some(key_command::run(command).map_err(named)?);
         }
         let address = provider.address()?;
-        let in_headers = provider.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        let sends_key = self.key.is_some() || in_headers || address.authorization().is_some();
-        if sends_key && !address.is_https() && !address.is_loopback() {
+        let sends_key =
+            self.key.is_some() || client::has_authorization(&provider.headers) || address.authorization().is_some();
+        if sends_key && address.is_exposed() {
             notes.note(&format!("the key of {} goes to {address} unencrypted", provider.name));
         }
         Ok(())

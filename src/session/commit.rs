@@ -79,20 +79,6 @@ impl Committed {
         Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
     }
 
-    /// Says where it went, because the conversation is not where it was when it was asked again.
-    fn elsewhere(self) -> Committed {
-        match (&self.path, self.created) {
-            (Some(path), Some(created)) => {
-                let (path, id) = (path.display(), created.id());
-                let note = format!(
-                    "the conversation was archived in the meantime: the new answer is in {path}, and this continues it: q -s {id}"
-                );
-                self.after(note)
-            }
-            _ => self,
-        }
-    }
-
     /// Adds another note first, unless nothing was saved.
     fn after(self, note: String) -> Committed {
         match (&self.path, &self.note) {
@@ -191,7 +177,10 @@ impl Committer {
                 match there.filter(|(_, conversation)| conversation.exchanges.last() == Some(last)) {
                     Some((path, conversation)) => {
                         let committed = self.replace_last(&path, conversation, exchange, lock)?;
-                        Ok(if path == self.path { committed } else { committed.elsewhere() })
+                        Ok(match committed.created {
+                            Some(created) if path != self.path => committed.after(archived_meanwhile(&path, created)),
+                            _ => committed,
+                        })
                     }
                     None => self.commit_alone(exchange, Some(lock), "the conversation has changed in the meantime"),
                 }
@@ -331,6 +320,12 @@ fn too_large(lost: &Loss, conversation: &Conversation) -> String {
         (1.., 1..) => format!("{newest} and {without}"),
     };
     format!("the conversation would have more than {LARGEST} bytes: it continues {rest}")
+}
+
+/// The note for a question asked again whose conversation is not the current one any more.
+fn archived_meanwhile(path: &Path, created: Timestamp) -> String {
+    let (path, id) = (path.display(), created.id());
+    format!("the conversation was archived in the meantime: the new answer is in {path}; this continues it: q -s {id}")
 }
 
 fn all_of_it_is_in(note: &str, archived: &Path) -> String {

@@ -9,7 +9,7 @@ use super::server::{Place, Spec};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
-use crate::server::client::Client;
+use crate::server::client::{Client, has_authorization};
 use crate::server::key_command;
 use crate::settings::{self, Environment, KeyPlace, LocalServer, RemoteServer, Settings, ToolServer, usable_key};
 
@@ -116,16 +116,12 @@ fn remote(
     {
         headers.push(("authorization".to_owned(), authorization));
     }
-    if has_authorization(&headers) && !address.is_https() && !address.is_loopback() {
+    if has_authorization(&headers) && address.is_exposed() {
         notes.note(&format!("the key of the tool server {name} goes to {address} unencrypted"));
     }
     let values = headers.iter().flat_map(|(_, value)| value.with_last_word());
     let secrets = values.chain(server.url.secrets()).collect();
     Ok(remote::Server { client, url: server.url.clone(), headers, secrets, key_advice })
-}
-
-fn has_authorization(headers: &[(String, Secret)]) -> bool {
-    headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// What to do about a refusal where no key is configured as such.

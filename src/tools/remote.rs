@@ -426,14 +426,7 @@ impl Session {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
-                // A query may be secret.
-                let location = location.as_deref().and_then(|location| location.split('?').next());
-                let host = &self.server.url.server;
-                let to = match location {
-                    Some(path) if path.starts_with('/') && !path.starts_with("//") => format!("{host}{path}"),
-                    Some(url) => url.to_owned(),
-                    None => "the new address".to_owned(),
-                };
+                let to = location.unwrap_or_else(|| "the new address".to_owned());
                 format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.secrets))
             }
             429 | 500..=599 => retry::advice(retry_after)?,

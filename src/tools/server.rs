@@ -404,6 +404,12 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_closes_its_output_did_not_end_by_itself() {
+        let mut server = started("read -r call; echo broken >&2; exec >&-; read -r end");
+        assert_eq!(call(&mut server, "{}"), failed("closed its output during the call", ": broken"));
+    }
+
+    #[test]
     fn a_server_that_ends_between_calls_is_started_once_more() {
         let mut server = started("read -r call; text 3 $$; exit 0");
         let first = call(&mut server, "{}");

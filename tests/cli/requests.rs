@@ -193,6 +193,8 @@ fn a_server_that_refuses_the_field_is_asked_without_it() {
         });
         responses.q(&Sandbox::new(), &server, &["hi"]).run().success().stdout("fine\n");
         server.expect_requests(2);
+        let verbose = responses.q(&Sandbox::new(), &server, &["-v", "hi"]).run();
+        verbose.exit(0).stderr_contains("; asking without that field\n");
     }
 
     // Another fault is not mended that way, and a server that goes on refusing is not asked for ever.

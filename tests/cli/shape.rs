@@ -99,6 +99,7 @@ fn what_is_no_shape_is_refused() {
         ("missing.json", "missing.json"),
         ("broken.json", "broken.json: it is not JSON"),
         ("list.json", "list.json: it is JSON, but not an object"),
+        ("latin1.json", "latin1.json: it is not UTF-8"),
         ("age number", "the types are str, int, float, bool, list"),
         ("name, name", "“name” is given twice"),
         ("what is your name?", "the types are"),
@@ -108,6 +109,7 @@ fn what_is_no_shape_is_refused() {
         let outcome = refused(|sandbox| {
             sandbox.write_home("broken.json", "{");
             sandbox.write_home("list.json", "[]");
+            sandbox.write_home("latin1.json", b"{\"title\":\"gr\xFC\xDFe\"}");
             sandbox.q(&["--schema", spec, "who?"])
         });
         outcome.stderr_contains("--schema: ").stderr_contains(reason);

@@ -750,6 +750,15 @@ fn the_tools_of_all_servers_are_listed() {
 }
 
 #[test]
+fn of_two_tools_that_models_cannot_tell_apart_the_second_is_left_out_with_a_note() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "twins", "");
+    let outcome = sandbox.q(&["-t", "db", "go"]).run();
+    outcome.exit(0).stdout("the answer\n").stderr_contains("the tool a_b is left out");
+    assert_eq!(offered(OPENAI, &server.request().json()), ["db__a_b"]);
+}
+
+#[test]
 fn servers_of_a_shared_file_can_be_used() {
     let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
     let sandbox = Sandbox::new().server_env(&server);

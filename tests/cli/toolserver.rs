@@ -150,6 +150,7 @@ impl Server {
                 "serverInfo": {"name": "tests", "version": "1.0"},
             }),
             "tools/list" if self.is("empty") => json!({"tools": []}),
+            "tools/list" if self.is("twins") => json!({"tools": [{"name": "a.b"}, {"name": "a_b"}]}),
             "tools/list" => json!({"tools": tools()}),
             "tools/call" => self.call(&message["params"])?,
             _ => return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})),
