@@ -34,6 +34,15 @@ FENCED = ["What is one?", "One is 1.", "<context>\nlog\n</context>\n\nwhy?", "So
 
 HELD = stream([Gate("a"), *events(OpenAi, ["to a"])])
 
+# Ways to name a conversation.
+PLACES = {
+    "named": ["-s", "work"],
+    "path": ["-s", "a.json"],
+    "id": ["-s", "session_20190101100000000"],
+    "archived": ["-s", "session_20200202100000"],
+    "unknown": ["-s", "nobody"],
+}
+
 
 def table():
     yield from questions()
@@ -100,11 +109,7 @@ def questions():
     )
     yield Scenario("asked-again-no-key", [current(), q("--again")], env={})
     for name, args in {
-        "named": ["-s", "work"],
-        "path": ["-s", "a.json"],
-        "id": ["-s", "session_20190101100000000"],
-        "archived": ["-s", "session_20200202100000"],
-        "unknown": ["-s", "nobody"],
+        **PLACES,
         "unknown-id": ["-s", "session_20190101100000001"],
     }.items():
         yield Scenario(
@@ -277,11 +282,7 @@ def copies():
         )
         yield Scenario(f"copy-equals-{shown}", [current(), session("work"), q(f"--copy={name}", "-j")])
     for name, args in {
-        "named": ["-s", "work"],
-        "path": ["-s", "a.json"],
-        "id": ["-s", "session_20190101100000000"],
-        "archived": ["-s", "session_20200202100000"],
-        "unknown": ["-s", "nobody"],
+        **PLACES,
         "itself": ["-s", "branch"],
         "quiet": ["-q"],
         "follow": ["-f"],
