@@ -356,7 +356,7 @@ struct Read<'a> {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    steps: Option<Vec<ReadStep>>,
+    steps: Option<Vec<ReadStep<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -406,30 +406,34 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 
 #[derive(Deserialize)]
 #[serde(rename = "step")]
-struct ReadStep {
+struct ReadStep<'a> {
     #[serde(default)]
     text: Option<String>,
-    calls: Vec<ReadCall>,
+    #[serde(borrow)]
+    calls: Vec<ReadCall<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename = "call")]
-struct ReadCall {
+struct ReadCall<'a> {
     #[serde(default)]
     id: Option<String>,
     name: String,
-    arguments: Value,
+    /// Raw, because the parser's limit of depth counts from the beginning of what it parses.
+    #[serde(borrow)]
+    arguments: &'a RawValue,
     result: String,
     #[serde(default)]
     error: Option<bool>,
 }
 
-impl From<ReadStep> for Step {
+impl From<ReadStep<'_>> for Step {
     fn from(read: ReadStep) -> Step {
-        let arguments = |json| match json {
+        let arguments = |json: &RawValue| match serde_json::from_str(json.get()) {
             // What the model wrote was not JSON.
-            Value::String(text) => text,
-            json => json.to_string(),
+            Ok(Value::String(text)) => text,
+            Ok(json) => json.to_string(),
+            Err(_) => json.get().to_owned(),
         };
         let ran = |read: ReadCall| Ran {
             call: Call { id: read.id.unwrap_or_default(), name: read.name, arguments: arguments(read.arguments) },
@@ -633,6 +637,21 @@ mod tests {
         assert!(text.contains(steps), "{text}");
         assert!(text.contains(r#""result":"two\nrows","error":true}]},{"calls":[]}]}"#), "{text}");
         assert!(text.contains(r#""tools":["db","time__*"],"messages""#), "{text}");
+    }
+
+    #[test]
+    fn arguments_of_any_depth_and_with_any_digits_are_read_again() {
+        let nested = (1..=140).map(|depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth)));
+        for arguments in nested.chain(["{\"id\":98765432109876543210987,\"x\":1e+400}".to_owned()]) {
+            let call = Call { id: "a1".to_owned(), name: "db__query".to_owned(), arguments };
+            let calls = vec![Ran { call, result: "two".to_owned(), is_error: false }];
+            let mut one = exchange("one", "1", 0);
+            one.entries[1].steps = vec![Step { text: String::new(), calls, echo: Vec::new() }];
+            let mut conversation = Conversation::new("openai", "m", moment(0));
+            conversation.add(one.clone(), "openai", "m", false);
+            let again = read(&to_bytes(&conversation)).expect("a conversation");
+            assert_eq!(again.exchanges, [one]);
+        }
     }
 
     #[test]

@@ -135,8 +135,9 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
             true => file + options,
             false => section + options,
         });
-        let args = ["-o", "temperature=0", "--option=reply.form=long", "-o", "model=null", "-o", "a.b=x=y", "hi"];
-        dialect.q(&sandbox, &server, &args).run().success();
+        let args = ["-o", "temperature=0", "--option=reply.form=long", "-o", "model=null", "-o", "a.b=x=y"];
+        dialect.q(&sandbox, &server, &args).args(&["-o", "id=98765432109876543210987", "hi"]).run().success();
+        assert!(server.request().text().contains("\"id\":98765432109876543210987"), "{}", server.request().text());
         let body = server.request().json();
         assert_eq!((&body["temperature"], &body["seed"]), (&json!(0), &json!(7)));
         assert_eq!(body["reply"], json!({"form": "long", "lines": [1, 2]}));
