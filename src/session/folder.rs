@@ -356,11 +356,7 @@ impl Folder {
         // The name of an archived file contains the second.
         let stamp = if beginning == ARCHIVED { created.stamp() } else { String::new() };
         let prefix = format!("{beginning}{stamp}");
-        let entries = match fs_err::read_dir(&self.sessions) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries?,
-        };
-        for entry in entries {
+        for entry in self.entries()? {
             let entry = entry?;
             let name = entry.file_name();
             if !name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(ENDING)) {
@@ -404,13 +400,8 @@ impl Folder {
 
     /// The files of all conversations, including those that cannot be read; in no order.
     pub(crate) fn all(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = match fs_err::read_dir(&self.sessions) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut paths = Vec::new();
-        for entry in entries {
+        for entry in self.entries()? {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.as_encoded_bytes();
@@ -422,6 +413,18 @@ impl Folder {
             }
         }
         Ok(paths)
+    }
+
+    /// What is in the folder; nothing if there is no folder.
+    fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<fs_err::DirEntry>>> {
+        let entries = match fs_err::read_dir(&self.sessions) {
+            Ok(entries) => Some(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                expect_nothing(Some(&self.sessions)).map(|()| None)?
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(entries.into_iter().flatten())
     }
 
     /// Removes what killed runs have left behind. The caller has the lock.
@@ -494,7 +497,9 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
 pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
     let metadata = match fs_err::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Found::Nothing, Vec::new())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return expect_nothing(path.parent()).map(|()| (Found::Nothing, Vec::new()));
+        }
         Err(error) => return Err(error),
     };
     // Opening a pipe would wait for a writer.
@@ -516,8 +521,20 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
 pub(crate) fn is_there(path: &Path) -> io::Result<bool> {
     match fs_err::symlink_metadata(path) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => expect_nothing(path.parent()).map(|()| false),
         Err(error) => Err(error),
+    }
+}
+
+/// Tells an empty or missing folder from one that is out of reach, because a link leads to a disk that is not mounted.
+///
+/// # Errors
+/// The folder, or one above it, is a link to nothing.
+fn expect_nothing(folder: Option<&Path>) -> io::Result<()> {
+    let mut parts = folder.into_iter().flat_map(Path::ancestors);
+    match parts.find(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false))) {
+        Some(link) => Err(io::Error::other(format!("{} is a link to something that does not exist", link.display()))),
+        None => Ok(()),
     }
 }
 
