@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::slice;
 
 use serde_json::json;
 use time::OffsetDateTime;
@@ -10,7 +11,7 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Message};
+use crate::message::{Attachment, Message, Step};
 use crate::one_line::on_one_line;
 use crate::output::{OutputError, Stdout, code, print, print_prose};
 use crate::session::commit;
@@ -81,11 +82,11 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
         let attached: String = entry.message.attachments.iter().map(attached).collect();
-        let calls = fence::calls_as_text(&entry.steps);
-        let calls = if calls.is_empty() { calls } else { calls + "\n\n" };
+        let steps = steps_as_text(&entry.steps);
+        let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
         let said = &entry.message.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{calls}", entry.role()));
+        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role()));
         texts.push(format!("{said}{end}"));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -93,6 +94,15 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         context.notes.note("the conversation has no messages");
     }
     print_prose(&texts, wraps(context))
+}
+
+/// What the model said before its calls, and the calls, in order.
+fn steps_as_text(steps: &[Step]) -> String {
+    let parts: Vec<String> = steps
+        .iter()
+        .flat_map(|step| [step.text.trim().to_owned(), fence::calls_as_text(slice::from_ref(step))])
+        .collect();
+    fence::join(parts.iter().map(String::as_str))
 }
 
 /// Whether messages are wrapped.
@@ -158,8 +168,8 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
         return Err(nothing());
     }
     place.spare_owner()?;
-    let undone = place.read()?.and_then(|mut conversation| Some((conversation.created, conversation.undo()?)));
-    let (created, undone) = undone.ok_or_else(nothing)?;
+    let mut rest = place.read()?.ok_or_else(nothing)?;
+    let undone = rest.undo().ok_or_else(nothing)?;
     let note = undone.question().and_then(|question| attached_note(&question.message));
     let question = undone.question().map_or_else(String::new, |question| question.message.text.to_string());
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
@@ -170,10 +180,13 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     drop(place.lock()?);
     print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
     let mut lock = place.lock()?;
-    // It may have been displaced while its question was read.
-    let now = match place.read()?.filter(|conversation| conversation.created == created) {
-        Some(conversation) => Some((place.path.clone(), conversation)),
-        None => place.folder.find_archived(created).map_err(failed)?,
+    let now = match place.read()? {
+        Some(conversation) if conversation.created == rest.created => Some((place.path.clone(), conversation)),
+        // Another q has undone it.
+        Some(conversation) if conversation.exchanges == rest.exchanges => None,
+        None if rest.exchanges.is_empty() => None,
+        // It may have been displaced while its question was read.
+        _ => place.folder.find_archived(rest.created).map_err(failed)?,
     };
     let unchanged = now.filter(|(_, conversation)| conversation.exchanges.last() == Some(&undone));
     let (path, mut conversation) = unchanged.ok_or_else(|| {

@@ -19,11 +19,14 @@ use crate::session::folder;
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::session::{Conversation, Exchange, age};
+use crate::session::{Conversation, Entry, Exchange, age};
 use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.
 const LONGEST_TEXT: usize = 200;
+
+/// How many columns of a name are always shown, where the terminal has them: `-s` needs those that q gives, whole.
+const GIVEN_NAME: usize = "session_20261121100000-2".len();
 
 /// How many characters before a match are shown.
 const BEFORE_MATCH: usize = 20;
@@ -167,13 +170,14 @@ struct Match {
     lead: usize,
 }
 
-/// The first match in the first message that has all the words, in upper or lower case. The words are folded.
-fn find(conversation: &Conversation, words: &[&str]) -> Option<Match> {
+/// The first match in the first message that has all the words, in upper or lower case, or in what the model said
+/// before a call. The words are folded.
+fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     if words.is_empty() {
         return None;
     }
-    conversation.entries().find_map(|entry| {
-        let text = &entry.message.text;
+    let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.message.text]);
+    conversation.entries().flat_map(texts).find_map(|text| {
         let folded = folded(text);
         let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
@@ -241,7 +245,7 @@ fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String 
     let room = size.rows.saturating_sub(1).max(2);
     let shown = if listed.len() > room { room - 1 } else { listed.len() };
     let ages: Vec<String> = listed[..shown].iter().map(|one| age::short(one.updated.elapsed_until(now))).collect();
-    let most = size.columns / 2;
+    let most = (size.columns / 2).max(GIVEN_NAME);
     let names: Vec<String> = listed[..shown].iter().map(|one| cut(&visible(&one.name), most)).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
@@ -322,6 +326,15 @@ mod tests {
             let shown: String = found.text.chars().skip(found.lead).collect();
             assert!(folded(&shown).starts_with(word), "{text}: {shown}");
         }
+    }
+
+    #[test]
+    fn names_that_q_gives_are_shown_whole() {
+        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
+        let path = "/s/session_20261121100000-2.json".into();
+        let listed = listing(&Conversation::new("openai", "m", now), path, Path::new("/s/current.json"), None);
+        let text = fitted(&[listed], Size { columns: 40, rows: 24 }, now, "");
+        assert!(text.starts_with("  session_20261121100000-2  "), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
@@ -351,6 +352,48 @@ fn undo_keeps_nobody_waiting_while_its_question_is_read() {
     sandbox.expect_texts("current.json", &["another", "answer 0"]);
     io::copy(&mut reader, &mut io::sink()).unwrap();
     undo.wait().success();
+}
+
+#[test]
+fn of_two_undos_at_once_one_drops_the_exchange_and_the_other_says_so() {
+    let long = "x".repeat(300_000);
+    for (messages, left) in
+        [(&["one", "answer", &long, "answer"][..], &["one", "answer"][..]), (&[&long, "answer"], &[])]
+    {
+        let sandbox = Sandbox::new();
+        sandbox.write_current(&stored(messages));
+        // The question is more than a pipe holds, so this one waits behind its first bytes.
+        let (mut reader, writer) = io::pipe().unwrap();
+        let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
+        reader.read_exact(&mut [0]).unwrap();
+        sandbox.q(&["--undo"]).run().success();
+        let files = sandbox.session_files();
+        io::copy(&mut reader, &mut io::sink()).unwrap();
+        undo.wait().exit(1).stderr_contains("nothing was undone: the conversation has changed in the meantime");
+        assert_eq!(sandbox.session_files(), files);
+        if !left.is_empty() {
+            sandbox.expect_texts("current.json", left);
+        }
+    }
+}
+
+#[test]
+fn a_link_to_nothing_is_not_taken_for_no_conversations() {
+    for link in ["q", "q/sessions"] {
+        let _case = case(link);
+        let sandbox = Sandbox::new();
+        sandbox.write_current(&stored(&["one", "two"]));
+        let path = sandbox.sessions().parent().unwrap().with_file_name(link);
+        let away = sandbox.root().join("away");
+        fs::rename(&path, &away).unwrap();
+        symlink(sandbox.root().join("unmounted"), &path).unwrap();
+        let actions = [&["--history"][..], &["--last"], &["--undo"], &["--list"], &["--clear"], &["--clear", "--all"]];
+        for action in actions {
+            let _case = case(action);
+            let outcome = sandbox.q(action).run();
+            outcome.exit(1).stdout_is_empty().stderr_contains("is a link to something that does not exist");
+        }
+    }
 }
 
 #[test]
