@@ -112,9 +112,7 @@ pub(super) fn open<'a>(
             let last = held.undo().ok_or_else(nothing_to_ask_again)?;
             (Intent::Again { created: held.created, last }, Some(held))
         }
-        (Some(held), _) if matches!(context.which, Which::Id(_)) => {
-            (Intent::Follow { created: held.created }, Some(held))
-        }
+        (Some(held), _) if context.which.is_given_by_q() => (Intent::Follow { created: held.created }, Some(held)),
         (held, _) if !current => (Intent::Named, held),
         (_, Some(place)) if arguments.follow => follow(place, &target, &settings.values, now, context),
         _ => (Intent::New, None),
@@ -183,7 +181,7 @@ fn follow(
         Found::Conversation(conversation) if rules::archives(values.keep) => {
             format!("; q --list has the old one, and this continues it: q -s {}", conversation.created.id())
         }
-        Found::Unusable(_) => "; the old one is archived, and q --list says where".to_owned(),
+        Found::Unusable(_) => "; q --list says where the old one is".to_owned(),
         Found::Conversation(_) | Found::Nothing => String::new(),
     };
     context.notes.note(&format!("{obstacle}: this is a new one{old}"));

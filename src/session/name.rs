@@ -29,7 +29,17 @@ impl Which {
     /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         match (option, slot) {
-            (Some(value), _) => Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}"))),
+            (Some(value), _) => Which::parse(value).map_err(|reason| {
+                let error = Error::usage(format!("--session: {reason}"));
+                match value.to_str().and_then(|value| value.strip_prefix("current")) {
+                    Some("") => error.advise("without -s, q uses the current conversation"),
+                    Some(rest) => match rest.strip_prefix('-').filter(|slot| check(slot).is_ok()) {
+                        Some(slot) => error.advise(format!("Q_SESSION={slot} in place of -s names this conversation")),
+                        None => error,
+                    },
+                    None => error,
+                }
+            }),
             (None, Some(name)) => Which::slot(name).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}"))),
             (None, None) => Ok(Which::Current { slot: None }),
         }
@@ -71,9 +81,9 @@ impl Which {
     /// The value for `-s` that names the conversation created at this time: it stays valid when that is displaced.
     pub(crate) fn id(&self, created: Timestamp) -> String {
         match self {
-            Which::Named(name) => name.clone(),
+            Which::Named(name) if !self.is_given_by_q() => name.clone(),
             Which::File(path) => path.to_string_lossy().into_owned(),
-            Which::Current { .. } | Which::Id(_) => created.id(),
+            Which::Current { .. } | Which::Id(_) | Which::Named(_) => created.id(),
         }
     }
 
@@ -94,6 +104,15 @@ impl Which {
     /// Whether users may give this name to a conversation.
     pub(crate) fn is_name(name: &str) -> bool {
         check(name).is_ok() && !name.starts_with(ARCHIVED)
+    }
+
+    /// Whether the user names it as q does: by its id, or by the name of its archived file.
+    pub(crate) fn is_given_by_q(&self) -> bool {
+        match self {
+            Which::Id(_) => true,
+            Which::Named(name) => !Which::is_name(name),
+            Which::Current { .. } | Which::File(_) => false,
+        }
     }
 
     /// Whether it is a current conversation, which a new one displaces and which may expire.

@@ -8,12 +8,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, HOUR, LARGEST, STORED_MODEL, Snapshot, age, ahead, case, failure, mode,
-    numbered, openai_reply, prompt, set_mode, snapshot, stored, texts, with,
+    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, HOUR, LARGEST, STORED_MODEL, Snapshot, age, ahead, case, failure,
+    in_two_parts, mode, numbered, openai_reply, prompt, set_mode, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
-use crate::server::Server;
+use crate::server::{Gate, Server};
 
 /// What a stored conversation of `one` and `two` becomes before a question.
 const HISTORY: &str = "Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: ";
@@ -193,6 +193,13 @@ fn what_is_no_name_is_refused_before_input_and_request() {
             outcome.exit(2).stdout_is_empty().stderr_contains("q: ");
         }
     }
+    // A list shows these, so the error says what names them.
+    for (name, advice) in [
+        ("current", "q: without -s, q uses the current conversation"),
+        ("current-tty1", "q: Q_SESSION=tty1 in place of -s names this conversation"),
+    ] {
+        sandbox.q(&["-s", name, "--last"]).run().exit(2).stdout_is_empty().stderr_contains(advice);
+    }
     server.expect_requests(0);
     snapshot(sandbox.state()).expect_empty();
 }
@@ -229,6 +236,23 @@ fn one_that_was_archived_is_continued_by_its_name_but_none_is_started_so() {
     assert_eq!(prompt(&server.request()), format!("{HISTORY}three"));
     sandbox.expect_files(&[ARCHIVED]);
     sandbox.expect_texts(ARCHIVED, &["one", "two", "three", "answer 0"]);
+
+    // Its id stays its own; the name may become another one's.
+    let last = sandbox.q(&["--last", "-j", "-s", name]).run().success().stdout_json();
+    assert_eq!(last["id"], "session_20260102030405678", "{last}");
+}
+
+#[test]
+fn an_archived_conversation_that_is_removed_meanwhile_does_not_come_back_without_its_beginning() {
+    let gate = Gate::new();
+    let server = Server::always(in_two_parts("an", &gate, "swer"));
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+    let mut asked = sandbox.q(&["-s", ARCHIVED.trim_end_matches(".json"), "three"]).spawn();
+    asked.read_stdout_until("an");
+    fs::remove_file(sandbox.sessions().join(ARCHIVED)).unwrap();
+    gate.open();
+    asked.wait().exit(0).stderr_contains("the conversation was cleared or displaced in the meantime");
 }
 
 #[test]
