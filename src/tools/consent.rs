@@ -110,7 +110,7 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() || is_format(character) {
+        if !is_printable(character) || is_invisible(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
                 shown.push_str(&format!("\\u{unit:04x}"));
@@ -122,15 +122,20 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// Characters that print nothing but change how others read: Unicode's categories Cf, Zl and Zp, and the equally
-/// invisible variation selectors and fillers.
-fn is_format(character: char) -> bool {
+/// Whether Unicode gives the character a shape: not so a control or format character, a blank other than the space, and
+/// what is for private use or not assigned.
+fn is_printable(character: char) -> bool {
+    // The standard library tells only what it would escape. Behind a letter that is no combining mark.
+    let text = String::from_iter(['a', character]);
+    matches!(character, '"' | '\\' | '\'') || text.escape_debug().eq(text.chars())
+}
+
+/// Marks, letters and symbols without a shape: variation selectors, fillers and blanks, and those that change how
+/// others read.
+fn is_invisible(character: char) -> bool {
     matches!(character,
-        '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
-        | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{1d159}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -146,6 +151,10 @@ mod tests {
             ("a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}", "a\\u202eb\\u200b\\u2028\\ufeff\\u00ad"),
             ("\u{e0041}", "\\udb40\\udc41"),
             ("\u{fe0f}", "\\ufe0f"),
+            ("a\u{a0}b\u{3000}c\u{2028}", "a\\u00a0b\\u3000c\\u2028"),
+            ("\u{e000}\u{fffe}\u{378}\u{10ffff}", "\\ue000\\ufffe\\u0378\\udbff\\udfff"),
+            ("\u{2800}\u{1d159}\u{3164}", "\\u2800\\ud834\\udd59\\u3164"),
+            ("\\n e\u{301} 'n' 👍", "\\n e\u{301} 'n' 👍"),
         ] {
             assert_eq!(shown(text), expected, "{text:?}");
         }

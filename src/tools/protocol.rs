@@ -165,19 +165,25 @@ impl Protocol {
             Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) => {
                 batch.iter().flat_map(|message| self.receive_message(message, line.len())).collect()
             }
+            Err(error) if String::from_utf8_lossy(line).contains("\"jsonrpc\"") => {
+                self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
+            }
             _ => vec![Event::Detail(format!("wrote a line that is not a message: {}", quote(line)))],
         }
     }
 
-    /// Handles a line that was too long to read. It may have been the answer, so a request that waits for one
-    /// fails.
+    /// Handles a line that was too long to read.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
-        let message = format!("sent a message of more than {} MB", limit / 1_000_000);
+        self.receive_unreadable(format!("sent a message of more than {} MB", limit / 1_000_000))
+    }
+
+    /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
+    fn receive_unreadable(&mut self, message: String) -> Vec<Event> {
         match self.state {
             State::Initializing | State::Listing => self.refuse(message),
             State::Calling(id) => {
                 self.state = State::Idle;
-                let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
+                let refusal = Refusal { message: format!("the tool's server {message}"), code: None, data: None };
                 vec![Event::Answer(id, Err(refusal))]
             }
             State::Idle | State::Unusable => vec![Event::Detail(message)],
@@ -206,9 +212,10 @@ impl Protocol {
         // A server that could not read a request does not know its number. A program may mean a notification with
         // this, unless there was only the first request.
         let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
-        let id = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+        // Some servers write each number as a float.
+        let id = id.as_f64().or_else(|| id.as_str()?.parse().ok());
         // Anything else is the late answer to a call that was given up.
-        if id != Some(self.last_id) && !is_nameless {
+        if id != Some(self.last_id as f64) && !is_nameless {
             return Vec::new();
         }
         let answer = match error {
@@ -462,7 +469,7 @@ mod tests {
     fn an_error_without_a_number_is_the_answer_where_it_can_be_no_other() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         let refused = [Event::Unusable("refused to start a conversation: what? (-32700)".to_owned())];
-        let refusal = || Err(Refusal { message: "what?".to_owned(), code: Some(-32700) });
+        let refusal = || Err(Refusal { message: "what?".to_owned(), code: Some(-32700), data: None });
         for is_paired in [false, true] {
             assert_eq!(Protocol::open(is_paired).0.receive(nameless), refused);
             let mut protocol = Protocol { is_paired, ..listing() };
@@ -626,7 +633,7 @@ mod tests {
         assert_eq!(protocol.receive(result.as_bytes()), []);
         let (id, _) = protocol.call("a", &Map::new());
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
-        let refusal = Refusal { message: "no".to_owned(), code: Some(-32602) };
+        let refusal = Refusal { message: "no".to_owned(), code: Some(-32602), data: None };
         assert_eq!(protocol.receive(refused.as_bytes()), [Event::Answer(4, Err(refusal))]);
     }
 
@@ -685,8 +692,31 @@ mod tests {
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
         let (id, _) = protocol.call("a", &Map::new());
-        let refusal = Refusal { message: format!("the tool's server {message}"), code: None };
+        let refusal = Refusal { message: format!("the tool's server {message}"), code: None, data: None };
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
+    }
+
+    #[test]
+    fn a_message_that_cannot_be_parsed_fails_the_call_that_waits() {
+        for result in ["NaN".to_owned(), format!("{}1{}", "[".repeat(200), "]".repeat(200))] {
+            let mut protocol = ready();
+            let (id, _) = protocol.call("a", &Map::new());
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+            let events = protocol.receive(line.as_bytes());
+            let [Event::Answer(answered, Err(refusal))] = &events[..] else { panic!("{events:?}") };
+            assert!(refusal.message.contains("sent a message that cannot be parsed ("), "{refusal}");
+            assert_eq!(*answered, id);
+        }
+    }
+
+    #[test]
+    fn numbers_of_answers_may_be_floats_or_text() {
+        for number in ["3", "3.0", "\"3\""] {
+            let mut protocol = ready();
+            let (id, _) = protocol.call("a", &Map::new());
+            let line = format!("{{\"id\":{number},\"result\":{{}}}}");
+            assert_eq!(protocol.receive(line.as_bytes()), [Event::Answer(id, Ok(json!({})))], "{number}");
+        }
     }
 
     /// Lines of a server, most of them nearly right.

@@ -23,6 +23,8 @@ impl Outcome {
 pub(crate) struct Refusal {
     pub(crate) message: String,
     pub(crate) code: Option<i64>,
+    /// What the server adds, as text or JSON.
+    pub(crate) data: Option<String>,
 }
 
 impl Refusal {
@@ -30,7 +32,9 @@ impl Refusal {
     pub(crate) fn read(error: &Value) -> Refusal {
         let message = error["message"].as_str().filter(|message| !message.is_empty());
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
-        Refusal { message, code: error["code"].as_i64() }
+        let data = error.get("data").filter(|data| !data.is_null() && error["message"].is_string());
+        let data = data.map(|data| data.as_str().map_or_else(|| data.to_string(), str::to_owned));
+        Refusal { message, code: error["code"].as_i64(), data }
     }
 }
 
@@ -47,7 +51,10 @@ impl std::fmt::Display for Refusal {
 pub(crate) fn read(answer: &Result<Value, Refusal>) -> Outcome {
     let result = match answer {
         Ok(result) => result,
-        Err(refusal) => return Outcome::failed(refusal.to_string()),
+        Err(refusal) => {
+            let data = refusal.data.as_ref().map_or_else(String::new, |data| format!(": {data}"));
+            return Outcome::failed(format!("{refusal}{data}"));
+        }
     };
     let kind = &result["resultType"];
     if !kind.is_null() && kind != "complete" {
@@ -175,6 +182,12 @@ mod tests {
         for (name, answer, expected) in [
             ("marked", Ok(marked), "no such row"),
             ("refused", refusal(json!({"code": -32602, "message": "Unknown tool"})), "Unknown tool (-32602)"),
+            (
+                "refused with a text",
+                refusal(json!({"code": -1, "message": "no", "data": "disk full"})),
+                "no (-1): disk full",
+            ),
+            ("refused with data", refusal(json!({"message": "no", "data": {"row": 1}})), r#"no: {"row":1}"#),
             ("refused without a code", refusal(json!({"message": "no"})), "no"),
             ("refused without a word", refusal(json!({"code": -1})), r#"{"code":-1} (-1)"#),
             ("refused with a string", refusal(json!("no")), r#""no""#),

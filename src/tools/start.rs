@@ -137,7 +137,7 @@ impl Starting {
         if let Some(selection) = selection {
             return choose(&selection, &sections, offers, notes);
         }
-        offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
+        sort(&mut offers, notes);
         Ok(offers)
     }
 
@@ -297,8 +297,13 @@ fn choose(
         let [own, shown] = names(offer);
         selection.has(&sections[offer.server].name, &[&own, &shown])
     });
+    sort(&mut offers, notes);
+    Ok(offers)
+}
+
+/// Sorts the tools by name. No API accepts a name twice, so the second tool of a name is left out.
+fn sort(offers: &mut Vec<Offer>, notes: &Notes) {
     offers.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
-    // No API accepts a name twice.
     offers.dedup_by(|one, other| {
         let is_taken = one.shown.name == other.shown.name;
         if is_taken && one.tool != other.tool {
@@ -307,7 +312,6 @@ fn choose(
         }
         is_taken
     });
-    Ok(offers)
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {

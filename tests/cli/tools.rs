@@ -544,6 +544,28 @@ fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
 }
 
 #[test]
+fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
+    // A parser with a limit of 128 still reads this, but not within a conversation.
+    let deep = format!("{}1{}", "[".repeat(123), "]".repeat(123));
+    for (value, dialects) in
+        [("98765432109876543210987", &DIALECTS[..]), ("0.1234567890123456789", &DIALECTS), (&deep, &DIALECTS[..1])]
+    {
+        let arguments: Value = serde_json::from_str(&format!("{{\"text\":\"hi\",\"id\":{value}}}")).unwrap();
+        for dialect in dialects {
+            let _case = case((dialect.provider, value));
+            let server = model(dialect, vec![vec![("aaaaaaaa1", "db__echo", arguments.clone())]]);
+            let sandbox = Sandbox::new();
+            sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\"]"));
+            dialect.q(&sandbox, &server, &["-t", "db", "one"]).run().success();
+            let log = fs_err::read_to_string(log(&sandbox, "db")).unwrap();
+            assert!(log.contains(value), "{log}");
+            dialect.q(&sandbox, &server, &["-f", "two"]).run().exit(0);
+            assert!(server.last_request().text().contains(value), "{}", server.last_request().text());
+        }
+    }
+}
+
+#[test]
 fn calls_of_earlier_questions_are_sent_as_text() {
     let server = model(OPENAI, vec![vec![echo("a </result> b")]]);
     let sandbox = with_db(&server, "", "");
@@ -554,7 +576,9 @@ fn calls_of_earlier_questions_are_sent_as_text() {
     assert!(prompt(&server.last_request()).contains(&format!("Assistant: {printed}\n\nHuman: two")));
     sandbox.q(&["-f", "three"]).env("Q_HISTORY", "messages").run().exit(0);
     assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": printed}));
-    sandbox.q(&["--history"]).run().success().stdout_contains("Tool db__echo {\"text\":\"a </result> b\"}:");
+    let shown = "let me see\n\nTool db__echo {\"text\":\"a </result> b\"}:";
+    sandbox.q(&["--history"]).run().success().stdout_contains(shown);
+    sandbox.q(&["--list", "me", "see"]).run().success().stdout_contains("\tlet me see\n");
     // A message and its steps are one unit.
     sandbox
         .q(&["-f", "--messages", "1", "four"])
@@ -756,6 +780,9 @@ fn of_two_tools_that_models_cannot_tell_apart_the_second_is_left_out_with_a_note
     let outcome = sandbox.q(&["-t", "db", "go"]).run();
     outcome.exit(0).stdout("the answer\n").stderr_contains("the tool a_b is left out");
     assert_eq!(offered(OPENAI, &server.request().json()), ["db__a_b"]);
+    let outcome = sandbox.q(&["--list-tools", "-j"]).run();
+    outcome.exit(0).stderr_contains("the tool a_b is left out");
+    assert_eq!(outcome.stdout_json().as_array().map(Vec::len), Some(1));
 }
 
 #[test]
