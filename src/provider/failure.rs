@@ -227,6 +227,21 @@ impl ServerError {
     }
 }
 
+/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`.
+const MESSAGES: [&str; 11] = [
+    "message",
+    "faultstring",
+    "detail",
+    "msg",
+    "error_description",
+    "Message",
+    "title",
+    "errorMessage",
+    "error_message",
+    "details",
+    "reason",
+];
+
 /// Whether a text contains the name of a field, not as a part of a longer name.
 fn has_name(text: &str, field: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_').any(|word| word == field)
@@ -235,6 +250,7 @@ fn has_name(text: &str, field: &str) -> bool {
 /// Reads the body of an error in any form that servers are known to use; else the title of a page for browsers, or
 /// the text itself, if it is text.
 pub(crate) fn read(body: &str) -> Option<ServerError> {
+    let body = body.trim_start_matches('\u{feff}');
     match serde_json::from_str::<Value>(body) {
         Ok(value) => from_value(&value),
         Err(_) => from_text(body),
@@ -249,15 +265,16 @@ pub(crate) fn error_in(json: &str) -> Option<ServerError> {
         ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
             || fields.get("object").and_then(Value::as_str) == Some("error")
             || fields.get("type").and_then(Value::as_str) == Some("error")
-            || is_a_message_with_a_code(fields);
+            || is_a_bare_message(fields);
     is_error.then(|| from_value(&value))?
 }
 
-/// Some gateways report errors without an error field.
-fn is_a_message_with_a_code(fields: &Value) -> bool {
+/// Some gateways report errors without an error field: a message alone, or with a code.
+fn is_a_bare_message(fields: &Value) -> bool {
     let says = |name| fields.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     let has = |name| fields.get(name).is_some();
-    (says("message") || says("msg")) && (has("code") || has("status") || has("success"))
+    let is_alone = fields.as_object().is_some_and(|fields| fields.len() == 1);
+    (says("message") || says("msg")) && (is_alone || has("code") || has("status") || has("success"))
 }
 
 /// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so q looks for one
@@ -294,7 +311,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     // If the field only names the error, or says that there is one, the words are in a field beside it.
     let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
     let says_nothing = |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number());
-    let inner = fields.get("error").or_else(|| fields.get("errors"));
+    let inner = ["error", "errors", "fault"].into_iter().find_map(|name| fields.get(name));
     let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
         Some(Value::String(name)) => {
@@ -302,9 +319,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         }
         Some(inner) => from_value(inner)?,
         None => {
-            let found = ["message", "detail", "msg", "error_description", "Message", "title"]
-                .into_iter()
-                .find_map(|name| fields.get(name).and_then(message_of));
+            let found = MESSAGES.into_iter().find_map(|name| fields.get(name).and_then(message_of));
             let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
             let message = on_one_line(&with_upstream(message, fields));
             ServerError { field, ..ServerError::new(message) }.with_code(&codes)
@@ -358,7 +373,8 @@ fn message_of(value: &Value) -> Option<(String, String)> {
 fn from_text(body: &str) -> Option<ServerError> {
     let text = body.trim();
     if text.starts_with('<') {
-        return title(text).map(ServerError::new);
+        // Amazon's storage and its copies answer in XML.
+        return title(text).or_else(|| element(text, "message")).map(ServerError::new);
     }
     let line: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_CHARACTERS).collect();
     Some(ServerError::new(on_one_line(&line))).filter(|error| !error.message.is_empty())
@@ -366,11 +382,16 @@ fn from_text(body: &str) -> Option<ServerError> {
 
 /// The title of a page for browsers.
 pub(crate) fn title(page: &str) -> Option<String> {
-    let begin = page.to_ascii_lowercase().find("<title")?;
+    element(page, "title")
+}
+
+/// The text of the first element with this name in lower case.
+fn element(page: &str, name: &str) -> Option<String> {
+    let begin = page.to_ascii_lowercase().find(&format!("<{name}"))?;
     let (_, after) = page[begin..].split_once('>')?;
-    let (title, _) = after.split_once('<')?;
-    let title: String = on_one_line(title).chars().take(SHOWN_CHARACTERS).collect();
-    Some(title).filter(|title| !title.is_empty())
+    let (text, _) = after.split_once('<')?;
+    let text: String = on_one_line(text).chars().take(SHOWN_CHARACTERS).collect();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -393,6 +414,13 @@ mod tests {
             (r#"{"message":"unauthorised"}"#, "unauthorised"),
             (r#"{"Message":"denied"}"#, "denied"),
             (r#"{"detail":"not found"}"#, "not found"),
+            (r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#, "no key"),
+            (r#"{"errorMessage":"timed out","errorType":"x"}"#, "timed out"),
+            (r#"{"error_message":"no"}"#, "no"),
+            (r#"{"error":{"message":"","code":7,"details":"the words"}}"#, "the words"),
+            (r#"{"code":400,"reason":"INVALID","message":""}"#, "INVALID"),
+            ("\u{feff}{\"error\":{\"message\":\"no\"}}", "no"),
+            ("<?xml version=\"1.0\"?><Error><Code>X</Code><Message>Access denied</Message></Error>", "Access denied"),
             (r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, "field required"),
             (r#"{"type":"about:blank","title":"rejected","status":422}"#, "rejected"),
             (r#"{"title":"rejected","detail":"too deep"}"#, "too deep"),
@@ -424,6 +452,7 @@ mod tests {
             r#"{"type":"error","message":"x"}"#,
             r#"{"detail":"x"}"#,
             r#"{"message":"x","code":400}"#,
+            r#"{"message":"x"}"#,
             r#"{"code":20012,"message":"x","data":null}"#,
             r#"{"success":false,"msg":"x"}"#,
             r#"{"object":"error","error":null,"message":"x"}"#,

@@ -18,6 +18,9 @@ use crate::message::{Message, Ran, Role, Step, Tool};
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
 
+/// Google's field of a call, with a signature that its API wants back.
+const EXTRA: &str = "extra_content";
+
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
@@ -182,10 +185,22 @@ fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
         turn[REASONING] = "".into();
     }
     for (name, value) in step.echo.iter().filter_map(Value::as_object).flatten() {
-        turn[name] = value.clone();
+        match name.as_str() {
+            EXTRA => add_extra(&mut turn, value),
+            name => turn[name] = value.clone(),
+        }
     }
     let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.call.id, "content": ran.result});
     std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
+}
+
+/// Gives each call of a turn what came with it. `extra` has it by the call's id.
+fn add_extra(turn: &mut Value, extra: &Value) {
+    for call in turn["tool_calls"].as_array_mut().into_iter().flatten() {
+        if let Some(value) = call["id"].as_str().and_then(|id| extra.get(id)) {
+            call[EXTRA] = value.clone();
+        }
+    }
 }
 
 fn call_of(ran: &Ran) -> Value {
@@ -247,6 +262,8 @@ struct Fragment<'a> {
     id: IfReadable<String>,
     #[serde(borrow, default)]
     function: Option<Function<'a>>,
+    #[serde(borrow, default)]
+    extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -365,6 +382,11 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed
             Some(function) => (function.name.0.unwrap_or_default(), lenient::arguments(function.arguments)),
             None => Default::default(),
         };
+        if let Some(extra) = lenient::if_readable::<Value>(fragment.extra_content)
+            && let Some(kept) = kept_fields(reply)
+        {
+            kept.entry(EXTRA).or_insert_with(|| json!({}))[&id] = extra;
+        }
         reply.call_fragment(index, &id, &name, &arguments);
     }
     Ok(())
@@ -377,8 +399,7 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
     if text.is_empty() && details.is_empty() {
         return;
     }
-    let kept = reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new()));
-    let Some(kept) = kept.as_object_mut() else { return };
+    let Some(kept) = kept_fields(reply) else { return };
     if !text.is_empty()
         && let Value::String(so_far) = kept.entry(REASONING).or_insert_with(|| "".into())
     {
@@ -389,6 +410,11 @@ fn keep_reasoning(delta: &Delta, reply: &mut Reply) {
     {
         so_far.extend(details);
     }
+}
+
+/// The fields that are sent back with the calls.
+fn kept_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
+    reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
 }
 
 #[derive(Deserialize)]
@@ -684,6 +710,20 @@ mod tests {
         let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
         let reply = replied(Api::OpenAi, &[&call, end, "[DONE]"]);
         assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
+    }
+
+    #[test]
+    fn what_came_with_a_call_is_sent_back_with_it() {
+        let extra = json!({"google": {"thought_signature": "s"}});
+        let call = json!({"id": "x", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
+        let other = json!({"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}});
+        let reply = replied_with_tools(Api::OpenAi, &[&event(&json!([call])), &event(&json!([other])), "[DONE]"]);
+        let ran = |call: &crate::message::Call| Ran { call: call.clone(), result: "1".to_owned(), is_error: false };
+        let calls = reply.calls().iter().map(ran).collect();
+        let step = Step { text: String::new(), calls, echo: reply.echo() };
+        let turn = elements_of(&step, table::USUAL).remove(0);
+        assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
+        assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
     }
 
     #[test]
