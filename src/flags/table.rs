@@ -268,8 +268,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
-              tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: on a \
-              terminal, follow-ups use them again until another -t; none drops them.",
+              tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: \
+              where standard input is a terminal, follow-ups use them again until another -t; none drops them.",
     },
     Flag {
         short: None,
@@ -362,7 +362,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|arguments| arguments.dry_run = true),
         modes: ASK,
         help: "print the request, send nothing",
-        doc: "Print the body of the request that would be sent, as JSON, and send nothing.",
+        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model. Tool servers are asked for \
+              their tools, and a local server for its models.",
     },
     Flag {
         short: None,

@@ -17,7 +17,7 @@ EXAMPLES
   q "explain git rebase"
   q -f "what about interactive mode?"
   journalctl -b -p err | q "what failed, and why?"
-  git diff --staged | q --no-save "a commit message for this" | git commit -eF -
+  git commit -em "$(git diff --staged | q --no-save "a commit message")"
   q -x "a shell script that renames *.jpeg to *.jpg" >rename.sh
   q -a error.png -a main.rs "what went wrong?"
   q --schema 'city, population int' "France's largest city" | jq .population
@@ -85,7 +85,9 @@ pub(crate) fn long() -> String {
         "\nPROVIDERS\n{}\n",
         wrapped(
             "Where none is named: the first with its key set, those of the file before these; else the first local server \
-             that answers. NAME_BASE_URL moves a provider; OLLAMA_HOST is read as Ollama reads it.",
+             that answers. NAME_BASE_URL moves a provider; OLLAMA_HOST is read as Ollama reads it. Proxies are taken from \
+             HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, certificates from the system, or from SSL_CERT_FILE and \
+             SSL_CERT_DIR.",
             2
         )
     ));
@@ -127,13 +129,13 @@ pub(crate) fn long() -> String {
         wrapped(
             "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \
              for 30 days, as session_YYYYMMDDHHMMSS.json, those that a newer one has displaced. Answers that break off are \
-             kept too, and marked. Q_SESSION=NAME has a current conversation of its own, one for each terminal for example.",
+             kept too, and marked. With Q_SESSION=NAME there is another current conversation, such as one for each terminal.",
             2
         )
     ));
     text.push_str(
-        "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed; no code block, or\n                 \
-         not the shape of --schema\n  \
+        "\nEXIT STATUS\n  0              answered, or the action done\n  1              the provider, the network or a file failed; nothing to show; no\n                 \
+         code block; not the shape of --schema\n  \
          2              wrong usage or configuration; no request was sent\n  \
          3              answered, but the answer is incomplete\n  \
          129, 130, 143  ended by SIGHUP, SIGINT, SIGTERM\n\n\
