@@ -399,7 +399,8 @@ mod tests {
         let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
         let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
         let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
-        for events in [&[delta, end][..], &[delta, done, end], &[done, end], &[end]] {
+        let bare = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
+        for events in [&[delta, end][..], &[delta, done, end], &[done, end], &[done, bare], &[end]] {
             let mut reply = replied(Api::Responses, events);
             assert_eq!(
                 (reply.take_text().as_str(), reply.finished()),

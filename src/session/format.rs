@@ -652,7 +652,18 @@ mod tests {
             let again = read(&to_bytes(&conversation)).expect("a conversation");
             assert_eq!(again.exchanges, [one]);
         }
+        // What another program wrote may be deeper still.
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        let file = CALLED.replace("ARGUMENTS", &deep);
+        let again = read(file.as_bytes()).expect("a conversation");
+        assert_eq!(again.exchanges[0].entries[1].steps[0].calls[0].call.arguments, deep);
     }
+
+    /// A conversation with a call.
+    const CALLED: &str = r#"{"version": 1, "provider": "p", "model": "m",
+        "created": "2026-11-21T10:00:00.000Z", "updated": "2026-11-21T10:00:00.000Z", "messages": [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a", "steps": [{"calls": [{"name": "t", "arguments": ARGUMENTS, "result": "r"}]}]}]}"#;
 
     #[test]
     fn unknown_fields_stay_as_they_are() {

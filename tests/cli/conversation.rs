@@ -255,7 +255,9 @@ fn what_cannot_be_followed_is_archived_once_the_new_answer_is_there() {
         before.expect_unchanged();
         gate.open();
         let asked = asking.wait();
-        asked.exit(0).stdout("answer\n").stderr_contains_all(&["q: the conversation cannot be continued", "q --list"]);
+        let note =
+            ["q: the conversation cannot be continued", ": this is a new one; q --list says where the old one is\n"];
+        asked.exit(0).stdout("answer\n").stderr_contains_all(&note);
         sandbox.expect_texts("current.json", &["two", "answer"]);
         let archived = sandbox.only_archived();
         assert_eq!(archived, format!("{ARCHIVED}.unreadable"));
