@@ -168,8 +168,6 @@ struct Event<'a> {
     #[serde(borrow, default)]
     delta: Text<'a>,
     #[serde(borrow, default)]
-    text: Text<'a>,
-    #[serde(borrow, default)]
     item: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
@@ -270,8 +268,6 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     }
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
-        // Some servers send the text only when it is complete.
-        "response.output_text.done" if reply.is_blank() => reply.add(&event.text.wtf8()?),
         "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
         "response.output_item.added" => {
             // A call of a tool that q did not offer ends the answer; an expected call comes complete when it is done.
@@ -399,8 +395,7 @@ mod tests {
         let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
         let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
         let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
-        let bare = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
-        for events in [&[delta, end][..], &[delta, done, end], &[done, end], &[done, bare], &[end]] {
+        for events in [&[delta, end][..], &[delta, done, end], &[done, end], &[end]] {
             let mut reply = replied(Api::Responses, events);
             assert_eq!(
                 (reply.take_text().as_str(), reply.finished()),
