@@ -31,12 +31,8 @@ impl Which {
         match (option, slot) {
             (Some(value), _) => Which::parse(value).map_err(|reason| {
                 let error = Error::usage(format!("--session: {reason}"));
-                match value.to_str().and_then(|value| value.strip_prefix("current")) {
-                    Some("") => error.advise("without -s, q uses the current conversation"),
-                    Some(rest) => match rest.strip_prefix('-').filter(|slot| check(slot).is_ok()) {
-                        Some(slot) => error.advise(format!("Q_SESSION={slot} in place of -s names this conversation")),
-                        None => error,
-                    },
+                match value.to_str().and_then(way_to_current) {
+                    Some(way) => error.advise(way),
                     None => error,
                 }
             }),
@@ -130,6 +126,17 @@ fn check(name: &str) -> Result<(), String> {
         return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
     }
     Ok(())
+}
+
+/// How to name a current conversation that is called so by a list.
+fn way_to_current(listed: &str) -> Option<String> {
+    match listed.strip_prefix("current")? {
+        "" => Some("without -s, q uses the current conversation".to_owned()),
+        rest => {
+            let slot = rest.strip_prefix('-').filter(|slot| check(slot).is_ok())?;
+            Some(format!("Q_SESSION={slot} in place of -s names this conversation"))
+        }
+    }
 }
 
 /// The path without links. The file need not exist yet, but its folder must.
