@@ -122,10 +122,10 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// Whether Unicode gives the character a shape: not so a control or format character, a blank other than the space, and
-/// what is for private use or not assigned.
+/// Whether the character prints something, or is the space. Control and format characters print nothing, nor do other
+/// blanks; what is for private use or not assigned may look like anything.
 fn is_printable(character: char) -> bool {
-    // The standard library tells only what it would escape. Behind a letter that is no combining mark.
+    // The standard library only says what it would escape, and it escapes a combining mark unless a letter comes before.
     let text = String::from_iter(['a', character]);
     matches!(character, '"' | '\\' | '\'') || text.escape_debug().eq(text.chars())
 }

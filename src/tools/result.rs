@@ -31,9 +31,10 @@ impl Refusal {
     /// The refusal in an `error` object.
     pub(crate) fn read(error: &Value) -> Refusal {
         let message = error["message"].as_str().filter(|message| !message.is_empty());
-        let message = message.map_or_else(|| error.to_string(), str::to_owned);
-        let data = error.get("data").filter(|data| !data.is_null() && error["message"].is_string());
+        // Without a message the whole error stands for it, data included.
+        let data = error.get("data").filter(|data| !data.is_null() && message.is_some());
         let data = data.map(|data| data.as_str().map_or_else(|| data.to_string(), str::to_owned));
+        let message = message.map_or_else(|| error.to_string(), str::to_owned);
         Refusal { message, code: error["code"].as_i64(), data }
     }
 }
@@ -188,6 +189,7 @@ mod tests {
                 "no (-1): disk full",
             ),
             ("refused with data", refusal(json!({"message": "no", "data": {"row": 1}})), r#"no: {"row":1}"#),
+            ("refused with data alone", refusal(json!({"message": "", "data": 1})), r#"{"message":"","data":1}"#),
             ("refused without a code", refusal(json!({"message": "no"})), "no"),
             ("refused without a word", refusal(json!({"code": -1})), r#"{"code":-1} (-1)"#),
             ("refused with a string", refusal(json!("no")), r#""no""#),
