@@ -242,7 +242,8 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
         return Err(Error::nothing(format!("there is already a conversation {}", name.display()))
             .advise("--copy needs a new name"));
     }
-    let mut conversation = place.read()?.ok_or_else(nothing)?;
+    // The file of an id may have changed before the lock was held.
+    let mut conversation = context.place()?.read()?.ok_or_else(nothing)?;
     conversation.created = lock.unique(Timestamp::new(OffsetDateTime::now_utc()), Some(conversation.created));
     if format::size(&conversation) > LARGEST {
         return Err(Error::file(format!("nothing was copied: the copy would have more than {LARGEST} bytes")));
@@ -267,7 +268,8 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     if there {
         let _lock = place.lock()?;
-        folder::remove(&place.path).map_err(state)?;
+        // The file of an id may have changed before the lock was held.
+        folder::remove(&context.place()?.path).map_err(state)?;
     }
     match json {
         true => print(&json!({"cleared": usize::from(there)}).to_string())?,

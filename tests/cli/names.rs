@@ -896,3 +896,27 @@ fn a_follow_up_by_name_demands_that_it_exists() {
     before.expect_unchanged();
     sandbox.q(&["-f", "-s", "work", "hi"]).run().success();
 }
+
+#[test]
+fn what_is_cleared_or_copied_by_its_id_beside_a_new_question_is_that_one() {
+    let (_server, sandbox) = numbered();
+    for round in 0..75 {
+        let _case = case(round);
+        for action in [&["--clear"][..], &["--copy"]] {
+            let before: Value = sandbox.q(&["--json", "before"]).run().success().stdout_json();
+            let id = before["id"].as_str().expect("an id");
+            let copy = format!("copy-{round}");
+            let name: &[&str] = if action == ["--copy"] { &[&copy] } else { &[] };
+            let question = sandbox.q(&["--json", "beside"]).spawn();
+            sandbox.q(&["-s", id]).args(action).args(name).run().exit(0);
+            let beside = question.wait().success().stdout_json();
+            let kept = |id: &str, question: &str| {
+                sandbox.q(&["-s", id, "--history"]).run().stdout_contains(question);
+            };
+            kept(beside["id"].as_str().expect("an id"), "beside");
+            if action == ["--copy"] {
+                kept(&copy, "before");
+            }
+        }
+    }
+}
