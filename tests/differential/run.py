@@ -212,20 +212,15 @@ def read_expected(path):
 
 
 def in_order(bench):
-    """Each scenario with its transcripts; those that must be alone come last."""
-    together = [index for index, scenario in enumerate(bench.scenarios) if not scenario.alone]
-    alone = [index for index, scenario in enumerate(bench.scenarios) if scenario.alone]
+    """Each scenario with its transcripts."""
     # Processes, because Python runs only one thread at a time. They inherit the scenarios, which contain functions and
     # so cannot be sent to them.
     context = multiprocessing.get_context("fork")
     pool = concurrent.futures.ProcessPoolExecutor(AT_ONCE, context, become_worker, [bench])
     try:
-        for index, transcripts in zip(together, pool.map(work, together)):
-            yield bench.scenarios[index], transcripts
+        yield from zip(bench.scenarios, pool.map(work, range(len(bench.scenarios))))
     finally:
         pool.shutdown(cancel_futures=True)
-    for index in alone:
-        yield bench.scenarios[index], bench.transcripts(index)
 
 
 def become_worker(bench):
