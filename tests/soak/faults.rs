@@ -81,7 +81,7 @@ impl Faults {
     fn round(&self, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
         let asks = random.percent(50);
         // strace would make the calls of a tool server fail, too.
-        let mut command = scene.choose(random, 0, |command| command.asks() || !asks)?;
+        let mut command = scene.choose(random, 0, None, |command| command.asks() || !asks)?;
         if command.with == With::Tool {
             command.with = With::Nothing;
         }
@@ -110,7 +110,7 @@ impl Faults {
         }
         let before = scene.model.clone();
         let act = Act { command: &command, id: question.id, outcome: &outcome };
-        if !scene.settle(&format!("{label}\n{details}"), |found| allowed(&before, &act, found)) {
+        if !scene.settle(&label, &details, |found| allowed(&before, &act, found)) {
             return Ok(false);
         }
         scene.clean_up(random, &label, &[(0, place)])

@@ -71,7 +71,7 @@ pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
             let home = home(random);
             // Questions are asked more often, so that there is something to undo and to clear.
             let asks = random.percent(50);
-            let command = scene.choose(random, home, |command| command.asks() || !asks)?;
+            let command = scene.choose(random, home, None, |command| command.asks() || !asks)?;
             single(random, scene, &command.to_string(), &command)
         }
     })
@@ -94,18 +94,18 @@ fn single(random: &mut Random, scene: &mut Scene, label: &str, command: &Command
 /// it saves.
 fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let home = home(random);
-    let late = scene.choose(random, home, |command| command.asks())?;
+    let late = scene.choose(random, home, None, |command| command.asks())?;
     let (question, place) = (scene.question(), late.place(&scene.model));
     if late.does == Does::Ask || place.is_none() {
         return scene.undisturbed(&late.to_string(), &late);
     }
-    let same = random.percent(80);
-    let by = scene.choose(random, home, |command| !same || command.place(&scene.model) == place)?;
-    let label = format!("{late}, overtaken by {by}");
     scene.soak.server.hold(question.id);
     let mut run = scene.soak.start(&scene.world, &late, &question)?;
     let read = scene.model.clone();
     let asked = scene.soak.server.wait_for_request(question.id, &mut run);
+    let same = random.percent(80);
+    let by = scene.choose(random, home, Some(&late), |command| !same || command.place(&scene.model) == place)?;
+    let label = format!("{late}, overtaken by {by}");
     let well = !asked || scene.undisturbed(&label, &by)?;
     scene.soak.server.release(question.id);
     if !well {
@@ -126,7 +126,7 @@ fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     scene.model.add(Place::In(home, id.clone()), vec![question.id]);
     scene.model.links.insert((home, Link::Current), id);
     let current = Target::Linked(Link::Current);
-    let command = scene.choose(random, home, |command| command.target == current)?;
+    let command = scene.choose(random, home, None, |command| command.target == current)?;
     let label = format!("{command}, of a file");
     let follow = Command::new(home, current, Does::Follow);
     Ok(single(random, scene, &label, &command)? && scene.undisturbed(&label, &follow)?)
@@ -139,9 +139,9 @@ pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<b
     let plain = |command: &Command| {
         command.does != Does::ClearAll && !matches!(command.target, Target::Number(..) | Target::Earlier(..))
     };
-    let one = scene.choose(random, home, plain)?;
+    let one = scene.choose(random, home, None, plain)?;
     let (same, elsewhere) = (random.percent(70), one.target == Target::File && random.percent(50));
-    let other = scene.choose(random, if elsewhere { HOMES - 1 - home } else { home }, |command| {
+    let other = scene.choose(random, if elsewhere { HOMES - 1 - home } else { home }, Some(&one), |command| {
         plain(command) && (!same || command.place(&scene.model) == one.place(&scene.model))
     })?;
     let (commands, label) = ([&one, &other], format!("{one}, and {other}"));
@@ -174,8 +174,9 @@ pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<b
     scene.soak.report.done(scene.part.mode, &label);
     let acts = [0, 1].map(|at| Act { command: commands[at], id: questions[at].id, outcome: &outcomes[at] });
     let before = scene.model.clone();
+    let details = format!("{}\n  {}", outcomes[0].summary(), outcomes[1].summary());
     let well = acts.iter().all(|act| scene.check_outcome(act, true));
-    let well = well && scene.settle(&label, |found| both(&before, [&acts[0], &acts[1]], found));
+    let well = well && scene.settle(&label, &details, |found| both(&before, [&acts[0], &acts[1]], found));
     let places = acts.each_ref().map(|act| (act.command.home, act.command.place(&before)));
     Ok(well && (!kills || scene.clean_up(random, &label, &places)?) && scene.is_clean(&label))
 }

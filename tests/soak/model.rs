@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::command::{COPY, Command, Does, NAME, Target};
+use crate::command::{COPY, Command, Does, Target};
 use crate::report::Kind;
 use crate::run::Outcome;
 
@@ -128,34 +128,26 @@ impl Model {
             model.get_mut(place).expect("the conversation that is continued").push(id);
             model
         };
-        let alone = || self.alone(command.home, id);
-        let place = command.place(read).filter(|place| read.get(place).is_some());
-        let Some(place) = place else {
-            // Nothing was there, but another may have begun it by now.
-            let now = command.place(self).filter(|place| self.get(place).is_some());
-            let mut begun = self.clone();
-            return match (&command.target, now) {
-                (Target::Linked(_), now) => {
-                    begun.begin(command, id);
-                    [begun].into_iter().chain(now.map(|place| appended(&place))).collect()
-                }
-                (_, Some(place)) => vec![appended(&place), alone()],
-                (Target::File, None) => {
-                    begun.add(Place::File, vec![id]);
-                    vec![begun]
-                }
-                _ => {
-                    begun.add(Place::In(command.home, NAME.to_owned()), vec![id]);
-                    vec![begun]
-                }
-            };
-        };
-        let was = read.get(&place).map(Vec::as_slice).unwrap_or_default();
-        match self.get(&place) {
-            Some(now) if now.first() == was.first() => vec![appended(&place)],
-            // Without a first message nothing says whether it is another conversation.
-            Some(now) if now.is_empty() || was.is_empty() => vec![appended(&place), alone()],
-            _ => vec![alone()],
+        let place = command.place(read);
+        let was = place.as_ref().and_then(|place| read.get(place));
+        // Another may have begun it since.
+        let now = command.place(self).filter(|place| self.get(place).is_some());
+        let mut begun = self.clone();
+        match (&command.target, was, place) {
+            (Target::Linked(_), None, _) => {
+                begun.begin(command, id);
+                [begun].into_iter().chain(now.map(|place| appended(&place))).collect()
+            }
+            (Target::Named | Target::File, _, Some(place)) if now.is_none() => {
+                begun.add(place, vec![id]);
+                vec![begun]
+            }
+            (Target::Named | Target::File, ..) => now.iter().map(appended).collect(),
+            (_, Some(was), Some(place)) => match self.get(&place) {
+                Some(now) if now.is_empty() || was.is_empty() || now.first() == was.first() => vec![appended(&place)],
+                _ => vec![self.alone(command.home, id)],
+            },
+            _ => vec![begun],
         }
     }
 
@@ -260,7 +252,9 @@ impl Model {
             let earlier = |(there, _): &&(Place, Vec<u64>)| matches!(there, Place::Earlier(at, of, _) if *at == home && of == name);
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
-            let is_new = name.starts_with(NEW) || (name.starts_with("session_") && before.get(&place).is_none());
+            // A link may lead to one that is gone.
+            let is_known = before.get(&place).is_some() || before.links.values().any(|to| to == name);
+            let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
             if is_new {
                 new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
             } else {

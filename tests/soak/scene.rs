@@ -49,8 +49,14 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// A command that passes, and that finds something to do.
-    pub fn choose(&self, random: &mut Random, home: usize, passes: impl Fn(&Command) -> bool) -> io::Result<Command> {
+    /// A command that passes, and that finds something to do; perhaps about the conversation of another one.
+    pub fn choose(
+        &self,
+        random: &mut Random,
+        home: usize,
+        other: Option<&Command>,
+        passes: impl Fn(&Command) -> bool,
+    ) -> io::Result<Command> {
         let mut targets = vec![Target::Linked(Link::Current), Target::Linked(Link::Slot), Target::Named, Target::File];
         let (mut ids, mut earlier) = (Vec::new(), Vec::new());
         for (place, _) in &self.model.conversations {
@@ -66,6 +72,11 @@ impl<'a> Scene<'a> {
         if random.percent(20) {
             targets.extend(self.number(random, home)?);
         }
+        targets.extend(other.map(|other| match &other.target {
+            // Its number may be another one by now.
+            Target::Number(_, name) => Target::Id(name.clone()),
+            target => target.clone(),
+        }));
         let all = targets.iter().flat_map(|target| Command::all(home, target));
         let all: Vec<Command> = all.filter(|command| command.can_run(&self.model) && passes(command)).collect();
         let mut command = all[random.below(all.len() as u64) as usize].clone();
@@ -91,13 +102,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Takes the state as it is, if the files are whole and hold what is allowed. Returns whether they do.
-    pub fn settle(&mut self, label: &str, allowed: impl FnOnce(&Model) -> Vec<Model>) -> bool {
+    pub fn settle(&mut self, label: &str, details: &str, allowed: impl FnOnce(&Model) -> Vec<Model>) -> bool {
         let snapshot = self.world.snapshot();
         let model = snapshot.model(self.world.keeps_nothing());
         let found = model.renamed(&self.model);
         let torn = snapshot.torn.iter().cloned().chain(snapshot.damaged()).next().map(|what| (Kind::Torn, what));
         if let Some((kind, what)) = torn.or_else(|| found.differs(&self.renamed(allowed(&found)))) {
-            self.soak.report.found(self.part, kind, label, &what, self.world.path());
+            self.soak.report.found(self.part, kind, label, &format!("{what}\n  {details}"), self.world.path());
             return false;
         }
         self.model = model;
@@ -111,7 +122,8 @@ impl<'a> Scene<'a> {
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
     pub fn settle_run(&mut self, label: &str, read: &Model, act: &Act) -> bool {
         let now = self.model.clone();
-        self.check_outcome(act, false) && self.settle(label, |found| now.effects(read, act, found))
+        self.check_outcome(act, false)
+            && self.settle(label, &act.outcome.summary(), |found| now.effects(read, act, found))
     }
 
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
@@ -146,21 +158,27 @@ impl<'a> Scene<'a> {
     /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
     /// beside that file, all others in their state folder. Returns whether nothing is left over.
     pub fn clean_up(&mut self, random: &mut Random, label: &str, after: &[(usize, Option<Place>)]) -> io::Result<bool> {
+        let mut label = label.to_owned();
         for (home, place) in after {
             for about_file in [true, false] {
                 if about_file && *place != Some(Place::File) {
                     continue;
                 }
-                let command = self.choose(random, *home, |command| {
-                    (command.target == Target::File) == about_file
-                        && !matches!(command.does, Does::Clear | Does::ClearAll)
+                let command = self.choose(random, *home, None, |command| {
+                    let writes = match command.does {
+                        Does::Clear | Does::ClearAll => false,
+                        Does::Copy => !about_file,
+                        _ => true,
+                    };
+                    writes && (command.target == Target::File) == about_file
                 })?;
-                if !self.undisturbed(label, &command)? {
+                if !self.undisturbed(&label, &command)? {
                     return Ok(false);
                 }
+                label = format!("{label}, then {command}");
             }
         }
-        Ok(self.is_clean(label))
+        Ok(self.is_clean(&label))
     }
 
     /// Whether nothing is damaged or left over.

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -116,8 +117,9 @@ impl World {
 
     /// Puts a conversation with this exchange in the place of `current.json`, as q before 0.3 has it. Returns its id.
     pub fn plant(&self, home: usize, question: &Question) -> io::Result<String> {
-        let now = OffsetDateTime::now_utc();
-        // Milliseconds that do not end in 0, because a 0 at the end would be left out.
+        // An hour ago, when no other conversation was created; and in milliseconds that do not end in 0, because a 0 at the end
+        // would be left out.
+        let now = OffsetDateTime::now_utc() - Duration::from_secs(3600);
         let now = now.replace_millisecond(now.millisecond() / 10 * 10 + 1).map_err(io::Error::other)?;
         let now = now.format(&Rfc3339).map_err(io::Error::other)?;
         let messages = json!([
