@@ -174,11 +174,11 @@ pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<b
     scene.soak.report.done(scene.part.mode, &label);
     let acts = [0, 1].map(|at| Act { command: commands[at], id: questions[at].id, outcome: &outcomes[at] });
     let before = scene.model.clone();
-    let details = format!("{}\n  {}", outcomes[0].summary(), outcomes[1].summary());
+    let details = format!("{}\n  {}", acts[0], acts[1]);
     let well = acts.iter().all(|act| scene.check_outcome(act, true));
     let well = well && scene.settle(&label, &details, |found| both(&before, [&acts[0], &acts[1]], found));
     let places = acts.each_ref().map(|act| (act.command.home, act.command.place(&before)));
-    Ok(well && (!kills || scene.clean_up(random, &label, &places)?) && scene.is_clean(&label))
+    Ok(well && (!kills || scene.clean_up(random, &label, &places)?) && scene.is_clean(&label, &label))
 }
 
 /// Mostly the first state folder.

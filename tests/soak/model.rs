@@ -312,6 +312,19 @@ impl Model {
     }
 }
 
+impl fmt::Display for Act<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} of {:?}, exchange {}: {}",
+            self.command,
+            self.command.target,
+            self.id,
+            self.outcome.summary()
+        )
+    }
+}
+
 impl fmt::Display for Model {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, exchanges) in &self.conversations {

@@ -102,7 +102,7 @@ impl Outcome {
     }
 
     pub fn not_saved(&self) -> bool {
-        self.stderr.contains("not saved")
+        ["not saved", "nor saved"].iter().any(|words| self.stderr.contains(words))
     }
 
     pub fn saved_on_its_own(&self) -> bool {

@@ -122,8 +122,7 @@ impl<'a> Scene<'a> {
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
     pub fn settle_run(&mut self, label: &str, read: &Model, act: &Act) -> bool {
         let now = self.model.clone();
-        self.check_outcome(act, false)
-            && self.settle(label, &act.outcome.summary(), |found| now.effects(read, act, found))
+        self.check_outcome(act, false) && self.settle(label, &act.to_string(), |found| now.effects(read, act, found))
     }
 
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
@@ -144,7 +143,7 @@ impl<'a> Scene<'a> {
         self.soak.report.done(self.part.mode, &format!("{command} (undisturbed)"));
         let read = self.model.clone();
         let act = Act { command, id: question.id, outcome: &outcome };
-        if !self.settle_run(&format!("{label}, then {command}"), &read, &act) {
+        if !self.settle_run(&format!("{label}, then another"), &read, &act) {
             return Ok(false);
         }
         let snapshot = self.world.snapshot();
@@ -158,7 +157,7 @@ impl<'a> Scene<'a> {
     /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
     /// beside that file, all others in their state folder. Returns whether nothing is left over.
     pub fn clean_up(&mut self, random: &mut Random, label: &str, after: &[(usize, Option<Place>)]) -> io::Result<bool> {
-        let mut label = label.to_owned();
+        let mut names = Vec::new();
         for (home, place) in after {
             for about_file in [true, false] {
                 if about_file && *place != Some(Place::File) {
@@ -172,18 +171,20 @@ impl<'a> Scene<'a> {
                     };
                     writes && (command.target == Target::File) == about_file
                 })?;
-                if !self.undisturbed(&label, &command)? {
+                if !self.undisturbed(label, &command)? {
                     return Ok(false);
                 }
-                label = format!("{label}, then {command}");
+                names.push(command.to_string());
             }
         }
-        Ok(self.is_clean(&label))
+        Ok(self.is_clean(label, &names.join(" and ")))
     }
 
     /// Whether nothing is damaged or left over.
-    pub fn is_clean(&self, label: &str) -> bool {
-        self.soak.report.check(self.part, label, self.world.snapshot().wrong(), self.world.path())
+    pub fn is_clean(&self, label: &str, after: &str) -> bool {
+        let mut wrong = self.world.snapshot().wrong();
+        wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));
+        self.soak.report.check(self.part, label, wrong, self.world.path())
     }
 }
 
