@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -277,8 +277,9 @@ impl Counts {
         Usage {
             input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
             output_tokens: self.output_tokens.0,
-            cached: self.cache_read_input_tokens.0,
-            reasoning: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
+            cached_tokens: self.cache_read_input_tokens.0,
+            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
+            cost: None,
         }
     }
 }

@@ -418,7 +418,7 @@ pub(super) mod tests {
             ),
         ] {
             let usage = replied(api, &[event]).usage().expect(event);
-            let counts = [usage.input_tokens, usage.cached, usage.output_tokens, usage.reasoning];
+            let counts = [usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens];
             assert_eq!(counts, [9, 3, 8, 5].map(Some), "{event}");
         }
     }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::attachment::{self, Attached};
 use super::failure;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Listed, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -224,6 +224,9 @@ struct Part<'a> {
 struct Counts {
     #[serde(default)]
     prompt_token_count: Count,
+    /// What the results of Google's own tools added to the prompt.
+    #[serde(default)]
+    tool_use_prompt_token_count: Count,
     #[serde(default)]
     cached_content_token_count: Count,
     #[serde(default)]
@@ -236,10 +239,14 @@ impl Counts {
     fn usage(&self) -> Usage {
         let (answer, thoughts) = (self.candidates_token_count.0, self.thoughts_token_count.0);
         Usage {
-            input_tokens: self.prompt_token_count.0,
+            input_tokens: self
+                .prompt_token_count
+                .0
+                .map(|tokens| tokens + self.tool_use_prompt_token_count.0.unwrap_or(0)),
             output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
-            cached: self.cached_content_token_count.0,
-            reasoning: thoughts,
+            cached_tokens: self.cached_content_token_count.0,
+            reasoning_tokens: thoughts,
+            cost: None,
         }
     }
 }

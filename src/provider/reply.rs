@@ -8,7 +8,7 @@ use super::calls::Calls;
 use super::failure::ServerError;
 use super::finish::Finish;
 use super::lenient;
-use crate::message::Call;
+use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
 
 /// The tags around the reasoning that some models put before the answer.
@@ -21,21 +21,6 @@ const CLOSE_ALONE: &str = "</think>";
 
 /// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
 const UNOFFERED: &str = "tool_calls";
-
-/// Tokens, as the provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Usage {
-    /// Including those read from a cache or written into one.
-    pub(crate) input_tokens: Option<u64>,
-    /// Including those of the reasoning.
-    pub(crate) output_tokens: Option<u64>,
-    /// How many of the input were read from a cache.
-    #[serde(skip)]
-    pub(crate) cached: Option<u64>,
-    /// How many of the output are reasoning.
-    #[serde(skip)]
-    pub(crate) reasoning: Option<u64>,
-}
 
 /// Where in a reply the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -268,8 +253,9 @@ impl Reply {
         self.usage = Usage {
             input_tokens: usage.input_tokens.or(self.usage.input_tokens),
             output_tokens: usage.output_tokens.or(self.usage.output_tokens),
-            cached: usage.cached.or(self.usage.cached),
-            reasoning: usage.reasoning.or(self.usage.reasoning),
+            cached_tokens: usage.cached_tokens.or(self.usage.cached_tokens),
+            reasoning_tokens: usage.reasoning_tokens.or(self.usage.reasoning_tokens),
+            cost: usage.cost.or(self.usage.cost),
         };
     }
 

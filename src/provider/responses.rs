@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::attachment::{self, Attached, DataUrl};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
@@ -235,6 +235,9 @@ struct Counts {
     output_tokens: Count,
     #[serde(default)]
     output_tokens_details: IfReadable<OutputDetails>,
+    /// OpenRouter has it.
+    #[serde(default)]
+    cost: IfReadable<f64>,
 }
 
 #[derive(Deserialize)]
@@ -254,8 +257,9 @@ impl Counts {
         Usage {
             input_tokens: self.input_tokens.0,
             output_tokens: self.output_tokens.0,
-            cached: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
-            reasoning: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
+            cached_tokens: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
+            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
+            cost: self.cost.0,
         }
     }
 }
