@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Prompt};
@@ -347,7 +348,7 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
 }
 
 fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply) {
-    if let Some(word) = word {
+    if let Some(word) = word.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     if let Some(details) = details {

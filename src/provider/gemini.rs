@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::attachment::{self, Attached};
 use super::failure;
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Listed, Prompt};
@@ -293,7 +294,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             }
         }
     }
-    if let Some(word) = candidate.finish_reason.0.filter(|word| !word.is_empty()) {
+    if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
         reply.explain(candidate.finish_message.0.unwrap_or_default());
     }

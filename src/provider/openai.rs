@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::{self, Attached, DataUrl};
 use super::failure;
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
@@ -342,7 +343,8 @@ fn read(
 ) -> Result<(), Malformed> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
     // The errors of vLLM and Mistral have other fields too.
-    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || chunk.choices.is_none()) {
+    let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
+    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || is_bare) {
         reply.fail(error);
         return Ok(());
     }
@@ -371,7 +373,7 @@ fn read(
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         reply.fail(error);
-    } else if let Some(word) = choice.finish_reason.0.filter(|word| !word.is_empty()) {
+    } else if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     Ok(())

@@ -12,8 +12,13 @@ use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
 
 /// The tags around the reasoning that some models put before the answer.
-const TAGS: &[(&str, &str)] =
-    &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")];
+const TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+];
 
 /// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
 /// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
@@ -355,6 +360,7 @@ mod tests {
             ("<thin", "<thin"),
             ("<thinking>so</thinking>42", "42"),
             ("<thought>so</thought>\n42", "42"),
+            ("<reasoning>so</reasoning>\n42", "42"),
             ("[THINK]so[/THINK]42", "42"),
             ("[THIN", "[THIN"),
             ("<think>a</thinking>b</think>42", "42"),
