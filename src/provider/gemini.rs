@@ -218,6 +218,9 @@ struct Part<'a> {
     thought: IfReadable<bool>,
     #[serde(default, rename = "functionCall")]
     function_call: IfReadable<Value>,
+    /// A call that Google runs itself.
+    #[serde(default, rename = "toolCall", alias = "executableCode")]
+    server_call: IfReadable<Value>,
 }
 
 #[derive(Deserialize)]
@@ -289,6 +292,9 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             && part.thought.0 != Some(true)
         {
             reply.add(&part.text.wtf8()?);
+            if part.server_call.0.is_some() {
+                reply.server_calls();
+            }
             if part.function_call.0.is_some() && !reply.offers_tools() {
                 reply.call_unoffered();
             }

@@ -54,11 +54,14 @@ pub(crate) struct Reply {
     held_blanks: usize,
     /// The first half of a character whose second half has not come (WTF-8).
     half: Vec<u8>,
+    /// Texts that came complete: the answer, if it comes in no other way (WTF-8).
+    late: Vec<u8>,
     refusal: String,
     finish: Option<Finish>,
     /// Why the provider blocked the answer, or what failed, in its own words.
     reason: Option<String>,
-    text_after_finish: bool,
+    /// More has come after a finish reason, or will come.
+    more_after_finish: bool,
     ended: bool,
     usage: Usage,
     failure: Option<ServerError>,
@@ -99,7 +102,7 @@ impl Reply {
 
     /// Adds a fragment of the call with this index of the provider's. Each of the texts may be empty.
     pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
-        self.text_after_finish |= self.finish.is_some();
+        self.more_after_finish |= self.finish.is_some();
         self.calls.add(index, id, name, arguments);
     }
 
@@ -132,6 +135,18 @@ impl Reply {
         self.add_text(&text);
     }
 
+    /// Adds a complete text. It may have come in pieces before, or once more as the end of a longer one.
+    pub(super) fn add_late(&mut self, bytes: &[u8]) {
+        if !self.late.ends_with(bytes) {
+            self.late.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether more than white space has come, of the answer or of reasoning before it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.stage != Stage::Start || self.held.len() > self.held_blanks || !self.half.is_empty()
+    }
+
     /// Adds what the model says instead of an answer.
     pub(super) fn refuse(&mut self, bytes: &[u8]) {
         self.refusal.push_str(&String::from_utf8_lossy(bytes));
@@ -140,7 +155,7 @@ impl Reply {
 
     /// Adds to the answer. Reasoning between tags at the beginning is left out.
     fn add_text(&mut self, piece: &str) {
-        self.text_after_finish |= self.finish.is_some() && !piece.is_empty();
+        self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         match self.stage {
             Stage::Answer => self.release(piece),
             Stage::Start => self.add_at_start(piece),
@@ -227,8 +242,17 @@ impl Reply {
         }
     }
 
+    /// The server runs a call of its own, so more will come even after a finish reason.
+    pub(super) fn server_calls(&mut self) {
+        self.more_after_finish = true;
+    }
+
     /// Nothing more will come.
     pub(crate) fn end(&mut self) {
+        if !self.has_begun() {
+            let late = std::mem::take(&mut self.late);
+            self.add(&late);
+        }
         if !std::mem::take(&mut self.half).is_empty() {
             self.add_text("\u{FFFD}");
         }
@@ -292,9 +316,9 @@ impl Reply {
         self.reason.as_deref().or(Some(self.refusal.as_str())).filter(|reason| !reason.is_empty())
     }
 
-    /// The provider has said that the answer ended, and has sent no text since then.
+    /// The provider has said that the answer ended, and no more of it is to be expected.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finish.is_some() && !self.text_after_finish
+        self.finish.is_some() && !self.more_after_finish
     }
 
     /// The terminal event has come.
