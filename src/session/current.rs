@@ -22,8 +22,8 @@ impl Folder {
     /// it is not q's to change. Without the lock, a file in place of the link is left alone.
     pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
         let path = match lock {
-            Some(lock) => self.settle(link, lock)?,
-            None => self.resolve(link).unwrap_or_default(),
+            Some(lock) if is_file(link) => self.adopt(link, lock)?,
+            _ => self.resolve(link).unwrap_or_default(),
         };
         if !self.is_unnamed(&path) || !path.exists() {
             return Ok(None);
@@ -35,23 +35,27 @@ impl Folder {
     /// Where a conversation is from now on: a file in place of a link, as q before 0.3 and other tools write it, gets the
     /// name of its id, and the link takes its place. Where there are no links, it stays.
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
-        let is_file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-        if !is_file || !self.has(path) || !is_current(path) || !can_link(path) {
+        if !self.has(path) || !is_current(path) || !is_file(path) || !can_link(path) {
             return self.resolve(path);
         }
-        let adopted = match read(path)? {
-            Found::Conversation(conversation) => self.adopt(path, conversation, lock)?,
-            Found::Unusable(_) | Found::Nothing => {
-                let modified = fs_err::metadata(path)?.modified()?;
-                self.free_name(path, Timestamp::of_file(modified), UNREADABLE)?
-            }
-        };
-        let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
+        let adopted = self.adopt(path, lock)?;
         self.point(path, &adopted)
     }
 
-    /// Gives a conversation the name of its id.
-    fn adopt(&self, link: &Path, mut conversation: Conversation, lock: &Lock) -> io::Result<PathBuf> {
+    /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.
+    fn adopt(&self, link: &Path, lock: &Lock) -> io::Result<PathBuf> {
+        let adopted = match read(link)? {
+            Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
+            Found::Unusable(_) | Found::Nothing => {
+                let modified = fs_err::metadata(link)?.modified()?;
+                self.free_name(link, Timestamp::of_file(modified), UNREADABLE)?
+            }
+        };
+        let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
+        Ok(adopted)
+    }
+
+    fn adopt_conversation(&self, link: &Path, mut conversation: Conversation, lock: &Lock) -> io::Result<PathBuf> {
         let path = self.file(&conversation.created.id());
         match second_name(link, &path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -108,6 +112,10 @@ impl Folder {
         }
         Err(named(failed, "replace", link))
     }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Whether the file system has links.

@@ -260,14 +260,14 @@ impl Folder {
     /// Keeps a conversation as it is, before it changes at another place than its end: as `ID~1.json`, or the next free
     /// number; for a file elsewhere, as a conversation of its own. The caller has the lock.
     pub(super) fn keep_state(&self, path: &Path) -> io::Result<PathBuf> {
+        let Found::Conversation(mut conversation) = read(path)? else { return Err(io::ErrorKind::NotFound.into()) };
         if !self.has(path) {
-            let Found::Conversation(mut conversation) = read(path)? else { return Err(io::ErrorKind::NotFound.into()) };
             self.prepare()?;
             return self.create(&mut conversation, None);
         }
-        let stem = path.file_stem().map_or_else(Default::default, OsStr::to_string_lossy);
+        let id = self.id(path, conversation.created);
         for number in 1.. {
-            let state = self.file(&format!("{}{STATE}{number}", name::base(&stem)));
+            let state = self.file(&format!("{}{STATE}{number}", name::base(&id)));
             match second_name(path, &state) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
