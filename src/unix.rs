@@ -150,6 +150,9 @@ pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interrupter(libc::pthread_t);
 
+// SAFETY: it names a thread, and names it to every thread; musl's is a pointer that is never followed.
+unsafe impl Send for Interrupter {}
+
 impl Interrupter {
     /// For the thread that calls this.
     pub(crate) fn for_this_thread() -> Interrupter {
