@@ -115,16 +115,19 @@ impl Arrived {
 /// Both ends. They are closed in every program that is started, so that no other test's program holds the terminal open,
 /// and neither becomes the controlling terminal of the test process.
 pub fn open(columns: u16) -> (File, OwnedFd) {
-    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
-    // nobody else once it is known to be one.
+    /// `ptsname` returns the same buffer each time; macOS has no other call for it.
+    static NAME: Mutex<()> = Mutex::new(());
+    let _name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
+    // else once it is known to be one.
     unsafe {
         let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
         let number = own.as_raw_fd();
         assert_eq!(libc::grantpt(number), 0, "{}", io::Error::last_os_error());
         assert_eq!(libc::unlockpt(number), 0, "{}", io::Error::last_os_error());
-        let mut name: [libc::c_char; 128] = [0; 128];
-        assert_eq!(libc::ptsname_r(number, name.as_mut_ptr(), name.len()), 0, "{}", io::Error::last_os_error());
-        let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
+        let name = libc::ptsname(number);
+        assert!(!name.is_null(), "{}", io::Error::last_os_error());
+        let program = owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
         set_columns(&own, columns);
         (own.into(), program)
     }

@@ -530,11 +530,11 @@ fn heed_signals() {
 
 /// What root is allowed beyond the modes of files does not survive the next exec (Linux, capabilities(7)).
 fn give_up_privileges() -> io::Result<()> {
-    const DAC_OVERRIDE: libc::c_ulong = 1;
-    const DAC_READ_SEARCH: libc::c_ulong = 2;
     #[cfg(target_os = "linux")]
     // SAFETY: plain system calls without pointers.
     unsafe {
+        const DAC_OVERRIDE: libc::c_ulong = 1;
+        const DAC_READ_SEARCH: libc::c_ulong = 2;
         if libc::geteuid() == 0 {
             for capability in [DAC_OVERRIDE, DAC_READ_SEARCH] {
                 if libc::prctl(libc::PR_CAPBSET_DROP, capability) != 0 {
