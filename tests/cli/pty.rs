@@ -6,10 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-/// How long a test waits for something that should happen at once.
-const GUARD: Duration = Duration::from_secs(30);
+use crate::fixtures::GUARD;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
 pub const WIDE: u16 = 2_000;
@@ -66,10 +64,27 @@ impl Terminal {
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
-        let has = |state: &State| contains(state.bytes.get(from..).unwrap_or_default(), text.as_bytes());
-        let state = self.arrived.wait_until(|state| has(state) || state.ended);
-        assert!(has(&state), "{text:?} did not arrive on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes));
-        state.bytes.clone()
+        self.wait_until(text, |bytes| contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec()))
+    }
+
+    /// Waits until `text` and a number of seconds but zero have arrived after the first `from` bytes, and returns that
+    /// number. On a busy machine a sign may leave numbers out.
+    #[track_caller]
+    pub fn wait_for_seconds(&self, text: &str, from: usize) -> u64 {
+        self.wait_until(text, |bytes| {
+            let arrived = String::from_utf8_lossy(bytes.get(from..)?);
+            let numbers = arrived.split(text).skip(1).filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
+            numbers.into_iter().find(|number| *number > 0)
+        })
+    }
+
+    #[track_caller]
+    fn wait_until<T>(&self, what: &str, find: impl Fn(&[u8]) -> Option<T>) -> T {
+        let state = self.arrived.wait_until(|state| state.ended || find(&state.bytes).is_some());
+        match find(&state.bytes) {
+            Some(found) => found,
+            None => panic!("no {what:?} on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes)),
+        }
     }
 
     /// What has arrived up to now.
