@@ -340,7 +340,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
     let pipe = sandbox.root().join("key");
     make_pipe(&pipe);
     sandbox.config(&format!(
-        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat {}\"]\n",
+        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat '{}'\"]\n",
         server.url(),
         pipe.display()
     ));
