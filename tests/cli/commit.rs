@@ -12,8 +12,9 @@ use crate::fixtures::{
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
 
-/// How many run at once where they are to get into each other's way.
-const CROWD: usize = 64;
+/// How many run at once where they are to get into each other's way. Each gives up the lock after five seconds, which
+/// more of them need where the disk is slow and the machine busy.
+const CROWD: usize = 16;
 
 #[test]
 fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
