@@ -127,9 +127,9 @@ pub(crate) fn long() -> String {
     text.push_str(&format!(
         "\nCONVERSATIONS\n{}",
         wrapped(
-            "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \
-             for 30 days, as session_YYYYMMDDHHMMSS.json, those that a newer one has displaced. Answers that break off are \
-             kept too, and marked. With Q_SESSION=NAME there is another current conversation, such as one for each terminal.",
+            "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: one file each, \
+             session_YYYYMMDDHHMMSSmmm.json or NAME.json; current.json is a link to the one that -f continues. Those without \
+             a name stay for 30 days after their last use. Answers that break off are kept too, and marked. With Q_SESSION=NAME there is another current conversation, such as one for each terminal.",
             2
         )
     ));

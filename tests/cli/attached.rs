@@ -60,7 +60,7 @@ fn a_follow_up_leaves_attachments_as_the_file_has_them() {
 
 #[test]
 fn a_conversation_that_would_grow_too_large_loses_the_oldest_data_first() {
-    let text = "x".repeat(2_000_000);
+    let text = &*"x".repeat(2_000_000);
     let third = LARGEST * 3 / 10;
     for (what, conversation, left, messages, words) in [
         (
@@ -77,7 +77,7 @@ fn a_conversation_that_would_grow_too_large_loses_the_oldest_data_first() {
         (
             "more data",
             with_attachments(
-                idle_for(HOUR, &["one", "1", &text, &text, &text, "3"]),
+                idle_for(HOUR, &["one", "1", text, text, text, "3"]),
                 0,
                 &[image("a", 1000), image("b", third), image("c", 1000)],
             ),
@@ -87,14 +87,14 @@ fn a_conversation_that_would_grow_too_large_loses_the_oldest_data_first() {
         ),
         (
             "data and messages",
-            with_attachments(idle_for(HOUR, &[&text, &text, &text, &text, "three", "3"]), 4, &[image("a", 900_000)]),
+            with_attachments(idle_for(HOUR, &[text, text, text, text, "three", "3"]), 4, &[image("a", 900_000)]),
             &[("a", false)],
             6,
             "continues with its newest 6 messages and without the contents of its oldest attachment; all of it is in",
         ),
         (
             "messages",
-            with_attachments(idle_for(HOUR, &[&text, &text, &text, &text, "three", "3"]), 0, &[image("a", 900_000)]),
+            with_attachments(idle_for(HOUR, &[text, text, text, text, "three", "3"]), 0, &[image("a", 900_000)]),
             &[],
             6,
             "continues with its newest 6 messages; all of it is in",

@@ -79,7 +79,7 @@ fn all_conversations_are_searched_with_jq() {
     // Each conversation once, however often the word is said, and so that one can see which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n"));
-    let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path' | xargs -n 1 basename";
+    let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path | split(\"/\") | last'";
     script(&sandbox, newest).success().stdout("current.json\n");
 }
 

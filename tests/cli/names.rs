@@ -739,7 +739,7 @@ fn a_file_is_written_by_one_at_a_time_also_from_two_state_folders() {
     let sandbox = Sandbox::new().server_env(&server);
     let other = sandbox.root().join("other");
     let script = format!(
-        "for i in 1 2 3 4 5 6 7 8 9 10; do q -s talk.json \"here $i\" & XDG_STATE_HOME={} q -s talk.json \"there $i\" & done; wait",
+        "for i in 1 2 3 4 5 6 7 8 9 10; do q -s talk.json \"here $i\" & XDG_STATE_HOME=\"{}\" q -s talk.json \"there $i\" & done; wait",
         other.display()
     );
     sandbox.shell(&script).run().success();

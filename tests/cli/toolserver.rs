@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::fixtures::GUARD;
 use crate::sandbox::Sandbox;
 
 /// The variables that make this program a server: what it does, and where it writes down what it hears.
@@ -51,7 +52,7 @@ pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     // One that was killed takes a moment to go.
     let began = Instant::now();
     let left = |processes: &[i32]| processes.iter().copied().find(|process| is_there(*process));
-    while left(&processes).is_some() && began.elapsed() < Duration::from_secs(5) {
+    while left(&processes).is_some() && began.elapsed() < GUARD {
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(left(&processes), None, "a process of {name} is left: {text}");
