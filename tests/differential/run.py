@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -47,7 +48,7 @@ class Difference:
 
 @dataclass
 class Replacement:
-    """A text that the old program produced and that is meant to be another one now."""
+    """A text that the old program produced, as a pattern, and that is meant to be another one now."""
 
     old: str
     new: str
@@ -56,10 +57,9 @@ class Replacement:
     found: int = 0
 
     def apply(self, text):
-        if self.old not in text:
-            return text
-        self.found += 1
-        return text.replace(self.old, self.new)
+        text, count = re.subn(self.old, self.new, text, flags=re.MULTILINE)
+        self.found += count
+        return text
 
 
 class Program:

@@ -17,14 +17,14 @@ ASIDE = re.compile(r"session_\d{14}.*\.json(\.unreadable)?|.*~\d+\.json")
 def describe(root):
     """Lines for each file and folder, by its path; for conversations that are not current and have no name, by a number."""
     described, asides = {}, []
-    links = {path: path.parent / os.readlink(path) for path in (root / SESSIONS).glob("current*.json") if is_link(path)}
+    links = {path: path.parent / os.readlink(path) for path in root.rglob("q/sessions/current*.json") if is_link(path)}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
-        # Locks have left their file.
-        if name == "state/q/lock" or path in links.values():
+        # Until 0.2 the lock was a file.
+        if name.endswith("/q/lock") or path in links.values():
             continue
         if path.parent == root / SESSIONS and ASIDE.fullmatch(path.name):
-            asides.append(describe_file(path, aside=True))
+            asides.append(describe_file(path))
         else:
             described[name] = describe_file(links.get(path, path))
     for number, lines in enumerate(sorted(filter(None, asides)), 1):
@@ -37,7 +37,7 @@ def is_link(path):
     return path.is_symlink() and re.fullmatch(r"session_\d{17}\.json", os.readlink(path))
 
 
-def describe_file(path, aside=False):
+def describe_file(path):
     """Nothing for a conversation that has nothing in it."""
     if path.is_symlink():
         return [f"link to {os.readlink(path)}"]
@@ -52,7 +52,7 @@ def describe_file(path, aside=False):
     conversation = read_conversation(content) if path.suffix == ".json" else None
     if conversation is None:
         return [mode, *shown(content)]
-    lines = describe_conversation(conversation, aside)
+    lines = describe_conversation(conversation)
     return lines and [mode, *lines]
 
 
@@ -74,19 +74,19 @@ def without_doubles(pairs):
     return fields
 
 
-def describe_conversation(conversation, aside):
+def describe_conversation(conversation):
     """A line for its own fields, and one for each message."""
     messages = conversation.pop("messages")
-    # What only today's q writes.
-    conversation.pop("pinned", None)
     if not messages and not {"system", "tools"} & conversation.keys():
         return []
-    if aside:
-        # A copy that was kept of a conversation could have another moment of creation.
-        conversation.pop("created", None)
-        conversation.pop("updated", None)
+    # The id, which until 0.2 was another one after each --undo; and what only today's q writes.
+    for field in ["created", "updated", "pinned"]:
+        conversation.pop(field, None)
     for message in messages:
         message.pop("usage", None)
+        # It says the same by its absence.
+        if message.get("interrupted") is False:
+            del message["interrupted"]
         for field in ["provider", "model"]:
             if field in message and message[field] == conversation.get(field):
                 del message[field]

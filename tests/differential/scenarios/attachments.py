@@ -5,17 +5,12 @@ from signal import SIGINT
 
 from replies import EVERY_DIALECT, HANG, OpenAi, failing, stream
 from steps import (
-    OPEN,
-    OPENAI,
     SESSIONS,
     Scenario,
-    fifo,
     finish,
     folder,
-    link,
     q,
     send_signal,
-    sh,
     start,
     wait_for_words,
     write,

@@ -2,7 +2,7 @@
 
 from signal import SIGINT, SIGTERM
 
-from replies import EVERY_DIALECT, Call, OpenAi, calling, compact, failing, usual
+from replies import EVERY_DIALECT, Call, OpenAi, calling, failing, usual
 from steps import (
     CURRENT,
     OPEN,
@@ -12,13 +12,11 @@ from steps import (
     q,
     send_signal,
     start,
-    type_in,
     wait_for_file,
-    wait_for_words,
     write,
 )
 
-from .fixtures import CONFIG, configured, conversation, current, message, tool_command, tool_server
+from .fixtures import configured, conversation, current, message, tool_server
 
 # On a terminal conversations use their tools again.
 TERMINAL = {"terminal": True, "env": {"TERM": "dumb"}}
