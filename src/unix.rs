@@ -80,12 +80,12 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// The size of the terminal on standard output, if there is one that knows its size.
-pub(crate) fn terminal_size() -> Option<Size> {
+/// The size of a terminal that knows its size.
+pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+        (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
     };
     let size = size.map(|size| Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) });
     size.filter(|size| size.columns > 0 && size.rows > 0)

@@ -115,7 +115,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<
         let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&array);
     }
-    let text = match unix::terminal_size().filter(|_| io::stdout().is_terminal()) {
+    let text = match unix::terminal_size(&io::stdout()).filter(|_| io::stdout().is_terminal()) {
         Some(size) => {
             let typed: Vec<String> = typed.iter().map(|word| format!(" {}", word.display())).collect();
             fitted(&listed, size, Timestamp::new(OffsetDateTime::now_utc()), &typed.concat())

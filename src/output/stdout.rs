@@ -126,7 +126,7 @@ impl Stdout {
         left: &mut dyn FnMut(usize),
     ) -> Result<(), OutputError> {
         let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
-        let wrapped = wrap(wrapper, unix::terminal_size().map_or(USUAL_COLUMNS, |size| size.columns));
+        let wrapped = wrap(wrapper, unix::terminal_size(&io::stdout()).map_or(USUAL_COLUMNS, |size| size.columns));
         self.put(&wrapped.text, &|bytes| wrapped.unbroken(bytes), left)
     }
 

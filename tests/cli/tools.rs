@@ -192,12 +192,13 @@ fn a_person_at_the_terminal_is_asked() {
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-        let question = "q: run db__write {\"text\":\"one\\u202e\"}? [y]es, [N]o, [a]lways in this run ";
+        let question = "q: run db__write {\"text\":\"one\\u202e\"}\r\n\
+                        q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0).len();
         assert_eq!(calls(&sandbox, "db").len(), 0);
         terminal.type_in(typed);
         if ran < 2 {
-            terminal.wait_for("q: run db__write {\"text\":\"two\"}?", shown);
+            terminal.wait_for("q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ", shown);
             terminal.type_in("\n");
         }
         terminal.wait_for("the answer", shown);
@@ -1005,19 +1006,24 @@ fn without_tools_no_thread_and_no_process_is_there_for_them() {
 }
 
 #[test]
-fn arguments_that_are_too_long_to_be_read_are_refused_without_asking() {
-    // Around the text there are 11 characters.
-    let write = |characters: usize| vec![("call00001", "db__write", json!({"text": "x".repeat(characters - 11)}))];
-    for (characters, args, more, asks, runs) in [
-        (4_000, &[][..], "", true, false),
-        (4_001, &[], "", false, false),
-        (4_001, &["--yes"], "", false, true),
-        (4_001, &[], "allow = [\"write\"]", false, true),
+fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
+    // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. The question
+    // takes one row, and around the text there are 28 characters.
+    let fits = |columns: usize| if columns == 0 { 80 * 23 - 28 } else { columns * 49 - 28 };
+    let no: &[&str] = &[];
+    for (columns, text, args, more, asks, runs) in [
+        (80, "x".repeat(fits(80)), no, "", true, false),
+        (80, "x".repeat(fits(80) + 1), no, "", false, false),
+        (80, " ".repeat(40_000), no, "", true, false),
+        (0, "x".repeat(fits(0)), no, "", true, false),
+        (0, "x".repeat(fits(0) + 1), no, "", false, false),
+        (80, "x".repeat(fits(80) + 1), &["--yes"], "", false, true),
+        (80, "x".repeat(fits(80) + 1), no, "allow = [\"write\"]", false, true),
     ] {
-        let _case = case((characters, args, more));
-        let server = model(OPENAI, vec![write(characters)]);
+        let _case = case((columns, text.len(), args, more));
+        let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
         let sandbox = with_db(&server, "", more);
-        let terminal = Terminal::new(WIDE);
+        let terminal = Terminal::new(columns);
         let running = on_terminal(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
@@ -1027,9 +1033,24 @@ fn arguments_that_are_too_long_to_be_read_are_refused_without_asking() {
         running.wait().exit(0);
         let shown = String::from_utf8(terminal.bytes()).expect("text");
         assert_eq!(shown.contains("[y]es"), asks);
-        assert_eq!(shown.contains("db__write did not run: its arguments are too long to be shown"), !asks && !runs);
+        assert_eq!(shown.contains("⟨40000 blanks⟩"), text.starts_with(' '));
+        assert_eq!(shown.contains("db__write did not run: its arguments do not fit the screen"), !asks && !runs);
         assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
     }
+}
+
+#[test]
+fn always_does_not_hold_for_what_does_not_fit_the_screen() {
+    let write = |text: String| vec![("call00001", "db__write", json!({ "text": text }))];
+    let server = model(OPENAI, vec![write("x".to_owned()), write("x".repeat(4_000)), write("y".to_owned())]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(80);
+    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    terminal.wait_for("? [y]es", 0);
+    terminal.type_in("a\n");
+    terminal.wait_for("the answer", 0);
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
 }
 
 /// What runs `script` in a session of its own, on this terminal.
@@ -1039,15 +1060,17 @@ fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
 }
 
 #[test]
-fn a_person_is_asked_at_the_terminal_whatever_comes_on_standard_input() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
+    // Its own size counts, too, and not that of standard output.
+    let text = "x".repeat(80 * 24);
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    let running = session(&sandbox, &terminal, "yes | q -n -t db go").spawn();
+    let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("n\n");
-    terminal.wait_for("the answer", 0);
     running.wait().exit(0);
+    assert_eq!(fs::read_to_string(sandbox.home().join("answer")).unwrap(), "the answer\n");
     assert_eq!(calls(&sandbox, "db").len(), 0);
 }
 
@@ -1070,10 +1093,10 @@ fn a_person_is_asked_about_one_call_at_a_time() {
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}? [y]es", 0)).expect("text");
+    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0)).expect("text");
     assert!(!shown.contains("two"), "{shown}");
     terminal.type_in("y\n");
-    terminal.wait_for("{\"text\":\"two\"}? [y]es", shown.len());
+    terminal.wait_for("{\"text\":\"two\"}\r\nq: run db__write? [y]es", shown.len());
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "one"})]);
     terminal.type_in("n\n");
     terminal.wait_for("the answer", shown.len());
