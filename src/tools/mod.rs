@@ -17,4 +17,4 @@ mod toolbox;
 pub(crate) use result::cut;
 pub(crate) use selection::Selection;
 pub(crate) use start::Starting;
-pub(crate) use toolbox::{Offer, Toolbox};
+pub(crate) use toolbox::{MOST_CALLS, Offer, Toolbox};

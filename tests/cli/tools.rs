@@ -421,13 +421,23 @@ fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
 }
 
 #[test]
-fn the_same_call_is_not_made_for_ever() {
+fn the_same_call_may_be_made_again() {
     let server = model(OPENAI, (0..4).map(|_| vec![echo("hi")]).collect());
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(calls(&sandbox, "db").len(), 2);
-    let third = &sandbox.current()["messages"][1]["steps"][2]["calls"][0];
-    assert!(third["result"].as_str().is_some_and(|text| text.contains("3 times in a row")), "{third}");
+    assert_eq!(calls(&sandbox, "db").len(), 4);
+}
+
+#[test]
+fn of_the_calls_of_one_reply_only_so_many_run() {
+    let server = model(OPENAI, vec![(0..40).map(|_| echo("hi")).collect()]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    assert_eq!(calls(&sandbox, "db").len(), 32);
+    let kept = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
+    assert_eq!((&kept[31]["result"], kept.as_array().map(Vec::len)), (&json!("you said hi"), Some(40)));
+    assert_eq!(kept[32]["result"], "The call was refused: at most 32 calls of one reply run.");
+    assert_eq!(kept[39]["error"], true);
 }
 
 #[test]
