@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 20;
 /// A name with a special meaning for `-t`.
 pub(crate) const NO_TOOLS: &str = "none";
 
-/// The silence during a call after which it has failed.
+/// The time without an answer or progress after which a call has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take until its tools are listed.
@@ -61,7 +61,7 @@ pub(crate) struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// How long it may be silent during a call; `None` is for ever.
+    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,

@@ -110,7 +110,7 @@ impl Conversation {
         }))
     }
 
-    /// The outcome of a call, during which the server may be silent for `patience`.
+    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
     ///
     /// # Errors
     /// Why there is none.
@@ -122,23 +122,32 @@ impl Conversation {
     ) -> Result<Outcome, Lost> {
         let Some(session) = &mut self.session else { return Err(Lost::Server(Failure::not_started())) };
         let (id, line) = session.protocol.call(tool, arguments);
-        match session.ask(&line, patience) {
-            Ok(Event::Answer(_, answer)) => {
-                let outcome = result::read(&answer);
-                // An error may repeat the key; what a tool returns is left as it is.
-                let is_error = outcome.is_error;
-                let text = if is_error { secret::redact(&outcome.text, &session.server.secrets) } else { outcome.text };
-                Ok(Outcome { text, ..outcome })
+        // On a thread, because other bytes than progress must not prolong the wait.
+        let (sender, events) = mpsc::channel();
+        let mut asking = Session { progress: Some(sender.clone()), ..session.clone() };
+        let started = unix::start_thread(move || _ = sender.send(Some(asking.ask(&line, patience))));
+        started.map_err(|error| Lost::Call(error.to_string().into()))?;
+        loop {
+            match events.recv_timeout(patience.unwrap_or(Duration::MAX)) {
+                Ok(None) => (),
+                Ok(Some(Ok(Event::Answer(_, answer)))) => {
+                    let outcome = result::read(&answer);
+                    // An error may repeat the key; what a tool returns is left as it is.
+                    return Ok(match outcome.is_error {
+                        true => Outcome { text: secret::redact(&outcome.text, &session.server.secrets), ..outcome },
+                        false => outcome,
+                    });
+                }
+                // The protocol answers a call with nothing else.
+                Ok(Some(Ok(_))) => return Err(Lost::Call("there is no result".to_owned().into())),
+                Err(_) | Ok(Some(Err(Failed { cause: Cause::Silence, .. }))) => {
+                    let line = session.protocol.cancel(id);
+                    session.notify(&line, COURTESY);
+                    return Ok(Outcome::failed(failure::no_answer(patience)));
+                }
+                Ok(Some(Err(Failed { cause: Cause::Forgotten, failure }))) => return Err(Lost::Session(failure)),
+                Ok(Some(Err(Failed { failure, .. }))) => return Err(Lost::Call(failure)),
             }
-            // The protocol answers a call with nothing else.
-            Ok(_) => Err(Lost::Call("there is no result".to_owned().into())),
-            Err(Failed { cause: Cause::Silence, .. }) => {
-                let line = session.protocol.cancel(id);
-                session.notify(&line, COURTESY);
-                Ok(Outcome::failed(failure::no_answer(patience)))
-            }
-            Err(Failed { cause: Cause::Forgotten, failure }) => Err(Lost::Session(failure)),
-            Err(Failed { failure, .. }) => Err(Lost::Call(failure)),
         }
     }
 
@@ -178,12 +187,15 @@ impl From<Failure> for Failed {
 }
 
 /// A session with a server, or only the way to it if it has no sessions.
+#[derive(Clone)]
 struct Session {
     server: Arc<Server>,
     protocol: Protocol,
     /// The server's name for the session.
     id: Option<Secret>,
     report: Report,
+    /// Gets `None` for each report of progress.
+    progress: Option<mpsc::Sender<Option<Result<Event, Failed>>>>,
 }
 
 impl Session {
@@ -195,7 +207,7 @@ impl Session {
         report: Report,
     ) -> Result<Opened, Failure> {
         let (protocol, line) = Protocol::open(true);
-        let mut session = Session { server, protocol, id: None, report };
+        let mut session = Session { server, protocol, id: None, report, progress: None };
         let deadline = patience.and_then(|patience| since.checked_add(patience));
         match session.list(line, deadline, patience) {
             Ok(about) => Ok(Opened { session, about, at: Instant::now() }),
@@ -218,7 +230,7 @@ impl Session {
                 Event::Ready(about) => return Ok(about),
                 Event::Unusable(reason) => return Err(self.failure(&reason).into()),
                 // The protocol continues with nothing else.
-                Event::Notify(_) | Event::Reply(_) | Event::Answer(..) | Event::Detail(_) => {
+                Event::Notify(_) | Event::Reply(_) | Event::Progress | Event::Answer(..) | Event::Detail(_) => {
                     return Err(self.failure("it did not list its tools").into());
                 }
             }
@@ -313,6 +325,7 @@ impl Session {
                 Event::Notify(line) => self.notify(&line, NOTICE),
                 Event::Reply(line) => self.reply(line),
                 Event::Detail(text) => (self.report)(&text),
+                Event::Progress => _ = self.progress.as_ref().map(|progress| progress.send(None)),
                 event => return Some(event),
             }
         }

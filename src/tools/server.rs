@@ -25,7 +25,7 @@ pub(crate) struct Spec {
     pub(crate) place: Place,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
-    /// How long it may be silent during a call; `None` is for ever.
+    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -372,8 +372,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_too_long_fails_only_its_call() {
-        let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
-        let mut server = started(long);
+        let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
+        // Only the first one is meant as a message.
+        let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
+        let mut server = started(&script);
         assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }

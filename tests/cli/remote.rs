@@ -442,6 +442,42 @@ fn a_silent_call_times_out_and_is_cancelled() {
 }
 
 #[test]
+fn only_progress_prolongs_the_time_for_a_call() {
+    for (name, lasting, result) in [
+        ("comments", |_: &Value| b": working\n\n".to_vec(), "no answer within 1 s"),
+        ("log", |_: &Value| data(&json!({"method": "notifications/message", "params": {}})), "no answer within 1 s"),
+        (
+            "progress",
+            |call: &Value| {
+                let token = &call["params"]["_meta"]["progressToken"];
+                data(&json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}))
+            },
+            "you said hi 0",
+        ),
+    ] as [(&str, fn(&Value) -> Vec<u8>, &str); 3]
+    {
+        let _case = case(name);
+        let site = site(move |message, _| {
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
+            let gates: Vec<Gate> = (0..16).map(|_| Gate::new()).collect();
+            let begun = Reply::sse([""; 0]);
+            let reply = gates.iter().fold(begun, |reply, gate| reply.piece(lasting(message)).wait_for(gate));
+            std::thread::spawn(move || {
+                for gate in gates {
+                    std::thread::sleep(Duration::from_millis(150));
+                    gate.open();
+                }
+            });
+            reply.piece(data(&answer))
+        });
+        let model = model(1);
+        let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
+        sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+        assert_eq!(kept(&sandbox)[0]["result"], result);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
     for hangs in ["initialize", "tools/list"] {
         let _case = case(hangs);

@@ -251,7 +251,9 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "talkative", "");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 9 tools", "db__echo {\"text\":\"hi\"}"]);
+    outcome
+        .exit(0)
+        .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 10 tools", "db__echo {\"text\":\"hi\"}"]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
 }
 
@@ -358,11 +360,13 @@ fn what_cannot_run_is_reported_to_the_model() {
 }
 
 #[test]
-fn whatever_a_server_writes_shows_that_it_lives() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__chatter", json!({}))]]);
-    let sandbox = with_db(&server, "", "timeout = \"1s\"");
-    sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "at last");
+fn only_progress_prolongs_the_time_for_a_call() {
+    for (tool, result) in [("db__progress", "at last"), ("db__chatter", "no answer within 1 s")] {
+        let server = model(OPENAI, vec![vec![("call00001", tool, json!({}))]]);
+        let sandbox = with_db(&server, "", "timeout = \"1s\"");
+        sandbox.q(&["-t", "db", "go"]).run().success();
+        assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], result);
+    }
 }
 
 #[test]

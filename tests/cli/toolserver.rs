@@ -179,12 +179,15 @@ impl Server {
                 self.write_down(&format!("process {}", child.expect("a shell").id()));
                 exit(4);
             }
-            "chatter" => {
+            name @ ("chatter" | "progress") => {
+                let (method, token) = match name {
+                    "chatter" => ("notifications/message", &Value::Null),
+                    _ => ("notifications/progress", &params["_meta"]["progressToken"]),
+                };
                 for _ in 0..16 {
                     thread::sleep(Duration::from_millis(150));
-                    self.send(
-                        &json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}}),
-                    );
+                    let params = json!({"data": "busy", "progressToken": token, "progress": 1});
+                    self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
                 }
                 text("at last")
             }
@@ -202,7 +205,7 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter"];
+    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter", "progress"];
     let mut tools: Vec<Value> = names.iter().map(|name| tool(name, &reads)).collect();
     tools.push(tool("write", &json!({})));
     Value::from(tools)
