@@ -59,6 +59,7 @@ impl Conversation {
     /// The server has ended, is too slow, or does not speak the protocol.
     pub(crate) fn wait(
         &mut self,
+        name: &str,
         patience: Option<Duration>,
         slice: Duration,
     ) -> Option<Result<(About, Instant), Failure>> {
@@ -76,7 +77,7 @@ impl Conversation {
                     return None;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Some(Err(Failure { lines: self.process.last_lines(), ..Failure::too_slow(patience) }));
+                    return Some(Err(Failure { lines: self.process.lines(), ..Failure::too_slow(name, patience) }));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Some(Err(self.fallen_silent("before its tools were listed")));
@@ -99,6 +100,7 @@ impl Conversation {
             return Err(Failure::not_started());
         }
         let (id, line) = self.protocol().call(tool, arguments);
+        self.process.report_again();
         if !self.process.send(line) {
             return Err(self.ended("does not read what it is sent, and was ended"));
         }
@@ -158,13 +160,13 @@ impl Conversation {
             return self.ended(&format!("ended {when}"));
         }
         self.process.end();
-        Failure { lines: self.process.last_lines(), ..format!("closed its output {when}").into() }
+        Failure { lines: self.process.lines(), ..format!("closed its output {when}").into() }
     }
 
-    /// How the server failed: the reason, its exit status and its last lines. Nothing of it is left after this.
+    /// How the server failed: the reason, its exit status and its lines. Nothing of it is left after this.
     fn ended(&mut self, words: &str) -> Failure {
         let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
-        Failure { lines: self.process.last_lines(), ..format!("{words}{status}").into() }
+        Failure { lines: self.process.lines(), ..format!("{words}{status}").into() }
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
@@ -183,8 +185,7 @@ fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Se
     };
     for event in events {
         match event {
-            // A server that does not read gets no answers to its own requests.
-            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => _ = input.send(line),
+            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => input.send_patiently(line),
             Event::Detail(text) => report(&text),
             event => _ = heard.send(Heard { event, at: Instant::now() }),
         }

@@ -14,6 +14,7 @@ mod server;
 mod start;
 mod toolbox;
 
+pub(crate) use process::Groups;
 pub(crate) use result::cut;
 pub(crate) use selection::Selection;
 pub(crate) use start::Starting;

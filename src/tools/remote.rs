@@ -37,6 +37,9 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// The same where q has nothing to gain from it.
 const COURTESY: Duration = Duration::from_secs(2);
 
+/// How long the end of a session may take.
+pub(super) const GOODBYE: Duration = Duration::from_millis(200);
+
 /// A server over HTTP, ready to be asked.
 pub(crate) struct Server {
     pub(crate) client: Client,
@@ -79,7 +82,10 @@ impl Conversation {
         let since = Instant::now();
         let server = Arc::clone(server);
         unix::start_thread(move || {
-            let opened = Session::open(server, since, patience, report);
+            let opened = match Session::open(server, since, patience, report) {
+                Err(Failed { cause: Cause::Silence, .. }) => return,
+                opened => opened.map_err(|failed| failed.failure),
+            };
             // Nobody waits any more.
             if let Err(SendError(Ok(opened))) = sender.send(opened) {
                 opened.session.end();
@@ -95,13 +101,14 @@ impl Conversation {
     /// The server is too slow, refuses, or does not speak the protocol.
     pub(crate) fn wait(
         &mut self,
+        name: &str,
         patience: Option<Duration>,
         slice: Duration,
     ) -> Option<Result<(About, Instant), Failure>> {
         let left = patience.map_or(Duration::MAX, |patience| patience.saturating_sub(self.since.elapsed()));
         let opened = match self.opening.recv_timeout(left.min(slice)) {
             Err(RecvTimeoutError::Timeout) if left > slice => return None,
-            Err(_) => Err(Failure::too_slow(patience)),
+            Err(_) => Err(Failure::too_slow(name, patience)),
             Ok(opened) => opened,
         };
         Some(opened.map(|Opened { session, about, at }| {
@@ -200,12 +207,7 @@ struct Session {
 
 impl Session {
     /// Starts a session and lists the tools.
-    fn open(
-        server: Arc<Server>,
-        since: Instant,
-        patience: Option<Duration>,
-        report: Report,
-    ) -> Result<Opened, Failure> {
+    fn open(server: Arc<Server>, since: Instant, patience: Option<Duration>, report: Report) -> Result<Opened, Failed> {
         let (protocol, line) = Protocol::open(true);
         let mut session = Session { server, protocol, id: None, report, progress: None };
         let deadline = patience.and_then(|patience| since.checked_add(patience));
@@ -214,10 +216,7 @@ impl Session {
             Err(failed) => {
                 // The server must not keep a session that nobody uses.
                 session.end();
-                Err(match failed.cause {
-                    Cause::Silence => Failure::too_slow(patience),
-                    _ => failed.failure,
-                })
+                Err(failed)
             }
         }
     }
@@ -356,7 +355,7 @@ impl Session {
     /// Ends the session; a server may refuse that, or have ended it before.
     fn end(&self) {
         if self.id.is_some() {
-            let limits = Limits { silence: None, total: Some(COURTESY) };
+            let limits = Limits { silence: None, total: Some(GOODBYE) };
             let _ = self.server.send(Method::Delete, &self.headers(false), limits);
         }
     }

@@ -44,6 +44,7 @@ impl Starting {
         selection: &Selection,
         settings: &Settings,
         interrupts: &Arc<Interrupts>,
+        groups: &Groups,
         notes: &Notes,
     ) -> Result<Starting, Error> {
         if selection.is_empty() {
@@ -59,7 +60,7 @@ impl Starting {
         let prepared = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
         let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
         let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
+        let launch = Launch::new(&prepared, &secrets, interrupts, groups, notes);
         let mut starting = Starting::nothing(Some(selection.clone()), secrets, settings);
         for one in prepared {
             starting.start(one, &launch)?;
@@ -71,7 +72,12 @@ impl Starting {
     ///
     /// # Errors
     /// `Settings`: the file that the setting `mcp` names cannot be read.
-    pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
+    pub(crate) fn all(
+        settings: &Settings,
+        interrupts: &Arc<Interrupts>,
+        groups: &Groups,
+        notes: &Notes,
+    ) -> Result<Starting, Error> {
         let prepare = |one: Configured| {
             let section = valid(one)?;
             prepare::check(&section, &settings.environment)?;
@@ -80,7 +86,7 @@ impl Starting {
         let configured = settings.tool_servers()?.into_iter();
         let prepared: Vec<Prepared> = configured.filter_map(|one| noted(prepare(one), notes)).collect();
         let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
+        let launch = Launch::new(&prepared, &secrets, interrupts, groups, notes);
         let mut starting = Starting::nothing(None, secrets, settings);
         for one in prepared {
             let _ = noted(starting.start(one, &launch), notes);
@@ -124,7 +130,7 @@ impl Starting {
     ///
     /// # Errors
     /// As for [`Starting::finish`].
-    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn list(mut self, groups: &Groups, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let selection = self.selection.take();
         let is_lenient = selection.is_none();
         let (sections, _servers, mut offers) = self.collect(notes, |error, notes| match is_lenient {
@@ -134,10 +140,11 @@ impl Starting {
             }
             false => Err(error),
         })?;
-        if let Some(selection) = selection {
-            return choose(&selection, &sections, offers, notes);
+        match selection {
+            Some(selection) => offers = choose(&selection, &sections, offers, notes)?,
+            None => sort(&mut offers, notes),
         }
-        sort(&mut offers, notes);
+        groups.be_patient();
         Ok(offers)
     }
 
@@ -185,8 +192,13 @@ struct Launch {
 }
 
 impl Launch {
-    fn new(servers: &[Prepared], secrets: &[Secret], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
-        let groups = Groups::default();
+    fn new(
+        servers: &[Prepared],
+        secrets: &[Secret],
+        interrupts: &Arc<Interrupts>,
+        groups: &Groups,
+        notes: &Notes,
+    ) -> Launch {
         if !servers.is_empty() {
             let (first, last) = (groups.clone(), groups.clone());
             interrupts.before_the_end(When::First, move || first.terminate());
@@ -195,7 +207,7 @@ impl Launch {
         }
         let (notes, secrets) = (notes.clone(), secrets.to_vec());
         let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
-        Launch { groups, report }
+        Launch { groups: groups.clone(), report }
     }
 }
 

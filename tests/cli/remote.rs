@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -489,7 +489,8 @@ fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
         // The silence that a call may last is not meant here.
         let sandbox = with_web(&model, &site.url(), "start = \"1s\"\ntimeout = \"5m\"");
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
-        outcome.exit(1).stdout_is_empty().stderr("q: web: did not list its tools within 1 s\n");
+        let remedy = "q: a longer start may help, such as start = \"2m\" in [tools.web]";
+        outcome.exit(1).stdout_is_empty().stderr(format!("q: web: did not list its tools within 1 s\n{remedy}\n"));
         model.expect_requests(0);
     }
 }
@@ -666,7 +667,7 @@ fn a_server_without_sessions_needs_no_goodbye() {
 fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     let site = Server::start(|request, _| {
         if request.method == "DELETE" {
-            return Reply::new(200).hang();
+            return Reply::raw("").hang();
         }
         let message = request.json();
         if message["method"] == "tools/call" { echo(&message, 0) } else { usual(request, &message, "s1") }
@@ -677,8 +678,11 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     // The answer is out, and saved, before q waits for anybody.
     running.read_stdout_until("the answer\n");
     site.wait_for_requests(5);
+    let began = Instant::now();
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
-    running.wait().success().ended_within(Duration::from_secs(10));
+    let outcome = running.wait();
+    // Far from the fifth of a second that q waits, on a busy machine.
+    outcome.success().check(began.elapsed() < Duration::from_millis(1_500), || "expected a quick end".to_owned());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::fixtures::{
     prompt, set_mode, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
@@ -413,9 +413,7 @@ fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
     let mut running = sandbox.q(&["-t", "db", "go"]).stdout_to(writer).spawn();
     server.wait_for_requests(1);
     // The pipe is full, and q waits for a reader.
-    wait_until(|| {
-        fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
-    });
+    wait_until(|| waits_for_pipe(&running));
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM);
     let taken = std::io::read_to_string(reader).unwrap();
@@ -630,7 +628,13 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
 
 #[test]
 fn no_server_outlives_q() {
-    for (name, signal) in [("normal end", 0), ("an error", 0), ("SIGINT", libc::SIGINT), ("SIGTERM", libc::SIGTERM)] {
+    for (name, signal) in [
+        ("normal end", 0),
+        ("an error", 0),
+        ("SIGINT", libc::SIGINT),
+        ("SIGTERM", libc::SIGTERM),
+        ("SIGQUIT", libc::SIGQUIT),
+    ] {
         let _case = case(name);
         let server = Server::start(move |request, number| match (name, number) {
             ("an error", 1) => failure(500, "down"),
@@ -661,6 +665,85 @@ fn no_server_outlives_q() {
         let result = calls[1]["result"].as_str().expect("text");
         assert_eq!(result.contains("interrupted before the result came"), signal != 0, "{result}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+    // The command that prints the key leaves an agent, and so does the shell that becomes q.
+    let agent = |name: &str| format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1");
+    let key = format!("{}; until [ -s agent ]; do sleep 0.01; done; echo {API_KEY}", agent("agent"));
+    let provider = format!(
+        "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
+        server.url(),
+        json!(key)
+    );
+    sandbox.config(&(provider + &section(&sandbox, "db", "daemon", "")));
+    let job = "setsid sh -c 'echo $$ >job; exec sleep 1000' </dev/null >/dev/null 2>&1 &";
+    sandbox.shell(&format!("{job} exec q -p own -m m -t db go")).run().success().stdout("the answer\n");
+    expect_gone(&sandbox, "db");
+    for name in ["agent", "job"] {
+        let id: i32 = fs::read_to_string(sandbox.home().join(name)).unwrap().trim().parse().unwrap();
+        // SAFETY: a plain system call, and the process is one that this test has started.
+        assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0, "{name}");
+    }
+}
+
+#[test]
+fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
+    let broken = |sandbox: &Sandbox| section(sandbox, "broken", "broken", "");
+    for (name, args, code, takes_time) in [
+        ("answered", &["-t", "db", "go"][..], 0, true),
+        ("listed", &["--list-tools", "-t", "db"], 0, true),
+        ("shown", &["--dry-run", "-t", "db", "go"], 0, true),
+        ("failed after a call", &["-t", "db", "go"], 1, true),
+        ("failed before any call", &["-t", "db", "go"], 1, false),
+        ("no such tool", &["-t", "db__none", "go"], 2, false),
+        ("another server failed", &["-t", "db,broken", "go"], 1, false),
+    ] {
+        let _case = case(name);
+        let server = Server::start(move |request, number| match (name, number) {
+            ("failed after a call", 0) => calling(OPENAI, "", &[echo("hi")]),
+            ("failed before any call" | "failed after a call", _) => failure(500, "down"),
+            _ => (OPENAI.reply)(request, "the answer"),
+        });
+        let sandbox = with_db(&server, "slow", "");
+        sandbox.config(&(section(&sandbox, "db", "slow", "") + &broken(&sandbox)));
+        sandbox.q(args).run().exit(code);
+        expect_gone(&sandbox, "db");
+        let ended_slowly = heard(&sandbox, "db").iter().any(|message| message["end"] == "slow");
+        assert_eq!(ended_slowly, takes_time);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_failure_is_reported_before_stubborn_servers_are_killed() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "");
+    let started = format!("until grep -q tools/list {}; do sleep 0.01; done", log(&sandbox, "db"));
+    let late = section_after(&sandbox, "late", &started, "").replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"");
+    sandbox.config(&(section(&sandbox, "db", "stubborn", "") + &late));
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // SAFETY: a plain system call about a pipe that is open.
+    let size = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&writer), libc::F_GETPIPE_SZ) };
+    std::io::Write::write_all(&mut writer, &vec![b' '; usize::try_from(size).unwrap()]).unwrap();
+    let running = sandbox.q(&["-t", "db,late", "go"]).stderr_to(writer).spawn();
+    // The pipe is full, and q waits for a reader of its words.
+    wait_until(|| waits_for_pipe(&running));
+    let heard = fs::read_to_string(log(&sandbox, "db")).unwrap();
+    let process: i32 = heard.lines().find_map(|line| line.strip_prefix("process ")?.parse().ok()).expect("a process");
+    // SAFETY: signal 0 only asks whether the process is there.
+    assert_eq!(unsafe { libc::kill(process, 0) }, 0);
+    std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    running.wait().exit(1);
+    expect_gone(&sandbox, "db");
+}
+
+fn waits_for_pipe(running: &Running) -> bool {
+    fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
 }
 
 #[track_caller]

@@ -3,7 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::os::fd::FromRawFd;
-use std::process::{Command, exit};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio, exit};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,14 @@ impl Server {
             let child = Command::new("/bin/sh").args(["-c", "trap '' TERM; while :; do sleep 100; done"]).spawn();
             self.write_down(&format!("process {}", child.expect("a shell").id()));
         }
+        if self.is("daemon") {
+            let mut daemon = Command::new("/bin/sh");
+            daemon.args(["-c", "trap '' TERM; while :; do sleep 100; done"]);
+            daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            // SAFETY: the call is one that a child may make before it runs its program.
+            unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
+            self.write_down(&format!("process {}", daemon.spawn().expect("a shell").id()));
+        }
         if self.is("tells") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
@@ -126,6 +135,10 @@ impl Server {
             }
         }
         self.write_down("{\"end\":true}");
+        if self.is("slow") {
+            thread::sleep(Duration::from_secs(1));
+            self.write_down("{\"end\":\"slow\"}");
+        }
         if self.is("stubborn") {
             loop {
                 thread::park();
