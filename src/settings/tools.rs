@@ -213,11 +213,10 @@ impl LocalServer {
         Ok(())
     }
 
-    /// The values that must not be shown: those of `env`, and those of the variables that `env_from` passes on.
-    pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
+    /// The values that nobody else must get: those of the variables that `env_from` passes on.
+    pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
-        let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
-        self.env.iter().map(|(_, value)| value.clone()).chain(of_own).collect()
+        own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
     }
 
     /// All variables that it gets.

@@ -46,8 +46,8 @@ pub(crate) struct Server {
     pub(crate) url: Endpoint,
     /// The headers of every request, with the key.
     pub(crate) headers: Vec<(String, Secret)>,
-    /// What must not be shown, even if the server repeats it.
-    pub(crate) secrets: Vec<Secret>,
+    /// What nobody else must see, even if the server repeats it.
+    pub(crate) keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub(crate) key_advice: String,
 }
@@ -137,14 +137,7 @@ impl Conversation {
         loop {
             match events.recv_timeout(patience.unwrap_or(Duration::MAX)) {
                 Ok(None) => (),
-                Ok(Some(Ok(Event::Answer(_, answer)))) => {
-                    let outcome = result::read(&answer);
-                    // An error may repeat the key; what a tool returns is left as it is.
-                    return Ok(match outcome.is_error {
-                        true => Outcome { text: secret::redact(&outcome.text, &session.server.secrets), ..outcome },
-                        false => outcome,
-                    });
-                }
+                Ok(Some(Ok(Event::Answer(_, answer)))) => return Ok(result::read(&answer)),
                 // The protocol answers a call with nothing else.
                 Ok(Some(Ok(_))) => return Err(Lost::Call("there is no result".to_owned().into())),
                 Err(_) | Ok(Some(Err(Failed { cause: Cause::Silence, .. }))) => {
@@ -399,7 +392,7 @@ impl Session {
     }
 
     fn failure(&self, what: &str) -> Failure {
-        let what = secret::redact(what, &self.server.secrets);
+        let what = secret::redact(what, &self.server.keys);
         Failure { address: Some(self.server.url.to_string()), ..what.into() }
     }
 
@@ -416,7 +409,7 @@ impl Session {
             },
             TransportError::Status { status, body, retry_after, location } => {
                 // Redact before anything is cut off, so that no part of a secret is left.
-                let said = provider::failure::read(&secret::redact(&body, &self.server.secrets));
+                let said = provider::failure::read(&secret::redact(&body, &self.server.keys));
                 let said = said.map_or_else(|| "the server gives no reason".to_owned(), |error| error.message);
                 let failure = self.failure(&format!("{}{said}", client::status_words(status)));
                 if status == 404 && self.id.is_some() {
@@ -439,7 +432,7 @@ impl Session {
             }
             300..=399 => {
                 let to = location.unwrap_or_else(|| "the new address".to_owned());
-                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.secrets))
+                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.keys))
             }
             429 | 500..=599 => retry::advice(retry_after)?,
             _ => return None,

@@ -32,6 +32,9 @@ pub(crate) struct Starting {
     servers: Servers,
     /// The configuration file.
     file: PathBuf,
+    /// Values that the model does not get.
+    keys: Vec<Secret>,
+    /// Values that are not shown; the keys are among them.
     secrets: Vec<Secret>,
 }
 
@@ -48,7 +51,7 @@ impl Starting {
         notes: &Notes,
     ) -> Result<Starting, Error> {
         if selection.is_empty() {
-            return Ok(Starting::nothing(Some(selection.clone()), Vec::new(), settings));
+            return Ok(Starting::nothing(Some(selection.clone()), &[], settings));
         }
         let configured = settings.tool_servers()?;
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
@@ -59,11 +62,10 @@ impl Starting {
         }
         let prepared = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
         let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
-        let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, groups, notes);
-        let mut starting = Starting::nothing(Some(selection.clone()), secrets, settings);
+        let mut starting = Starting::nothing(Some(selection.clone()), &prepared, settings);
+        let report = starting.report(&prepared, interrupts, groups, notes);
         for one in prepared {
-            starting.start(one, &launch)?;
+            starting.start(one, groups, &report)?;
         }
         Ok(starting)
     }
@@ -85,22 +87,41 @@ impl Starting {
         };
         let configured = settings.tool_servers()?.into_iter();
         let prepared: Vec<Prepared> = configured.filter_map(|one| noted(prepare(one), notes)).collect();
-        let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, groups, notes);
-        let mut starting = Starting::nothing(None, secrets, settings);
+        let mut starting = Starting::nothing(None, &prepared, settings);
+        let report = starting.report(&prepared, interrupts, groups, notes);
         for one in prepared {
-            let _ = noted(starting.start(one, &launch), notes);
+            let _ = noted(starting.start(one, groups, &report), notes);
         }
         Ok(starting)
     }
 
-    /// No servers yet.
-    fn nothing(selection: Option<Selection>, secrets: Vec<Secret>, settings: &Settings) -> Starting {
-        Starting { selection, sections: Vec::new(), servers: Servers::default(), file: settings.file.clone(), secrets }
+    /// None of these servers yet.
+    fn nothing(selection: Option<Selection>, prepared: &[Prepared], settings: &Settings) -> Starting {
+        let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
+            Key::Variables { found: Some((_, key)), .. } => Some(key),
+            _ => None,
+        });
+        let keys: Vec<Secret> = prepared.iter().flat_map(|server| &server.keys).chain(of_providers).cloned().collect();
+        let hidden = prepared.iter().flat_map(|server| &server.hidden);
+        let secrets = keys.iter().chain(hidden).cloned().collect();
+        let file = settings.file.clone();
+        Starting { selection, sections: Vec::new(), servers: Servers::default(), file, keys, secrets }
     }
 
-    fn start(&mut self, server: Prepared, launch: &Launch) -> Result<(), Error> {
-        self.servers.0.push(Server::start(server.spec, &launch.groups, &launch.report)?);
+    /// What reports details about servers; from now on, a signal ends them.
+    fn report(&self, prepared: &[Prepared], interrupts: &Arc<Interrupts>, groups: &Groups, notes: &Notes) -> Report {
+        if !prepared.is_empty() {
+            let (first, last) = (groups.clone(), groups.clone());
+            interrupts.before_the_end(When::First, move || first.terminate());
+            interrupts.before_the_end(When::Last, move || last.kill());
+            interrupts.install();
+        }
+        let (notes, secrets) = (notes.clone(), self.secrets.clone());
+        Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
+    }
+
+    fn start(&mut self, server: Prepared, groups: &Groups, report: &Report) -> Result<(), Error> {
+        self.servers.0.push(Server::start(server.spec, groups, report)?);
         self.sections.push(server.section);
         Ok(())
     }
@@ -116,14 +137,14 @@ impl Starting {
     /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
     pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         let Some(selection) = self.selection.take().filter(|selection| !selection.is_empty()) else { return Ok(None) };
-        let secrets = self.secrets.clone();
+        let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
         let (sections, servers, offers) = self.collect(notes, |error, _| Err(error))?;
         let offers = choose(&selection, &sections, offers, notes)?;
         if offers.len() > MOST_TOOLS {
             return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
                 .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section"));
         }
-        Ok(Some(Toolbox::new(servers, offers, yes, secrets)))
+        Ok(Some(Toolbox::new(servers, offers, yes, keys, secrets)))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
@@ -182,32 +203,6 @@ impl Starting {
         }
         notes.sign().stop();
         Ok((sections, servers, offers))
-    }
-}
-
-/// What q needs to start a server.
-struct Launch {
-    groups: Groups,
-    report: Report,
-}
-
-impl Launch {
-    fn new(
-        servers: &[Prepared],
-        secrets: &[Secret],
-        interrupts: &Arc<Interrupts>,
-        groups: &Groups,
-        notes: &Notes,
-    ) -> Launch {
-        if !servers.is_empty() {
-            let (first, last) = (groups.clone(), groups.clone());
-            interrupts.before_the_end(When::First, move || first.terminate());
-            interrupts.before_the_end(When::Last, move || last.kill());
-            interrupts.install();
-        }
-        let (notes, secrets) = (notes.clone(), secrets.to_vec());
-        let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
-        Launch { groups: groups.clone(), report }
     }
 }
 
@@ -333,13 +328,4 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
         false => format!("the servers are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
-}
-
-/// Values that must not be shown: those of the servers, and the keys of providers.
-fn secrets(servers: &[Prepared], settings: &Settings) -> Vec<Secret> {
-    let keys = settings.providers.iter().filter_map(|provider| match &provider.key {
-        Key::Variables { found: Some((_, key)), .. } => Some(key.clone()),
-        _ => None,
-    });
-    servers.iter().flat_map(|server| server.secrets.iter().cloned()).chain(keys).collect()
 }

@@ -29,7 +29,9 @@ pub(crate) struct Toolbox {
     tools: Vec<Tool>,
     offers: Vec<Offer>,
     consent: Consent,
-    /// Values of the servers that must not be shown.
+    /// Values that the model does not get.
+    keys: Vec<Secret>,
+    /// Values that are not shown.
     secrets: Vec<Secret>,
     /// How many more bytes of results are allowed.
     room: usize,
@@ -52,10 +54,17 @@ pub(crate) struct Offer {
 }
 
 impl Toolbox {
-    /// `offers` are sorted by name; with `yes` every call runs without asking; `secrets` are not shown.
-    pub(super) fn new(servers: Servers, offers: Vec<Offer>, yes: bool, secrets: Vec<Secret>) -> Toolbox {
+    /// `offers` are sorted by name; with `yes` every call runs without asking; the model does not get the `keys`, and the
+    /// `secrets` are not shown.
+    pub(super) fn new(
+        servers: Servers,
+        offers: Vec<Offer>,
+        yes: bool,
+        keys: Vec<Secret>,
+        secrets: Vec<Secret>,
+    ) -> Toolbox {
         let tools = offers.iter().map(|offer| offer.shown.clone()).collect();
-        Toolbox { servers, tools, offers, consent: Consent::new(yes), secrets, room: LONGEST_RESULTS }
+        Toolbox { servers, tools, offers, consent: Consent::new(yes), keys, secrets, room: LONGEST_RESULTS }
     }
 
     /// The tools offered to the model, sorted by name.
@@ -78,6 +87,7 @@ impl Toolbox {
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
+        let text = secret::redact(&text, &self.keys);
         let whole = text.len();
         let most = LONGEST_RESULT.min(self.room);
         let text = if whole <= most { text } else { result::cut(&text, most.saturating_sub(LONGEST_MARK)) };

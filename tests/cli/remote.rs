@@ -174,15 +174,16 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
     ] {
         let _case = case(more);
-        // It repeats what it was sent, as the reason for a failure, and as an error of the tool.
+        // It repeats what it was sent, as the reason for a failure, as an error of the tool, and as its result.
         let site = site_of(|request, message, number| {
             let sent = format!("I know {:?}", request.header("authorization"));
             match number {
                 0 => Reply::new(500).piece(sent),
+                1 => answer(message, json!({"content": [{"type": "text", "text": sent}]})),
                 _ => Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}})),
             }
         });
-        let model = model(2);
+        let model = model(3);
         let url = site.url().replace("http://", &format!("http://{login}"));
         let headers =
             if more.contains("headers") { "" } else { "headers = { x-team = \"infra\", Accept = \"*/*\" }\n" };
@@ -191,7 +192,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
         let secret = authorization.rsplit(' ').next().expect("a word");
         outcome.stderr_lacks(secret);
-        assert_eq!(kept(&sandbox).len(), 2);
+        assert_eq!(kept(&sandbox).len(), 3);
         assert!(!sandbox.current().to_string().contains(secret));
         for request in site.requests() {
             assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
@@ -203,6 +204,27 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         assert!(!model.last_request().text().contains(secret));
         sandbox.q(&["--status"]).run().success().stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
     }
+}
+
+#[test]
+fn the_parts_of_an_address_are_no_secrets() {
+    let path = "/an-organization-with-a-long-name/mcp";
+    let words = "nothing at /an-organization-with-a-long-name/mcp for team-of-the-shop";
+    let site = site(move |message, number| match number {
+        0 => Reply::json(500, json!({"error": words})),
+        _ => answer(message, json!({"content": [{"type": "text", "text": words}], "isError": true})),
+    });
+    let model = model(2);
+    let url = format!("{}{path}?team=team-of-the-shop", site.url());
+    let sandbox = with_web(&model, &url, "allow = [\"*\"]\nheaders = { x-team = \"team-of-the-shop\" }");
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    // The user sees neither query nor headers; the model sees what there is.
+    outcome.exit(0).stderr_contains(&format!("nothing at {path} for [redacted] ({}{path})", site.url()));
+    assert_eq!(
+        kept(&sandbox)[0]["result"],
+        format!("the tool's server web failed: 500 Internal Server Error: {words}")
+    );
+    assert_eq!(kept(&sandbox)[1]["result"], words);
 }
 
 #[test]

@@ -381,6 +381,10 @@ fn keys_and_other_secrets_are_not_shown() {
         "db__echo {\"text\":\"[redacted] [redacted]\"}",
     ]);
     outcome.stderr_lacks(API_KEY).stderr_lacks("shop-token-1");
+    // Nor does the model get them, or the file.
+    let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"];
+    assert_eq!(kept, "you said [redacted] [redacted]");
+    assert!(server.last_request().text().contains("you said [redacted] [redacted]"));
     let sandbox = with_db(&server, "tells broken", "env_from = [\"OPENAI_API_KEY\"]");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
     outcome.exit(1).stderr_contains("I know").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
@@ -1038,13 +1042,21 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     let server = model(OPENAI, vec![vec![echo("shop-token-1")]]);
     let sandbox = Sandbox::new().server_env(&server);
     let with_token = |mode: &str| {
-        let section = section(&sandbox, "db", mode, "").replace("env = { ", "env = { SHOP_TOKEN = \"shop-token-1\", ");
+        // Of a URL, only the password is hidden.
+        let values = "env = { SHOP_TOKEN = \"shop-token-1\", SHOP = \"https://me:shop-token-1@api.shop.example/v1\", ";
+        let section = section(&sandbox, "db", mode, "").replace("env = { ", values);
         sandbox.config(&section);
     };
     with_token("tells");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&["q: db: I know  and [redacted]", "db__echo {\"text\":\"[redacted]\"}"]);
+    outcome.exit(0).stderr_contains_all(&[
+        "q: db: I know  and [redacted]",
+        "q: db: The shop is at https://me:[redacted]@api.shop.example/v1",
+        "db__echo {\"text\":\"[redacted]\"}",
+    ]);
     outcome.stderr_lacks("shop-token-1");
+    // The model gets what the tool returned.
+    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "you said shop-token-1");
     for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
         sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
     }

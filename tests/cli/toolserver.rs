@@ -118,6 +118,7 @@ impl Server {
         if self.is("tells") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
+            eprintln!("The shop is at {}", known("SHOP"));
         }
         if self.is("broken") {
             eprintln!("Traceback: no module named mcp");
