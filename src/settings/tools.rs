@@ -182,6 +182,11 @@ impl ToolServer {
     pub(crate) fn allows(&self, tool: &str) -> bool {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
+
+    /// The patterns for tools that run without asking that fit none of these tools.
+    pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
+        self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
+    }
 }
 
 impl LocalServer {

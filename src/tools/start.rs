@@ -224,13 +224,13 @@ fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Off
 /// The setting that would let a tool run without asking.
 fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
     let (name, file) = (&section.name, file.display());
-    let place = match (section.is_shared, &section.place) {
-        (false, _) => "",
-        (true, Place::Local(_)) => ", together with its command,",
-        (true, Place::Remote(_)) => ", together with its url,",
+    let (article, place) = match (section.is_shared, &section.place) {
+        (false, _) => ("the", ""),
+        (true, Place::Local(_)) => ("a", ", together with its command,"),
+        (true, Place::Remote(_)) => ("a", ", together with its url,"),
     };
     // TOML has the same text in quotes as JSON.
-    format!("allow = [{}] in a section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
+    format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
 }
 
 /// The server, or what is wrong with its configuration.
@@ -274,6 +274,10 @@ fn offered(
     }
     if about.has_more {
         notes.note(&format!("{name}: only the first {count} tools are listed; the server has more"));
+    }
+    let names: Vec<&str> = about.tools.iter().map(|tool| tool.name.as_str()).collect();
+    for pattern in section.idle_patterns(&names) {
+        notes.note(&format!("{name}: “{pattern}” in allow matches none of its tools"));
     }
     let tools = about.tools.into_iter().filter(|tool| section.offers(&tool.name));
     let offers: Vec<Offer> = tools.map(|tool| offer(index, section, tool, file)).collect();

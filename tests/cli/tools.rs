@@ -171,7 +171,11 @@ fn a_call_that_may_change_something_is_refused_where_nobody_can_be_asked() {
             outcome.stderr("");
             assert_eq!(result, "you said x");
         } else {
-            outcome.stderr_contains_all(&["db__write did not run", "allow = [\"write\"]", "[tools.db]", "--yes"]);
+            outcome.stderr_contains_all(&[
+                "db__write did not run",
+                "allow = [\"write\"] in the section [tools.db] of ",
+                "--yes",
+            ]);
             assert!(result.contains("refused"), "{result}");
         }
     }
@@ -1160,6 +1164,13 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     terminal.wait_for("the answer", 0);
     running.wait().exit(0);
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
+}
+
+#[test]
+fn a_pattern_of_allow_that_matches_nothing_is_noted() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "only = [\"echo\"]\nallow = [\"ecco\", \"wri*\"]");
+    sandbox.q(&["-t", "db", "go"]).run().exit(0).stderr("q: db: “ecco” in allow matches none of its tools\n");
 }
 
 /// What runs `script` in a session of its own, on this terminal.
