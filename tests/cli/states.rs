@@ -29,11 +29,9 @@ fn with_states() -> (Server, Sandbox) {
 
 #[test]
 fn a_conversation_that_changes_at_its_end_leaves_its_earlier_states() {
-    for (args, file, state) in [
-        (&[][..], ARCHIVED, ID),
-        (&["-s", ID], ARCHIVED, ID),
-        (&["-s", "work"], "work.json", "work"),
-    ] {
+    for (args, file, state) in
+        [(&[][..], ARCHIVED, ID), (&["-s", ID], ARCHIVED, ID), (&["-s", "work"], "work.json", "work")]
+    {
         for (change, after) in [("--undo", &["one", "two"][..]), ("--again", &["one", "two", "three", "answer 0"])] {
             let _case = case((args, change));
             let (_server, sandbox) = talked();
@@ -172,7 +170,10 @@ fn an_undo_of_everything_leaves_the_file_with_what_belongs_to_the_conversation()
         let before = sandbox.session(file);
         ask(&["--undo"]).success().stdout("one\n");
         let left = sandbox.session(file);
-        assert_eq!(with(left.clone(), "updated", 0), with(with(before, "messages", left["messages"].clone()), "updated", 0));
+        assert_eq!(
+            with(left.clone(), "updated", 0),
+            with(with(before, "messages", left["messages"].clone()), "updated", 0)
+        );
         assert_eq!(left["messages"].as_array().map(Vec::len), Some(0));
         ask(&["--undo"]).exit(1).stdout_is_empty().stderr_contains("nothing to undo");
         ask(&["--last"]).exit(1).stdout_is_empty().stderr_contains("no answer");
