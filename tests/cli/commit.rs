@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, DAY, EARLIER, HOUR, ID, LARGEST, PIXEL, age, ahead, attachment, case, held_back, hold_the_lock, idle_for,
-    lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
+    ARCHIVED, DAY, EARLIER, HOUR, ID, LARGEST, PIXEL, age, ahead, attachment, case, held_back, hold_the_lock, id_of,
+    idle_for, lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -51,7 +51,7 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
     let mut said = Vec::new();
     for name in &files {
         let kept = sandbox.session(name);
-        assert_eq!(*name, named_by(kept["created"].as_str().unwrap()), "an id is when it was begun");
+        assert_eq!(*name, id_of(&kept) + ".json");
         said.extend(texts(&kept));
     }
     assert_eq!(exchanges(&said), crowd_exchanges());
@@ -63,13 +63,14 @@ fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     for milliseconds in 0..2_000 {
-        sandbox.write_bytes(&named_by(&ahead(Duration::from_millis(milliseconds))), "taken");
+        let created = json!({"created": ahead(Duration::from_millis(milliseconds))});
+        sandbox.write_bytes(&(id_of(&created) + ".json"), "taken");
     }
     sandbox.q(&["one"]).run().success();
     sandbox.q(&["two"]).run().success();
     let taken = sandbox.archived().iter().filter(|name| sandbox.read_bytes(name) == b"taken").count();
     assert_eq!((taken, sandbox.session_files().len()), (2_000, 2_002));
-    assert_eq!(format!("{}.json", sandbox.current_id()), named_by(sandbox.current()["created"].as_str().unwrap()));
+    assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
 }
 
 #[test]
@@ -359,12 +360,6 @@ fn echo(gate: Option<Gate>) -> Server {
             None => openai_reply(request, &answer),
         }
     })
-}
-
-/// The file of a conversation that was begun then.
-fn named_by(created: &str) -> String {
-    let digits: String = created.chars().filter(char::is_ascii_digit).collect();
-    format!("session_{digits}.json")
 }
 
 /// What becomes of a follow-up, `slow`, if something else happens while its answer is held back; two pairs are kept.

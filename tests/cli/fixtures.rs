@@ -160,6 +160,13 @@ pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
     with(with(conversation, "created", moment.clone()), "updated", moment)
 }
 
+/// The id of a conversation: `session_` and the digits of when it was begun.
+#[track_caller]
+pub fn id_of(conversation: &Value) -> String {
+    let created = conversation["created"].as_str().expect("a time");
+    format!("session_{}", created.chars().filter(char::is_ascii_digit).collect::<String>())
+}
+
 /// The file of the conversation that `other` makes.
 pub const OTHER: &str = "session_20260115000000000.json";
 

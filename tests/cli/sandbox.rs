@@ -253,6 +253,7 @@ impl Sandbox {
     #[track_caller]
     pub fn write_linked(&self, link: &str, name: &str, conversation: &Value) {
         self.write_session(name, conversation);
+        let _ = fs::remove_file(self.sessions().join(link));
         self.link(link, name);
     }
 
