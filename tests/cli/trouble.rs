@@ -152,7 +152,7 @@ fn a_full_disk_does_not_remove_what_is_kept() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_q_quietly_and_what_it_was_given_is_kept() {
+fn a_reader_that_goes_away_ends_q_quietly_and_what_has_come_is_kept() {
     let nothing = || Reply::sse([""; 0]);
     // Before the first piece, of an answer that comes at once, and of one whose rest never comes.
     let gate = Gate::new();
@@ -163,10 +163,10 @@ fn a_reader_that_goes_away_ends_q_quietly_and_what_it_was_given_is_kept() {
     let halting = nothing().wait_for(&gate).piece(word("first ")).wait_for(&Gate::new()).piece(word("never"));
     left_by_its_reader(halting, &gate, None).expect_answer("first ", true);
 
-    // After it: what comes next is not delivered.
+    // After it: what has come by then is kept.
     let gate = Gate::new();
     let halting = Reply::sse([word("first ")]).wait_for(&gate).piece(word("second ")).wait_for(&Gate::new());
-    left_by_its_reader(halting, &gate, Some("first ")).expect_answer("first ", true);
+    left_by_its_reader(halting, &gate, Some("first ")).expect_answer("first second ", true);
 
     // All of it has come before the reader was missed.
     let gate = Gate::new();

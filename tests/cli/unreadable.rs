@@ -117,6 +117,27 @@ fn nothing_is_asked_again_of_a_conversation_that_cannot_be_read() {
 }
 
 #[test]
+fn a_conversation_that_cannot_be_read_is_left_where_it_is() {
+    let server = Server::openai("answer");
+    for (linked, args) in [(true, &["-f", "more"][..]), (true, &["new"]), (false, &["-f", "more"]), (false, &["new"])] {
+        let _case = case((linked, args));
+        let sandbox = Sandbox::new().server_env(&server);
+        match linked {
+            true => sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"])),
+            false => sandbox.write_current(&stored(&["one", "two"])),
+        }
+        let name = if linked { ARCHIVED } else { "current.json" };
+        let file = sandbox.sessions().join(name);
+        set_mode(&file, 0o000);
+        let outcome = sandbox.q(args).obeying_modes().run();
+        outcome.exit(0).stdout("answer\n");
+        outcome.check(outcome.stderr.is_empty() == (linked && args == ["new"]), || "expected a note".to_owned());
+        set_mode(&file, 0o600);
+        sandbox.expect_texts(name, &["one", "two"]);
+    }
+}
+
+#[test]
 fn the_status_says_that_conversations_cannot_be_counted() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
