@@ -1,11 +1,13 @@
 //! What a run needs to know: the environment, the paths, the conversation, and where notes go.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::output::Notes;
-use crate::session::folder::Folder;
+use crate::session::folder::{Folder, Location};
 use crate::session::name::Which;
+use crate::session::rules::Rules;
 use crate::settings::{Environment, Values};
 
 /// A name less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
@@ -22,11 +24,12 @@ pub(crate) struct Context {
     pub(crate) notes: Notes,
 }
 
-/// Where a conversation is, or will be.
+/// The conversation of this run.
 pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Folder,
-    pub(crate) which: &'a Which,
-    pub(crate) path: PathBuf,
+    /// How the user names it; in place of a number, the name.
+    pub(crate) which: Which,
+    pub(crate) location: Location,
 }
 
 impl Context {
@@ -38,55 +41,78 @@ impl Context {
     /// Where this run's conversation is.
     ///
     /// # Errors
-    /// `File`: there is no home folder, or the search for a conversation's id failed.
+    /// `File`: there is no home folder, or its path cannot be found. `Nothing`: the list has no such number.
     pub(crate) fn place(&self) -> Result<Place<'_>, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
         })?;
-        let path = folder.path(&self.which).map_err(|error| Error::file(error.to_string()))?;
-        Ok(Place { folder, which: &self.which, path })
+        let location = folder.locate(&self.which).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::nothing(error.to_string()).advise(LISTED),
+            _ => Error::file(error.to_string()),
+        })?;
+        let which = match &self.which {
+            Which::Number(number) => {
+                let which = folder.which(&location);
+                if io::stdout().is_terminal() {
+                    self.notes.note(&format!("%{number} is{}", which.option()));
+                }
+                which
+            }
+            which => which.clone(),
+        };
+        Ok(Place { folder, which, location })
     }
 }
+
+/// What the settings say about conversations.
+pub(crate) fn rules(values: &Values) -> Rules {
+    let Values { pairs, keep, expire, continue_on_mismatch, .. } = *values;
+    Rules { pairs, keep, expire, continue_on_mismatch }
+}
+
+/// Where the names of conversations are.
+const LISTED: &str = "q --list lists the conversations";
 
 impl Place<'_> {
     /// The name of another conversation that is most similar to the given one.
     pub(crate) fn nearest(&self) -> Option<String> {
-        let Which::Named(name) = self.which else { return None };
-        let others = self.folder.all().unwrap_or_default().into_iter();
-        let others = others.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
-        let others = others.filter(|other| other != name && Which::is_name(other));
+        let Which::Named(name) = &self.which else { return None };
+        let others = self.folder.list(false).unwrap_or_default().into_iter();
+        let others = others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
+        let others = others.filter(|other| other != name && matches!(Which::of_stem(other), Which::Named(_)));
         others
             .map(|other| (strsim::jaro_winkler(name, &other), other))
             .filter(|(likeness, _)| *likeness >= LIKENESS)
-            .max_by(|one, other| one.0.total_cmp(&other.0))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, other)| other)
     }
 
-    /// Refuses to replace a file that its owner could not use afterwards.
+    /// Refuses to replace a file whose group or owner q cannot keep.
     ///
     /// # Errors
-    /// `File`: it belongs to another user, and not everybody may read and write it.
-    pub(crate) fn spare_owner(&self) -> Result<(), Error> {
-        if !self.folder.locks_owner_out(&self.path) {
+    /// `File`: its owner or its group could not use it any more.
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        if !self.folder.cannot_keep_owner(&self.location.path) {
             return Ok(());
         }
-        let path = self.path.display();
-        Err(Error::file(format!("{path} belongs to another user, who could no longer use it once q has written it"))
-            .advise("run q as that user, or continue a copy of the file"))
+        let path = self.location.path.display();
+        Err(Error::file(format!(
+            "{path} belongs to another user or group, who could no longer use it once q has written it"
+        ))
+        .advise("run q as that user, or continue a copy of the file"))
     }
 
     /// The conversation in a message: its name or its id, or the path of a file.
     pub(crate) fn name(&self) -> String {
-        match self.which {
-            Which::File(path) => path.display().to_string(),
-            _ => self.path.file_stem().unwrap_or_default().display().to_string(),
+        match &self.which {
+            Which::Named(name) | Which::Id(name) => name.clone(),
+            _ => self.location.path.display().to_string(),
         }
     }
 
     /// The error for a conversation that must exist and does not, with a similar name and how to list the others.
     pub(crate) fn missing(&self) -> Error {
         let meant = self.nearest().map_or_else(String::new, |name| format!("did you mean {name}? "));
-        Error::nothing(format!("there is no conversation {}", self.name()))
-            .advise(format!("{meant}q --list lists the conversations"))
+        Error::nothing(format!("there is no conversation {}", self.name())).advise(format!("{meant}{LISTED}"))
     }
 }

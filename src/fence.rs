@@ -58,9 +58,9 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
 }
 
 fn call_as_text(ran: &Ran) -> String {
-    let arguments = compact(&ran.call.arguments);
+    let arguments = compact(&ran.arguments);
     // Models also make up names.
-    let name = on_one_line(&ran.call.name);
+    let name = on_one_line(&ran.name);
     format!("Tool {name} {arguments}:\n{}", around_result(&ran.result))
 }
 
@@ -208,13 +208,12 @@ mod tests {
             text: "let me see".into(),
             calls: calls
                 .iter()
-                .map(|(name, arguments, result)| Ran {
-                    call: Call { id: "x".into(), name: (*name).into(), arguments: (*arguments).into() },
-                    result: (*result).into(),
-                    is_error: false,
+                .map(|(name, arguments, result)| {
+                    let call = Call { id: "x".into(), name: (*name).into(), arguments: (*arguments).into() };
+                    Ran::new(&call, *result, false)
                 })
                 .collect(),
-            echo: vec![],
+            ..Step::default()
         };
         for (steps, text) in [
             (vec![], ""),

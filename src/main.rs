@@ -85,7 +85,7 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
         Mode::History => actions::history(&context()?, arguments.json),
         Mode::Last => actions::last(&context()?, arguments.extract, arguments.json),
         Mode::Undo => actions::undo(&context()?, arguments.json),
-        Mode::List => actions::list(&context()?, &arguments.words, arguments.json),
+        Mode::List => actions::list(&context()?, &arguments.words, arguments.json, arguments.all),
         Mode::Copy => actions::copy(&context()?, arguments.copy.as_deref().unwrap_or_default(), arguments.json),
         Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.yes, arguments.json),
         Mode::Clear => actions::clear(&context()?, arguments.json),

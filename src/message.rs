@@ -1,10 +1,16 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Fields of a conversation's file that q does not know. It keeps them.
+pub(crate) type Unknown = Map<String, Value>;
 
 /// Who wrote a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,14 +30,19 @@ impl fmt::Display for Role {
 }
 
 /// An image or a PDF that goes with a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Attachment {
     /// As given on the command line.
+    #[serde(deserialize_with = "lossy_text")]
     pub(crate) name: String,
     /// Its media type, such as `image/png`.
+    #[serde(rename = "type")]
     pub(crate) media: String,
-    /// Base64, as every API wants it. `None`: it was dropped because the conversation grew too large.
-    pub(crate) data: Option<Arc<str>>,
+    /// Base64, as every API wants it. Files of q 0.2 may lack it.
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) data: Arc<str>,
+    #[serde(flatten)]
+    pub(crate) unknown: Unknown,
 }
 
 impl Attachment {
@@ -41,7 +52,7 @@ impl Attachment {
 }
 
 /// One message. It may have megabytes, so copies share the data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Message {
     pub(crate) role: Role,
     /// They go before the text.
@@ -83,20 +94,78 @@ pub(crate) struct Call {
 }
 
 /// A call and its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Ran {
-    pub(crate) call: Call,
+    /// See [`Call::id`].
+    #[serde(default, deserialize_with = "or_default")]
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// See [`Call::arguments`]. A file has them as JSON; if they are none, as text.
+    #[serde(serialize_with = "as_json", deserialize_with = "from_json")]
+    pub(crate) arguments: String,
     /// The text that the model gets.
     pub(crate) result: String,
     /// The call failed, or it did not run.
+    #[serde(rename = "error", default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_error: bool,
+    #[serde(flatten)]
+    pub(crate) unknown: Unknown,
+}
+
+impl Ran {
+    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> Ran {
+        let Call { id, name, arguments } = call.clone();
+        Ran { id, name, arguments, result: result.into(), is_error, unknown: Unknown::new() }
+    }
 }
 
 /// One round on the way to an answer: what the model said, and the calls that it made.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Step {
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub(crate) text: String,
     pub(crate) calls: Vec<Ran>,
     /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
+    #[serde(skip)]
     pub(crate) echo: Vec<Value>,
+    #[serde(flatten)]
+    pub(crate) unknown: Unknown,
+}
+
+/// A field that may also be null, as other tools write it.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
+    Option::deserialize(field).map(Option::unwrap_or_default)
+}
+
+/// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
+pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(field: D) -> Result<T, D::Error> {
+    struct LossyVisitor<T>(PhantomData<T>);
+
+    impl<T: for<'a> From<&'a str>> Visitor<'_> for LossyVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("text")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
+            // The plain check is much faster than the lossy one.
+            Ok(std::str::from_utf8(bytes).map_or_else(|_| T::from(&*String::from_utf8_lossy(bytes)), T::from))
+        }
+    }
+
+    field.deserialize_bytes(LossyVisitor(PhantomData))
+}
+
+fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match RawValue::from_string(arguments.to_owned()) {
+        Ok(json) => json.serialize(serializer),
+        Err(_) => arguments.serialize(serializer),
+    }
+}
+
+/// Raw, because the parser's limit of depth counts from the beginning of what it parses.
+fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+    let json = Box::<RawValue>::deserialize(field)?;
+    Ok(serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()))
 }

@@ -41,6 +41,16 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// Whether this user may give files to a group.
+pub(crate) fn is_in_group(group: u32) -> bool {
+    let mut groups = [0; 1024];
+    // SAFETY: the pointer is to as many groups as the first argument says.
+    let count = unsafe { libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()) };
+    // SAFETY: the call has no conditions and cannot fail.
+    let own = unsafe { libc::getegid() };
+    own == group || groups.iter().take(usize::try_from(count).unwrap_or_default()).any(|one| *one == group)
+}
+
 /// Sends a signal to a process group; 0 only checks. False: nothing of the group is left that this user may end.
 pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
     // SAFETY: the call has no conditions. Groups 0 and 1 would mean this process's own group and every process.
@@ -144,30 +154,4 @@ pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn name_file(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Lets another thread interrupt a system call of this one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Interrupter(libc::pthread_t);
-
-impl Interrupter {
-    /// For the thread that calls this.
-    pub(crate) fn for_this_thread() -> Interrupter {
-        extern "C" fn nothing(_: libc::c_int) {}
-        // SAFETY: `sigaction` is plain data, for which zeroes are a value; the handler does nothing, so it may run at any
-        // time. Without SA_RESTART a call that it interrupts returns with what it has done so far. Where the signal is not
-        // expected it is ignored by default, and so it is by programs that q starts.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = nothing as *const () as libc::sighandler_t;
-            libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut());
-            Interrupter(libc::pthread_self())
-        }
-    }
-
-    /// Interrupts the call that the thread is in, if it is in one. The thread must still run.
-    pub(crate) fn interrupt(self) {
-        // SAFETY: only threads that write the answer make an Interrupter, and they run until the process ends.
-        unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
-    }
 }

@@ -3,28 +3,36 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
 use std::slice;
 
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::context::{Context, Place};
+use crate::context::{Context, Place, rules};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Message, Step};
+use crate::message::{Attachment, Step};
 use crate::one_line::on_one_line;
 use crate::output::{OutputError, Stdout, code, print, print_prose};
 use crate::session::commit;
 use crate::session::folder;
-use crate::session::format::{self, LARGEST};
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
-use crate::session::rules::{self, Found};
+use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Exchange};
-use crate::settings::Settings;
+use crate::settings::{Settings, Values};
 
 impl Place<'_> {
+    /// The link by which the conversation is named, if it is named by one.
+    fn link(&self) -> Option<PathBuf> {
+        match &self.which {
+            Which::Named(name) => Some(self.folder.file(name)).filter(|path| path.is_symlink()),
+            _ => self.location.link.clone(),
+        }
+    }
+
     /// The conversation. `None`: the current one does not exist, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
         Ok(self.read_with_source()?.map(|(conversation, _)| conversation))
@@ -34,27 +42,23 @@ impl Place<'_> {
     fn read_with_source(&self) -> Result<Option<(Conversation, Vec<u8>)>, Error> {
         // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
-        match folder::read_with_source(&self.path) {
+        match folder::read_with_source(&self.location.path) {
             Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
             Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
             Ok((Found::Nothing, _)) => Err(self.missing()),
-            Ok((Found::Unusable(unusable), _)) => {
-                let error = Error::new(kind, format!("{}: {unusable}", self.path.display()));
-                Err(match self.which.is_current() {
-                    true => error.advise("the next question archives this file and starts a new conversation"),
-                    false => error,
-                })
+            Ok((Found::Unusable(reason), _)) => {
+                Err(Error::new(kind, format!("{}: {reason}", self.location.path.display())))
             }
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
 
-    /// Without a folder there is nothing to lock.
-    fn lock(&self) -> Result<Lock, Error> {
-        match self.folder.lock(&self.path, &|waited| waited >= LOCK_PATIENCE) {
-            Ok(lock) => Ok(lock),
-            Err(NoLock::Unsupported) => Ok(Lock::nowhere()),
-            Err(NoLock::Busy) => Err(Error::file("another q holds the lock of the conversations").advise("try again")),
+    /// The lock for changing the conversation; none where the file system has no locks.
+    fn lock(&self) -> Result<Option<Lock>, Error> {
+        match self.folder.lock(&self.location.path, &|waited| waited >= LOCK_PATIENCE) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(NoLock::Unsupported) => Ok(None),
+            Err(busy @ NoLock::Busy) => Err(Error::file(busy.to_string()).advise("try again")),
             Err(NoLock::Failed(error)) => Err(state(error)),
         }
     }
@@ -81,12 +85,12 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
-        let attached: String = entry.message.attachments.iter().map(attached).collect();
+        let attached: String = entry.attachments.iter().map(attached).collect();
         let steps = steps_as_text(&entry.steps);
         let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
-        let said = &entry.message.text;
+        let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role()));
+        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role));
         texts.push(format!("{said}{end}"));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -105,19 +109,21 @@ fn steps_as_text(steps: &[Step]) -> String {
     fence::join(parts.iter().map(String::as_str))
 }
 
+/// The settings, even if some are wrong.
+fn settings(context: &Context) -> Values {
+    Settings::of_actions(&context.environment, &context.configuration)
+}
+
 /// Whether messages are wrapped.
 fn wraps(context: &Context) -> bool {
-    io::stdout().is_terminal() && context.wraps(&Settings::of_actions(&context.environment, &context.configuration))
+    io::stdout().is_terminal() && context.wraps(&settings(context))
 }
 
 /// The line that names an attachment, with the size of its file.
 fn attached(attachment: &Attachment) -> String {
-    let kept = attachment.data.as_ref().map_or_else(
-        || "no longer kept".to_owned(),
-        // Four characters of base64 are three bytes.
-        |data| format!("{} kB", (data.len() / 4 * 3).div_ceil(1000)),
-    );
-    format!("[attached: {}, {}, {kept}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
+    // Four characters of base64 are three bytes.
+    let size = (attachment.data.len() / 4 * 3).div_ceil(1000);
+    format!("[attached: {}, {}, {size} kB]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
 }
 
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer
@@ -139,7 +145,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         }
         context.notes.note(&ended);
     }
-    let mut text = Cow::Borrowed(&*answer.message.text);
+    let mut text = Cow::Borrowed(&*answer.text);
     if extract {
         let code = code::extract(&text);
         text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
@@ -148,7 +154,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         return print_prose(&[&text], !extract && wraps(context));
     }
     let report = json!({
-        "id": place.which.id(conversation.created),
+        "id": place.folder.id(&place.location.path, conversation.created),
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
@@ -159,53 +165,48 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     print(&report.to_string())
 }
 
-/// Prints the question of the last exchange and drops the exchange; the conversation as it was is archived. Nothing is
-/// dropped if the question cannot be printed.
+/// Prints the question of the last exchange and drops the exchange; an earlier state keeps it. Nothing is dropped if the
+/// question cannot be printed.
 pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
+    not_by_number(context, "--undo")?;
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
-    if place.which.is_current() && !place.folder.exists().map_err(state)? {
-        return Err(nothing());
-    }
-    place.spare_owner()?;
+    place.check_owner()?;
     let mut rest = place.read()?.ok_or_else(nothing)?;
     let undone = rest.undo().ok_or_else(nothing)?;
-    let note = undone.question().and_then(|question| attached_note(&question.message));
-    let question = undone.question().map_or_else(String::new, |question| question.message.text.to_string());
+    let question = undone.question().ok_or_else(nothing)?;
+    let id = place.folder.id(&place.location.path, rest.created);
     let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
-    if matches!(place.which, Which::File(_)) {
-        place.folder.prepare().map_err(failed)?;
-    }
     // Without the lock, nothing is printed either.
     drop(place.lock()?);
-    print_to_reader(&if json { json!({"question": question}).to_string() } else { question })?;
-    let mut lock = place.lock()?;
-    let now = match place.read()? {
-        Some(conversation) if conversation.created == rest.created => Some((place.path.clone(), conversation)),
-        // Another q has undone it.
-        Some(conversation) if conversation.exchanges == rest.exchanges => None,
-        None if rest.exchanges.is_empty() => None,
-        // It may have been displaced while its question was read.
-        _ => place.folder.find_archived(rest.created).map_err(failed)?,
-    };
-    let unchanged = now.filter(|(_, conversation)| conversation.exchanges.last() == Some(&undone));
-    let (path, mut conversation) = unchanged.ok_or_else(|| {
-        Error::file("nothing was undone: the conversation has changed in the meantime")
-            .advise(format!("q --last{} shows what it says now", place.which.option()))
-    })?;
-    conversation.undo();
-    let keep = Settings::of_actions(&context.environment, &context.configuration).keep;
-    let now = Timestamp::new(OffsetDateTime::now_utc());
-    commit::revise(place.folder, &mut lock, &path, conversation, now, rules::archives(keep)).map_err(failed)?;
-    if let Some(note) = note {
+    let text = if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() };
+    print_to_reader(&text)?;
+    let lock = place.lock()?;
+    let rules = rules(&settings(context));
+    if !commit::undo(place.folder, &place.location.path, &undone, &rules, lock.as_ref()).map_err(failed)? {
+        return Err(Error::file("nothing was undone: the conversation has changed in the meantime")
+            .advise(format!("q --last{} shows what it says now", place.which.option())));
+    }
+    if let Some(note) = attached_note(&question.attachments) {
         context.notes.note(&note);
     }
     Ok(())
 }
 
+/// The numbers of the list move, so they name nothing that is changed.
+fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
+    match &context.which {
+        Which::Number(_) => {
+            Err(Error::usage(format!("{action} takes no number, because the numbers of the list move"))
+                .advise("q --list shows names"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Reports the question's attachments, because only its text is printed.
-fn attached_note(question: &Message) -> Option<String> {
-    let names: Vec<String> = question.attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
+fn attached_note(attachments: &[Attachment]) -> Option<String> {
+    let names: Vec<String> = attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
     let (last, others) = names.split_last()?;
     Some(match others {
         [] => format!("the question had {last} attached, which is not printed"),
@@ -216,8 +217,8 @@ fn attached_note(question: &Message) -> Option<String> {
 /// Prints a text. Here, it is an error if the reader has gone away.
 fn print_to_reader(text: &str) -> Result<(), Error> {
     let printed = Stdout::open().and_then(|mut stdout| {
-        stdout.write(text, &mut |_| {})?;
-        stdout.end_line(&mut |_| {})
+        stdout.write(text)?;
+        stdout.end_line()
     });
     printed.map_err(|error: OutputError| Error::new(Kind::Output, format!("nothing was undone: {error}")))
 }
@@ -228,37 +229,35 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     let place = context.place()?;
     let nothing = || Error::nothing("there is no conversation to copy");
     place.read()?.ok_or_else(nothing)?;
-    let path = place.folder.path(&which).map_err(state)?;
-    let target = Place { folder: place.folder, which: &which, path };
+    let location = place.folder.locate(&which).map_err(state)?;
     place.folder.prepare().map_err(state)?;
-    let mut lock = target.lock()?;
-    // A conversation that an undo has emptied counts as new.
-    let is_free = match folder::read(&target.path).map_err(state)? {
-        Found::Nothing => !folder::is_there(&target.path).map_err(state)?,
-        Found::Conversation(there) => there.exchanges.is_empty(),
-        Found::Unusable(_) => false,
-    };
-    if !is_free {
-        return Err(Error::nothing(format!("there is already a conversation {}", name.display()))
-            .advise("--copy needs a new name"));
-    }
-    // The file of an id may have changed before the lock was held.
+    let target = Place { folder: place.folder, which, location };
+    let lock = target.lock()?;
+    // The conversation may have changed before the lock was held.
     let mut conversation = context.place()?.read()?.ok_or_else(nothing)?;
-    conversation.created = lock.unique(Timestamp::new(OffsetDateTime::now_utc()), Some(conversation.created));
-    if format::size(&conversation) > LARGEST {
-        return Err(Error::file(format!("nothing was copied: the copy would have more than {LARGEST} bytes")));
-    }
-    target.folder.replace(&target.path, &conversation).map_err(state)?;
+    conversation.created = Timestamp::new(OffsetDateTime::now_utc());
+    commit::copy(place.folder, &target.location.path, &conversation, lock.as_ref()).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Error::nothing(format!("there is already a conversation {}", name.display()))
+                    .advise("--copy needs a new name")
+            }
+            _ => Error::file(format!("nothing was copied: {error}")),
+        }
+    })?;
     if json {
-        return print(&json!({"id": which.id(conversation.created)}).to_string());
+        let id = place.folder.id(&target.location.path, conversation.created);
+        return print(&json!({"id": id}).to_string());
     }
     print(&format!("Conversation copied to {}", name.display()))
 }
 
 /// Deletes the conversation.
 pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
+    not_by_number(context, "--clear")?;
     let place = context.place()?;
-    let there = folder::is_there(&place.path).map_err(state)?;
+    let link = place.link();
+    let there = folder::exists(link.as_ref().unwrap_or(&place.location.path)).map_err(state)?;
     if !there && !place.which.is_current() {
         return Err(place.missing());
     }
@@ -266,19 +265,19 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
         // A path may be mistyped, so a file that is not a conversation is not deleted.
         place.read()?;
     }
+    let mut existed = false;
     if there {
         let _lock = place.lock()?;
-        // The file of an id may have changed before the lock was held.
-        folder::remove(&context.place()?.path).map_err(state)?;
+        existed = place.folder.clear(&context.place()?.location, link.as_deref()).map_err(state)?;
     }
     match json {
-        true => print(&json!({"cleared": usize::from(there)}).to_string())?,
+        true => print(&json!({"cleared": usize::from(existed)}).to_string())?,
         false => print("Conversation cleared")?,
     }
-    if !there {
+    if !existed {
         context.notes.note("there was no conversation");
     }
-    let others = place.folder.all().map_err(state)?.len();
+    let others = place.folder.list(false).map_err(state)?.len();
     if others > 0 {
         let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
         context.notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
@@ -289,26 +288,17 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
 /// Deletes all conversations. On a terminal it asks first.
 pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let list = || place.folder.all().map_err(state);
-    let there = list()?.len();
+    let there = place.folder.list(true).map_err(state)?.len();
     if there > 0 && !yes && !confirmed(there) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let mut deleted = 0;
     if place.folder.exists().map_err(state)? {
-        let _lock = place.lock()?;
-        place.folder.remove_leftovers();
-        let mut failed = None;
-        for path in list()? {
-            match folder::remove(&path) {
-                Ok(was_there) => deleted += usize::from(was_there),
-                Err(error) => failed = Some(error),
-            }
-        }
-        if let Some(error) = failed {
+        let _lock = place.folder.lock(&place.folder.link(None), &|waited| waited >= LOCK_PATIENCE);
+        deleted = place.folder.clear_all().map_err(|(deleted, error)| {
             context.notes.note(&format!("Conversations cleared: {deleted}"));
-            return Err(state(error));
-        }
+            state(error)
+        })?;
     }
     if json {
         return print(&json!({"cleared": deleted}).to_string());

@@ -3,20 +3,18 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use unicode_width::UnicodeWidthChar;
 
-use crate::context::Context;
+use crate::context::{Context, Place};
 use crate::error::Error;
 use crate::fence;
-use crate::message::Message;
 use crate::one_line::on_one_line;
-use crate::output::{print, visible};
+use crate::output::{Notes, print, visible};
 use crate::session::folder;
-use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Entry, Exchange, age};
@@ -26,18 +24,20 @@ use crate::unix::{self, Size};
 const LONGEST_TEXT: usize = 200;
 
 /// How many columns of a name are always shown, where the terminal has them: `-s` needs those that q gives, whole.
-const GIVEN_NAME: usize = "session_20261121100000-2".len();
+const GIVEN_NAME: usize = "session_20261121100000123".len();
 
 /// How many characters before a match are shown.
 const BEFORE_MATCH: usize = 20;
 
 /// A conversation in a list.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct Row {
+    /// Its place in the list, counted from 1.
+    #[serde(skip)]
+    number: usize,
     id: String,
     name: String,
     path: String,
-    state: State,
     provider: String,
     model: String,
     created: Timestamp,
@@ -56,104 +56,104 @@ struct Listed {
     current: bool,
 }
 
-/// What the name of a conversation's file says about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    /// The current conversation, or that of a slot.
-    Current,
-    Named,
-    /// An archived conversation.
-    Archived,
+/// The rows that are shown, and what could not be.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    /// How many files there are.
+    files: usize,
+    /// Notes say which files cannot be used.
+    has_unusable: bool,
+    /// Why a file could not be read.
+    unread: Option<Error>,
 }
 
-/// Lists the conversations, newest first; with words, those in which a message has all of them.
+/// Lists the conversations, newest first; with words, those in which a message has all of them. Earlier states are
+/// listed only if `all`.
 ///
 /// # Errors
 /// A conversation could not be read, or the list could not be printed.
-pub(crate) fn list(context: &Context, typed: &[OsString], json: bool) -> Result<(), Error> {
+pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
     let place = context.place()?;
     let words: Vec<String> = typed.iter().map(|word| folded(&word.to_string_lossy())).collect();
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
-    let mut listed = Vec::new();
-    let mut unusable_files = false;
-    let mut unread = None;
-    for path in place.folder.all().map_err(|error| Error::file(error.to_string()))? {
-        match folder::read(&path) {
+    let size = unix::terminal_size().filter(|_| io::stdout().is_terminal() && !json);
+    // What the screen does not hold is not opened.
+    let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
+    let rows = read(&place, &words, room, all, &context.notes)?;
+    if rows.rows.is_empty() && rows.unread.is_none() && !rows.has_unusable {
+        let none = if words.is_empty() { "there are no conversations" } else { "no message has all of these words" };
+        context.notes.note(none);
+    }
+    let text = match size {
+        _ if json => match rows.unread {
+            Some(error) => return Err(error),
+            None => return print(&serde_json::to_string(&rows.rows).map_err(|error| Error::file(error.to_string()))?),
+        },
+        Some(size) => {
+            let files = if words.is_empty() { rows.files } else { rows.rows.len() };
+            fitted(&rows.rows, files, size, Timestamp::new(OffsetDateTime::now_utc()))
+        }
+        None => separated(&rows.rows),
+    };
+    print(&text)?;
+    rows.unread.map_or(Ok(()), Err)
+}
+
+/// Reads the newest conversations, as many as there is room for.
+fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) -> Result<Rows, Error> {
+    let files = place.folder.list(all).map_err(|error| Error::file(error.to_string()))?;
+    let mut rows = Rows { files: files.len(), ..Rows::default() };
+    for (index, file) in files.into_iter().enumerate() {
+        if rows.rows.len() >= room {
+            break;
+        }
+        match folder::read(&file.path) {
             Ok(Found::Conversation(conversation)) => {
-                let found = find(&conversation, &words);
+                let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
-                    listed.push(listing(&conversation, path, &place.path, found));
+                    rows.rows.push(row(&conversation, index + 1, &file.path, place, found));
                 }
             }
             // It was removed in the meantime.
             Ok(Found::Nothing) => {}
-            Ok(Found::Unusable(unusable)) => {
-                unusable_files = true;
-                context.notes.note(&format!("not listed: {}: {unusable}", path.display()));
+            Ok(Found::Unusable(reason)) => {
+                rows.has_unusable = true;
+                notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }
             // A pipe or a device is not a conversation.
             Err(error) if error.kind() == folder::NOT_REGULAR => {
-                unusable_files = true;
-                context.notes.note(&format!("not listed: {error}"));
+                rows.has_unusable = true;
+                notes.note(&format!("not listed: {error}"));
             }
-            Err(error) => unread = Some(Error::file(format!("not everything is listed: {error}"))),
+            Err(error) => rows.unread = Some(Error::file(format!("not everything is listed: {error}"))),
         }
     }
-    if listed.is_empty() && unread.is_none() {
-        match words.is_empty() {
-            true if unusable_files => {}
-            true => context.notes.note("there are no conversations"),
-            false => context.notes.note("no message has all of these words"),
-        }
-    }
-    listed.sort_by(|one, other| other.updated.cmp(&one.updated).then_with(|| one.name.cmp(&other.name)));
-    if json {
-        if let Some(error) = unread {
-            return Err(error);
-        }
-        let array = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
-        return print(&array);
-    }
-    let text = match unix::terminal_size().filter(|_| io::stdout().is_terminal()) {
-        Some(size) => {
-            let typed: Vec<String> = typed.iter().map(|word| format!(" {}", word.display())).collect();
-            fitted(&listed, size, Timestamp::new(OffsetDateTime::now_utc()), &typed.concat())
-        }
-        None => separated(&listed),
-    };
-    print(&text)?;
-    unread.map_or(Ok(()), Err)
+    Ok(rows)
 }
 
-fn listing(conversation: &Conversation, path: PathBuf, current: &Path, found: Option<Match>) -> Listed {
-    let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+fn row(conversation: &Conversation, number: usize, path: &Path, place: &Place, found: Option<Match>) -> Row {
+    let id = place.folder.id(path, conversation.created);
     let question = conversation.exchanges.iter().find_map(Exchange::question);
-    let question = question.map_or_else(String::new, |question| shown(&question.message));
-    let state = match path.file_name() {
-        Some(name) if folder::is_archived(name) => State::Archived,
-        _ if Which::is_name(&name) => State::Named,
-        _ => State::Current,
-    };
-    Listed {
-        id: if state == State::Named { name.clone() } else { conversation.created.id() },
-        current: path == current,
-        name: on_one_line(&name),
+    Row {
+        number,
+        current: path == place.location.path || Some(path) == place.location.link.as_deref(),
+        name: on_one_line(&id),
+        id,
         path: path.to_string_lossy().into_owned(),
-        state,
         provider: on_one_line(&conversation.provider),
         model: on_one_line(&conversation.model),
         created: conversation.created,
         updated: conversation.updated,
         messages: conversation.message_count(),
-        question,
+        question: question.map_or_else(String::new, shown),
         lead: found.as_ref().map_or(0, |found| found.lead),
         found: found.map(|found| found.text),
     }
 }
 
 /// A question on one line, without its fences; if it has no words, the names of its files.
-fn shown(question: &Message) -> String {
+fn shown(question: &Entry) -> String {
     let parts = fence::split(&question.text);
     if !parts.words.trim().is_empty() {
         return shortened(parts.words);
@@ -176,7 +176,7 @@ fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     if words.is_empty() {
         return None;
     }
-    let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.message.text]);
+    let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
     conversation.entries().flat_map(texts).find_map(|text| {
         let folded = folded(text);
         let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
@@ -229,46 +229,52 @@ fn shortened(text: &str) -> String {
 }
 
 /// For programs: tabs between the fields.
-fn separated(listed: &[Listed]) -> String {
+fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
-    for one in listed {
-        let Listed { name, updated, messages, provider, model, question, found, .. } = one;
+    for row in rows {
+        let Row { name, updated, messages, provider, model, question, found, .. } = row;
         let question = found.as_ref().unwrap_or(question);
         let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
     }
     text
 }
 
-/// For people: name, age and question, no line longer than the terminal, and no more lines than it has.
-fn fitted(listed: &[Listed], size: Size, now: Timestamp, words: &str) -> String {
-    // The last line is for the shell's prompt, and the one before says how many more there are.
-    let room = size.rows.saturating_sub(1).max(2);
-    let shown = if listed.len() > room { room - 1 } else { listed.len() };
-    let ages: Vec<String> = listed[..shown].iter().map(|one| age::short(one.updated.elapsed_until(now))).collect();
+/// How many rows a screen holds: the last line is for the shell's prompt.
+fn room(size: Size) -> usize {
+    size.rows.saturating_sub(1).max(2)
+}
+
+/// For people: number, name, age and question, no line longer than the terminal, and no more lines than it has. `files`
+/// is how many there are in all.
+fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
+    let room = room(size);
+    // The last line says how many more there are.
+    let shown = if files > room { room - 1 } else { files }.min(rows.len());
+    let ages: Vec<String> = rows[..shown].iter().map(|row| age::short(row.updated.elapsed_until(now))).collect();
     let most = (size.columns / 2).max(GIVEN_NAME);
-    let names: Vec<String> = listed[..shown].iter().map(|one| cut(&visible(&one.name), most)).collect();
+    let names: Vec<String> = rows[..shown].iter().map(|row| cut(&visible(&row.name), most)).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
+    let digits = rows[..shown].iter().map(|row| row.number.to_string().len()).max().unwrap_or_default();
     let mut text = String::new();
-    for ((one, age), name) in listed.iter().zip(&ages).zip(&names) {
-        let mark = if one.current { '*' } else { ' ' };
+    for ((row, age), name) in rows.iter().zip(&ages).zip(&names) {
+        let mark = if row.current { '*' } else { ' ' };
         let padding = " ".repeat(widest - width(name));
-        let begin = format!("{mark} {name}{padding}  {age:>longest$}  ");
+        let begin = format!("{mark} {:>digits$}  {name}{padding}  {age:>longest$}  ", row.number);
         let room = size.columns.saturating_sub(width(&begin));
-        let line = format!("{begin}{}", visible(&question(one, room)));
+        let line = format!("{begin}{}", visible(&question(row, room)));
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
-    if listed.len() > shown {
-        let more = format!("  {} more: q --list{words} | less", listed.len() - shown);
-        let _ = writeln!(text, "{}", cut(&visible(&more), size.columns));
+    if files > shown && files > room {
+        let _ = writeln!(text, "{}", cut(&format!("  {} more", files - shown), size.columns));
     }
     text
 }
 
 /// The question, or the match, with only as much text before it as leaves it enough room.
-fn question(one: &Listed, room: usize) -> String {
-    let Some(found) = &one.found else { return one.question.clone() };
-    let surplus = one.lead.saturating_sub(room / 4);
+fn question(row: &Row, room: usize) -> String {
+    let Some(found) = &row.found else { return row.question.clone() };
+    let surplus = row.lead.saturating_sub(room / 4);
     if surplus == 0 { found.clone() } else { ['…'].into_iter().chain(found.chars().skip(surplus + 1)).collect() }
 }
 
@@ -328,28 +334,41 @@ mod tests {
         }
     }
 
+    fn rows(count: usize, name: &str) -> Vec<Row> {
+        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
+        let row = |number| Row {
+            number,
+            id: name.to_owned(),
+            name: name.to_owned(),
+            path: String::new(),
+            provider: String::new(),
+            model: String::new(),
+            created: now,
+            updated: now,
+            messages: 2,
+            question: "why".to_owned(),
+            found: None,
+            lead: 0,
+            current: false,
+        };
+        (1..=count).map(row).collect()
+    }
+
     #[test]
     fn names_that_q_gives_are_shown_whole() {
         let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let path = "/s/session_20261121100000-2.json".into();
-        let listed = listing(&Conversation::new("openai", "m", now), path, Path::new("/s/current.json"), None);
-        let text = fitted(&[listed], Size { columns: 40, rows: 24 }, now, "");
-        assert!(text.starts_with("  session_20261121100000-2  "), "{text}");
+        let text = fitted(&rows(1, "session_20261121100000123"), 1, Size { columns: 40, rows: 24 }, now);
+        assert_eq!(text, "  1  session_20261121100000123  0s  why\n");
     }
 
     #[test]
     fn a_screen_holds_so_many_lines_and_says_how_many_more_there_are() {
         let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        let listed = |count: usize| -> Vec<Listed> {
-            let conversation = Conversation::new("openai", "m", now);
-            (0..count)
-                .map(|_| listing(&conversation, PathBuf::from("/s/work.json"), Path::new("/s/current.json"), None))
-                .collect()
-        };
-        for (count, rows, lines, more) in [(3, 4, 3, false), (4, 4, 3, true), (90, 24, 23, true), (5, 1, 2, true)] {
-            let text = fitted(&listed(count), Size { columns: 40, rows }, now, "");
-            assert_eq!(text.lines().count(), lines, "{count} {rows}");
-            assert_eq!(text.contains("more: q --list | less"), more, "{count} {rows}");
+        for (count, rows_of_screen, lines, more) in [(3, 4, 3, 0), (4, 4, 3, 2), (90, 24, 23, 68), (5, 1, 2, 4)] {
+            let size = Size { columns: 40, rows: rows_of_screen };
+            let text = fitted(&rows(count.min(room(size)), "work"), count, size, now);
+            assert_eq!(text.lines().count(), lines, "{count} {rows_of_screen}");
+            assert_eq!(text.ends_with(&format!("  {more} more\n")), more > 0, "{text}");
         }
     }
 }

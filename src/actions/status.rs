@@ -100,7 +100,8 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
     let folder = context.folder.as_ref();
-    let conversation = folder.and_then(|folder| conversation(folder.path(&context.which)));
+    let conversation =
+        folder.and_then(|folder| conversation(folder.locate(&context.which).map(|location| location.path)));
     let (kept, sessions_error) = match folder.map_or(Ok((0, 0)), kept) {
         Ok(kept) => (Some(kept), None),
         Err(error) => (None, Some(error.to_string())),
@@ -193,8 +194,8 @@ fn tools(settings: &Settings) -> Vec<ToolStatus> {
 /// How many conversations there are, and their bytes together.
 fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
     let (mut count, mut bytes) = (0, 0);
-    for path in folder.all()? {
-        match fs_err::symlink_metadata(path) {
+    for file in folder.list(true)? {
+        match fs_err::metadata(file.path) {
             Ok(metadata) => (count, bytes) = (count + 1, bytes + metadata.len()),
             // It was removed in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -249,7 +250,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
             status.system = conversation.system;
             status.tools = conversation.tools;
         }
-        Ok(Found::Unusable(unusable)) => status.error = Some(unusable.to_string()),
+        Ok(Found::Unusable(reason)) => status.error = Some(reason),
         Err(error) => status.error = Some(error.to_string()),
     }
     Some(status)

@@ -86,7 +86,7 @@ pub(super) struct Delivery<'a> {
     output: Output,
     record: Arc<Record>,
     /// Which conversation the exchange belongs to.
-    which: &'a Which,
+    which: Which,
     interrupts: Arc<Interrupts>,
     notes: &'a Notes,
 }
@@ -118,9 +118,8 @@ struct ToolCall<'a> {
 
 impl<'a> ToolCall<'a> {
     fn of(ran: &'a Ran) -> ToolCall<'a> {
-        let Ran { call, is_error, .. } = ran;
-        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
-        ToolCall { name: &call.name, arguments, error: *is_error }
+        let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| ran.arguments.as_str().into());
+        ToolCall { name: &ran.name, arguments, error: ran.is_error }
     }
 }
 
@@ -133,7 +132,7 @@ impl<'a> Delivery<'a> {
         mut output: Output,
         with_tools: bool,
         record: Record,
-        which: &'a Which,
+        which: Which,
         interrupts: Arc<Interrupts>,
         notes: &'a Notes,
     ) -> Result<Delivery<'a>, Error> {
@@ -149,7 +148,7 @@ impl<'a> Delivery<'a> {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
         });
-        let screen = Screen::new(stdout, &record);
+        let screen = Screen::new(stdout);
         Ok(Delivery { screen, output, record, which, interrupts, notes })
     }
 
@@ -228,9 +227,9 @@ impl<'a> Delivery<'a> {
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
-                let committed = self.record.save(true, blocked);
                 // Only text is printed as it comes.
                 let is_held_back = self.output.form != Form::Text && !self.record.text().is_empty();
+                let committed = self.record.save(true, blocked);
                 Err(match is_held_back {
                     true => self.advise_last(failed.error, "what has come", &committed),
                     false => failed.error,
@@ -246,8 +245,8 @@ impl<'a> Delivery<'a> {
             Form::Whole if is_all => self.write_whole(),
             _ => self.screen.end(),
         };
-        let committed = self.record.save(false, incomplete(reply));
         let answer = self.record.text();
+        let committed = self.record.save(false, incomplete(reply));
         let ended = how_it_ended(reply);
         let ended = match ended {
             Err(error) if self.prints_complete_answers_only() => {
@@ -268,7 +267,7 @@ impl<'a> Delivery<'a> {
                     model: facts.model,
                     finish: reply.finished().map_or("stop", Finish::reported),
                     usage: facts.usage,
-                    id: id(self.which, &committed),
+                    id: committed.id,
                     session: committed.path.map(|path| path.to_string_lossy().into_owned()),
                     messages_sent: facts.messages_sent,
                     rounds: facts.steps.map(<[Step]>::len),
@@ -287,7 +286,7 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Writes the answer in one piece. What a slow reader has taken counts as shown.
+    /// Writes the answer in one piece.
     fn write_whole(&self) -> Result<(), OutputError> {
         self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
@@ -322,20 +321,13 @@ impl<'a> Delivery<'a> {
 
     /// Adds how to see the answer anyway, if it was saved.
     fn advise_last(&self, error: Error, what: &str, committed: &Committed) -> Error {
-        let option = match committed.created {
-            // After --again, the old id names the conversation as it was.
-            Some(created) if committed.alone || matches!(self.which, Which::Id(_)) => format!(" -s {}", created.id()),
+        let option = match &committed.id {
+            Some(id) if committed.saved_separately => format!(" -s {id}"),
             Some(_) => self.which.option(),
             None => return error,
         };
         error.advise_also(format!("q --last{option} prints {what}"))
     }
-}
-
-/// The value for `-s` that names the conversation of the exchange.
-fn id(which: &Which, committed: &Committed) -> Option<String> {
-    let created = committed.created?;
-    Some(if committed.alone { created.id() } else { which.id(created) })
 }
 
 /// How an answer that is or may be incomplete ended, in the provider's word.

@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -277,8 +276,8 @@ impl<'a> Reader<'a> {
         if let Some(media) = media_type(&bytes) {
             let data = STANDARD.encode(&bytes);
             drop(bytes);
-            let data = Some(Arc::from(data));
-            return Content::Attachment(Attachment { name: name.to_owned(), media: media.to_owned(), data });
+            let attachment = Attachment { name: name.to_owned(), media: media.to_owned(), ..Attachment::default() };
+            return Content::Attachment(Attachment { data: data.into(), ..attachment });
         }
         if bytes.is_empty() {
             self.notes.note(&format!("{} was empty", source.name));

@@ -1,7 +1,6 @@
 //! The main job: q turns words and input into a question, adds the conversation, asks the provider, prints the answer
 //! and saves the exchange.
 
-mod answer;
 mod delivery;
 mod input;
 mod prompt;
@@ -23,7 +22,6 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::manual;
 use crate::output::{Notes, print};
-use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
@@ -55,11 +53,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
         input::note_replaced("the system prompt", notes);
     }
-    // A wrong provider or key is reported before q waits for input, unless only the conversation's file says which
-    // provider it is.
-    let has_own = arguments.again || !context.which.is_current();
-    let known =
-        (!has_own || arguments.provider.is_some()).then(|| discover::find(&settings, None, notes)).transpose()?;
+    let known = session::known_target(arguments, &settings, context)?;
     if !arguments.attach.is_empty() {
         question::note_file_among_words(&arguments.words, notes);
     }
@@ -77,22 +71,22 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     };
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let (mut target, session) = session::open(arguments, known, &settings, context, asked)?;
-    let question = question.unwrap_or_else(|| question::again(session.last_question(), &files, input, &words));
+    let question = question.unwrap_or_else(|| question::again(session.last_question().as_ref(), &files, input, &words));
     // The question has its own copy, and they may have megabytes.
     drop(files);
-    question::note_lost(&question, notes);
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,
-        None if session.tools.is_empty() => None,
-        None => remembered(&session.tools, arguments.yes, &settings, &interrupts, notes)
+        None if session.tools().is_empty() => None,
+        None => remembered(session.tools(), arguments.yes, &settings, &interrupts, notes)
             .map_err(|error| error.advise_also(REMEMBERED))?,
     };
     let model = model(&mut target, arguments.dry_run, notes)?;
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
-    let system = given.clone().or_else(|| session.system.clone());
+    let system = given.clone().or_else(|| session.system().cloned());
     let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
     let tools = selection.as_ref().map(Selection::names);
     let committer = session.committer(&target, &model, given, tools, asked, &settings.values);
+    let which = session.which();
     let window = Window::new(session.window, &settings.values);
     window.report_limit(&settings.values, notes);
     window.report_hand_over(session.handed_to.as_deref(), notes);
@@ -123,7 +117,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
         return print(&turn.body_to_show(io::stdout().is_terminal())?);
     }
     let record = Record::new(turn.question.clone(), committer, notes.clone());
-    let delivery = Delivery::new(output, with_tools, record, &context.which, interrupts, notes)?;
+    let delivery = Delivery::new(output, with_tools, record, which, interrupts, notes)?;
     turn.run(delivery, notes)
 }
 

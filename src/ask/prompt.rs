@@ -27,7 +27,7 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
         History::Prompt => {
             let all = window.iter().chain([question]);
             let attachments = all.flat_map(|message| &message.attachments).cloned().collect();
-            vec![Message::with_attachments(Role::User, attachments, flattened(window, text_of(question)))]
+            vec![Message::with_attachments(Role::User, attachments, flattened(window, Arc::clone(&question.text)))]
         }
         History::Messages => native(window, question),
     }
@@ -49,7 +49,7 @@ fn flattened(window: &[Message], question: Arc<str>) -> Arc<str> {
             Role::User => "Human: ",
             Role::Assistant => "Assistant: ",
         });
-        prompt.push_str(&text_of(message));
+        prompt.push_str(&message.text);
         prompt.push_str("\n\n");
     }
     prompt.push_str("Human: ");
@@ -64,26 +64,16 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
     for message in window.iter().chain([question]) {
         match messages.last_mut().filter(|last| last.role == message.role) {
             Some(last) => *last = joined(last, message),
-            None => messages.push(Message { text: text_of(message), ..message.clone() }),
+            None => messages.push(message.clone()),
         }
     }
     messages
 }
 
-/// The text of a message. APIs refuse an empty text, so an image that is no longer kept is replaced by its name.
-fn text_of(message: &Message) -> Arc<str> {
-    if !message.text.is_empty() || message.attachments.iter().any(|attachment| attachment.data.is_some()) {
-        return Arc::clone(&message.text);
-    }
-    let names: Vec<String> = message.attachments.iter().map(|one| format!("[{}, no longer kept]", one.name)).collect();
-    names.join(" ").into()
-}
-
 /// Two messages of one role as one.
 fn joined(one: &Message, other: &Message) -> Message {
     let attachments: Vec<Attachment> = one.attachments.iter().chain(&other.attachments).cloned().collect();
-    let texts = [text_of(one), text_of(other)];
-    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+    let texts: Vec<&str> = [&*one.text, &*other.text].into_iter().filter(|text| !text.is_empty()).collect();
     Message::with_attachments(one.role, attachments, texts.join("\n\n"))
 }
 
@@ -101,8 +91,7 @@ mod tests {
 
     /// A question about images with these names.
     fn about(names: &[&str], text: &str) -> Message {
-        let data = Some("eA==".into());
-        let image = |name: &&str| Attachment { name: (*name).into(), media: "image/png".into(), data: data.clone() };
+        let image = |name: &&str| Attachment { name: (*name).into(), data: "eA==".into(), ..Attachment::default() };
         Message::with_attachments(Role::User, names.iter().map(image).collect(), text)
     }
 
@@ -119,22 +108,6 @@ mod tests {
         let window = [about(&["a"], "one"), Message::text(Role::Assistant, "two"), about(&["b"], "")];
         let sent = messages(&window, &about(&["c"], "four"), History::Messages);
         assert_eq!(sent, [window[0].clone(), window[1].clone(), about(&["b", "c"], "four")]);
-    }
-
-    #[test]
-    fn an_image_alone_that_is_no_longer_kept_leaves_its_name() {
-        let gone = Attachment { name: "a.png".into(), media: "image/png".into(), data: None };
-        let gone = Message::with_attachments(Role::User, vec![gone.clone(), gone], "");
-        let window = [gone, Message::text(Role::Assistant, "two")];
-        let said = "[a.png, no longer kept] [a.png, no longer kept]";
-        let sent = messages(&window, &question("why"), History::Messages);
-        assert_eq!(&*sent[0].text, said);
-        for form in [History::Prompt, History::Messages] {
-            assert_eq!(&*messages(&[], &window[0], form)[0].text, said, "{form:?}");
-        }
-        let sent = messages(&window, &question("why"), History::Prompt);
-        let prompt = format!("Previous conversation:\nHuman: {said}\n\nAssistant: two\n\nHuman: why");
-        assert_eq!(*sent[0].text, prompt);
     }
 
     #[test]

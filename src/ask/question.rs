@@ -6,7 +6,6 @@ use std::path::Path;
 use super::input::{self, Files};
 use crate::fence;
 use crate::message::{Message, Role};
-use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::unix;
 
@@ -32,13 +31,6 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
 pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
     if let Some(word) = words.first().filter(|word| Path::new(word).is_file()) {
         notes.note(&format!("{} is a word of the question: each file needs its own -a", word.display()));
-    }
-}
-
-/// Says which files of the question to ask again are no longer kept.
-pub(super) fn note_lost(question: &Message, notes: &Notes) {
-    for lost in question.attachments.iter().filter(|attachment| attachment.data.is_none()) {
-        notes.note(&format!("{} is no longer kept, so it is not sent", on_one_line(&lost.name)));
     }
 }
 
@@ -94,7 +86,7 @@ mod tests {
     }
 
     fn image(name: &str) -> Attachment {
-        Attachment { name: name.into(), media: "image/png".into(), data: Some("eA==".into()) }
+        Attachment { name: name.into(), media: "image/png".into(), data: "eA==".into(), ..Attachment::default() }
     }
 
     #[test]

@@ -3,18 +3,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::record::Record;
 use crate::output::{OutputError, Stdout};
 use crate::unix;
 
 /// How long a word is held while nothing comes.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Standard output, and the record of what it has shown.
+/// Standard output, and the thread that watches over it.
 #[derive(Debug)]
 pub(super) struct Screen {
     is_terminal: bool,
-    record: Arc<Record>,
     state: Mutex<State>,
 }
 
@@ -28,10 +26,10 @@ struct State {
 }
 
 impl Screen {
-    pub(super) fn new(stdout: Stdout, record: &Arc<Record>) -> Arc<Screen> {
+    pub(super) fn new(stdout: Stdout) -> Arc<Screen> {
         let is_terminal = stdout.is_terminal();
         let state = Mutex::new(State { stdout, since: Instant::now(), watched: false });
-        Arc::new(Screen { is_terminal, record: Arc::clone(record), state })
+        Arc::new(Screen { is_terminal, state })
     }
 
     /// Whether a person reads it.
@@ -45,7 +43,7 @@ impl Screen {
     /// As for [`Stdout::write`].
     pub(super) fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
         let mut state = self.state();
-        let shown = self.recorded(|left| state.stdout.write(piece, left));
+        let shown = state.stdout.write(piece);
         state.since = Instant::now();
         if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
             let screen = Arc::clone(self);
@@ -60,8 +58,7 @@ impl Screen {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(super) fn end(&self) -> Result<(), OutputError> {
-        let mut state = self.state();
-        self.recorded(|left| state.stdout.end_line(left))
+        self.state().stdout.end_line()
     }
 
     /// Prints what was made from the answer: its code, or JSON.
@@ -70,18 +67,8 @@ impl Screen {
     /// As for [`Stdout::write`].
     pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
         let mut state = self.state();
-        state.stdout.write(text, &mut |_| {})?;
-        state.stdout.end_line(&mut |_| {})
-    }
-
-    fn recorded(
-        &self,
-        write: impl FnOnce(&mut dyn FnMut(usize)) -> Result<(), OutputError>,
-    ) -> Result<(), OutputError> {
-        self.record.showing(true);
-        let written = write(&mut |bytes| self.record.shown(bytes));
-        self.record.showing(false);
-        written
+        state.stdout.write(text)?;
+        state.stdout.end_line()
     }
 
     /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.
@@ -95,7 +82,7 @@ impl Screen {
                 match PAUSE.checked_sub(state.since.elapsed()) {
                     Some(rest) if !rest.is_zero() => wait = rest,
                     // If this fails, the next write fails as well.
-                    _ => drop(self.recorded(|left| state.stdout.write_held(left))),
+                    _ => drop(state.stdout.write_held()),
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! The conversation of a question: which one it is, which of its messages are sent, and which server is asked.
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
-use crate::context::{Context, Place};
+use crate::context::{self, Context, Place};
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::message::Message;
@@ -10,10 +11,10 @@ use crate::server::choice::HeldWith;
 use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::Conversation;
-use crate::session::commit::{Committer, Intent};
+use crate::session::commit::Committer;
 use crate::session::folder;
 use crate::session::name::Which;
-use crate::session::rules::{self, Found, Wanted};
+use crate::session::rules::{self, Asked, Found, Intent, Seen};
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Settings, Values};
 
@@ -22,12 +23,11 @@ pub(super) struct Session<'a> {
     /// `None`: without a home folder nothing is read or saved.
     place: Option<Place<'a>>,
     intent: Intent,
-    /// See [`Committer::keeps_own`].
-    keeps_own: bool,
-    /// The conversation's own system prompt.
-    pub(super) system: Option<String>,
-    /// The tools that it remembers.
-    pub(super) tools: Vec<String>,
+    /// See [`Committer::becomes_current`].
+    becomes_current: Option<PathBuf>,
+    pins: bool,
+    /// The conversation as it is, without the exchange that is asked again.
+    conversation: Option<Conversation>,
     /// Its last messages.
     pub(super) window: Vec<Message>,
     /// The provider, and perhaps the model, that answers now; `None` if it answered before.
@@ -35,10 +35,25 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// How the user names the conversation.
+    pub(super) fn which(&self) -> Which {
+        self.place.as_ref().map_or(Which::Current { slot: None }, |place| place.which.clone())
+    }
+
+    /// The conversation's own system prompt.
+    pub(super) fn system(&self) -> Option<&String> {
+        self.conversation.as_ref()?.system.as_ref()
+    }
+
+    /// The tools that it remembers.
+    pub(super) fn tools(&self) -> &[String] {
+        self.conversation.as_ref().map_or(&[], |conversation| &conversation.tools)
+    }
+
     /// The question to ask again.
-    pub(super) fn last_question(&self) -> Option<&Message> {
+    pub(super) fn last_question(&self) -> Option<Message> {
         match &self.intent {
-            Intent::Again { last, .. } => last.question().map(|question| &question.message),
+            Intent::Again(_, last) => Some(last.question()?.to_message()),
             _ => None,
         }
     }
@@ -54,22 +69,51 @@ impl Session<'_> {
         values: &Values,
     ) -> Option<Committer> {
         let place = self.place.as_ref().filter(|_| values.save)?;
+        // Only what q would keep for a while only is trimmed, and not where a user names it.
+        let is_trimmed = place.which.is_current() && place.location.is_unnamed;
+        let mut rules = context::rules(values);
+        rules.pairs = if is_trimmed { rules.pairs } else { usize::MAX };
         Some(Committer {
             folder: place.folder.clone(),
-            path: place.path.clone(),
+            location: place.location.clone(),
+            intent: self.intent.clone(),
+            becomes_current: self.becomes_current.clone(),
             provider: target.provider().name.clone(),
             model: model.to_owned(),
-            keeps_own: self.keeps_own,
+            pins: self.pins,
             system,
             tools,
             asked,
-            intent: self.intent.clone(),
-            pairs: values.pairs,
-            keep: values.keep,
-            expire: values.expire,
-            hands_over: values.hands_over,
+            rules,
         })
     }
+}
+
+/// The server that is asked, as far as it is known before the conversation is read. A wrong provider or key is reported
+/// before q waits for input. `None`: the conversation says which one it is.
+///
+/// # Errors
+/// Why there is no server to ask.
+pub(super) fn known_target<'a>(
+    arguments: &Arguments,
+    settings: &'a Settings,
+    context: &Context,
+) -> Result<Option<Target<'a>>, Error> {
+    let has_own = arguments.again || !context.which.is_current();
+    if arguments.provider.is_none() && has_own {
+        return Ok(None);
+    }
+    match discover::chosen(settings, None) {
+        Ok(Some(target)) => Ok(Some(target)),
+        _ if arguments.provider.is_none() && arguments.follow && is_pinned(context) => Ok(None),
+        _ => discover::find(settings, None, &context.notes).map(Some),
+    }
+}
+
+/// Whether the current conversation keeps a provider that was chosen for it.
+fn is_pinned(context: &Context) -> bool {
+    let Ok(place) = context.place() else { return false };
+    matches!(folder::read(&place.location.path), Ok(Found::Conversation(conversation)) if conversation.pinned)
 }
 
 /// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
@@ -84,166 +128,189 @@ pub(super) fn open<'a>(
     context: &'a Context,
     now: Timestamp,
 ) -> Result<(Target<'a>, Session<'a>), Error> {
-    let current = context.which.is_current();
-    let place = match context.place() {
-        Ok(place) => Some(place),
-        Err(error) if !current => return Err(Error { kind: Kind::Session, ..error }),
-        Err(error) if arguments.again => return Err(error),
-        Err(_) => {
-            context.notes.note("there is no home folder: conversations are neither read nor saved");
-            None
+    let place = find_place(arguments, context)?;
+    let pins = arguments.provider.is_some() || arguments.model.is_some();
+    let mut session = Session {
+        place: None,
+        intent: Intent::New,
+        becomes_current: None,
+        pins,
+        conversation: None,
+        window: Vec::new(),
+        handed_to: None,
+    };
+    let target = match &place {
+        Some(place) if arguments.again => open_again(place, settings, context, &mut session)?,
+        Some(place) if !place.which.is_current() => open_named(arguments, place, settings, context, &mut session)?,
+        Some(place) if arguments.follow => open_current(place, known, settings, context, now, &mut session)?,
+        _ => known.map_or_else(|| discover::find(settings, None, &context.notes), Ok)?,
+    };
+    if let Some(conversation) = &session.conversation {
+        let same_provider = target.provider().name == conversation.provider;
+        let model = target.choice.named_model().filter(|model| *model != conversation.model);
+        // A user who names a conversation, or asks again, knows what goes where.
+        let is_followed = place.as_ref().is_some_and(|place| place.which.is_current()) && !arguments.again;
+        if is_followed && (!same_provider || model.is_some()) {
+            let name = &target.provider().name;
+            session.handed_to = Some(match model {
+                Some(model) if same_provider => format!("{name}, model {model}"),
+                _ => name.clone(),
+            });
         }
-    };
-    let held = match &place {
-        Some(place) if arguments.again => Some(open_again(place)?),
-        Some(place) if !current => open_named(place, arguments.follow, context)?,
-        _ => None,
-    };
-    let keeps = held.as_ref().map(|held| HeldWith { provider: &held.provider, model: &held.model });
-    let mut target = match known {
-        Some(mut target) => {
-            target.choose_again(settings, keeps)?;
-            target
-        }
-        None => discover::find(settings, keeps, &context.notes)?,
-    };
-    let (intent, conversation) = match (held, &place) {
-        (Some(mut held), _) if arguments.again => {
-            let last = held.undo().ok_or_else(nothing_to_ask_again)?;
-            (Intent::Again { created: held.created, last }, Some(held))
-        }
-        (Some(held), _) if context.which.is_given_by_q() => (Intent::Follow { created: held.created }, Some(held)),
-        (held, _) if !current => (Intent::Named, held),
-        (_, Some(place)) if arguments.follow => follow(place, &target, &settings.values, now, context),
-        _ => (Intent::New, None),
-    };
-    let Some(conversation) = conversation else {
-        let session = Session {
-            place,
-            intent,
-            keeps_own: false,
-            system: None,
-            tools: Vec::new(),
-            window: Vec::new(),
-            handed_to: None,
-        };
-        return Ok((target, session));
-    };
-    let same_provider = target.provider().name == conversation.provider;
-    if current && !arguments.again && same_provider {
-        target.choice.continue_with(&conversation.model);
+        session.window = conversation.window(settings.values.messages);
     }
-    let differs = !same_provider || target.choice.named_model().is_some_and(|model| model != conversation.model);
-    let handed_to = (current && !arguments.again && differs).then(|| match target.choice.named_model() {
-        Some(model) if same_provider => format!("{}, model {model}", target.provider().name),
-        _ => target.provider().name.clone(),
-    });
-    let window = conversation.window(settings.values.messages);
-    // A named conversation changes to the provider that continues it.
-    let keeps_own = differs && (current || arguments.again);
-    let Conversation { system, tools, .. } = conversation;
-    Ok((target, Session { place, intent, keeps_own, system, tools, window, handed_to }))
+    session.place = place;
+    Ok((target, session))
+}
+
+/// Where the conversation is. `None`: there is no place for a current one.
+fn find_place<'a>(arguments: &Arguments, context: &'a Context) -> Result<Option<Place<'a>>, Error> {
+    match context.place() {
+        Ok(place) => Ok(Some(place)),
+        Err(error) if !context.which.is_current() && error.kind != Kind::Nothing => {
+            Err(Error { kind: Kind::Session, ..error })
+        }
+        Err(error) if !context.which.is_current() || arguments.again => Err(error),
+        Err(error) => {
+            context.notes.note(&match context.folder {
+                None => "there is no home folder: conversations are neither read nor saved".to_owned(),
+                Some(_) => format!("conversations are neither read nor saved: {}", error.message),
+            });
+            Ok(None)
+        }
+    }
+}
+
+/// The server for a conversation that keeps its own provider and model.
+fn keeping<'a>(conversation: &Conversation, settings: &'a Settings, context: &Context) -> Result<Target<'a>, Error> {
+    let held = HeldWith { provider: &conversation.provider, model: &conversation.model };
+    discover::find(settings, Some(held), &context.notes)
+}
+
+fn open_again<'a>(
+    place: &Place,
+    settings: &'a Settings,
+    context: &Context,
+    session: &mut Session,
+) -> Result<Target<'a>, Error> {
+    let nothing = || Error::nothing("there is no question to ask again");
+    let mut conversation = match place.which.is_current() {
+        true => match folder::read(&place.location.path).map_err(|error| Error::file(error.to_string()))? {
+            Found::Conversation(conversation) => Some(conversation),
+            Found::Unusable(reason) => {
+                return Err(Error::file(format!("{}: {reason}", place.location.path.display())));
+            }
+            Found::Nothing => None,
+        },
+        false => Some(read_named(place)?.ok_or_else(|| place.missing())?),
+    }
+    .ok_or_else(nothing)?;
+    let seen = Seen::new(&conversation);
+    session.intent = Intent::Again(seen, conversation.undo().ok_or_else(nothing)?);
+    let target = keeping(&conversation, settings, context)?;
+    session.conversation = Some(conversation);
+    Ok(target)
+}
+
+fn open_named<'a>(
+    arguments: &Arguments,
+    place: &Place,
+    settings: &'a Settings,
+    context: &Context,
+    session: &mut Session,
+) -> Result<Target<'a>, Error> {
+    session.conversation = read_named(place)?;
+    let is_unnamed = place.which.is_unnamed();
+    let Some(conversation) = &session.conversation else {
+        if is_unnamed || arguments.follow {
+            return Err(place.missing());
+        }
+        if io::stderr().is_terminal() {
+            let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
+            context.notes.note(&format!("{} is a new conversation{other}", place.name()));
+        }
+        session.intent = Intent::Named;
+        return discover::find(settings, None, &context.notes);
+    };
+    let target = keeping(conversation, settings, context)?;
+    session.intent = Intent::Named;
+    if is_unnamed {
+        place.folder.touch(&place.location);
+        session.intent = Intent::Follow(Seen::new(conversation));
+        session.pins = true;
+        if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
+            && io::stdout().is_terminal()
+        {
+            session.becomes_current = Some(place.folder.link(slot.as_deref()));
+        }
+    }
+    Ok(target)
 }
 
 /// The current conversation, if a follow-up can continue it; else a note says why q starts a new one.
-fn follow(
+fn open_current<'a>(
     place: &Place,
-    target: &Target,
-    values: &Values,
-    now: Timestamp,
+    known: Option<Target<'a>>,
+    settings: &'a Settings,
     context: &Context,
-) -> (Intent, Option<Conversation>) {
-    let wanted = Wanted {
-        provider: &target.provider().name,
-        model: target.choice.named_model(),
-        expire: values.expire,
-        hands_over: values.hands_over,
-    };
-    let found = folder::read(&place.path).or_else(|error| match error.kind() {
+    now: Timestamp,
+    session: &mut Session,
+) -> Result<Target<'a>, Error> {
+    session.intent = Intent::FollowOrNew;
+    let read = || place.folder.check_owner().and_then(|()| folder::read(&place.location.path));
+    let found = read().or_else(|error| match error.kind() {
         // If the folder is the user's own, saving would correct its mode too.
-        io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| folder::read(&place.path)),
+        io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| read()),
         _ => Err(error),
     });
+    let from_settings = || known.map_or_else(|| discover::find(settings, None, &context.notes), Ok);
     let found = match found {
         Ok(found) => found,
         Err(error) => {
-            context.notes.note(&format!("the conversation cannot be read ({error}): this is a new one"));
-            return (Intent::FollowOrNew, None);
+            context.notes.note(&format!("the conversation cannot be read ({error}); starting a new conversation"));
+            return from_settings();
         }
     };
-    let Some(obstacle) = rules::obstacle(&found, &wanted, now) else {
-        return match found {
-            Found::Conversation(conversation) => (Intent::Follow { created: conversation.created }, Some(conversation)),
-            Found::Nothing | Found::Unusable(_) => (Intent::FollowOrNew, None),
-        };
-    };
-    let old = match found {
-        Found::Conversation(conversation) if rules::archives(values.keep) => {
-            format!("; q --list has the old one, and this continues it: q -s {}", conversation.created.id())
+    let rules = context::rules(&settings.values);
+    let mut target = match &found {
+        Found::Conversation(conversation) if conversation.pinned && !rules.is_idle(conversation, now) => {
+            keeping(conversation, settings, context)?
         }
-        Found::Unusable(_) => "; q --list says where the old one is".to_owned(),
-        Found::Conversation(_) | Found::Nothing => String::new(),
+        _ => from_settings()?,
     };
-    context.notes.note(&format!("{obstacle}: this is a new one{old}"));
-    (Intent::FollowOrNew, None)
-}
-
-/// The conversation whose last question is asked again.
-fn open_again(place: &Place) -> Result<Conversation, Error> {
-    let found = if place.which.is_current() {
-        match folder::read(&place.path).map_err(|error| Error::file(error.to_string()))? {
-            Found::Conversation(conversation) => Some(conversation),
-            Found::Unusable(unusable) => return Err(Error::file(format!("{}: {unusable}", place.path.display()))),
-            Found::Nothing => None,
+    let asked = Asked { provider: &target.provider().name, model: target.choice.named_model(), at: now };
+    match (rules::obstacle(&found, &asked, &rules), found) {
+        (None, Found::Conversation(conversation)) => {
+            if target.provider().name == conversation.provider {
+                target.choice.continue_with(&conversation.model);
+            }
+            session.intent = Intent::Follow(Seen::new(&conversation));
+            session.conversation = Some(conversation);
         }
-    } else {
-        Some(open_demanded(place)?)
-    };
-    found.ok_or_else(nothing_to_ask_again)
-}
-
-fn nothing_to_ask_again() -> Error {
-    Error::nothing("there is no question to ask again")
-}
-
-/// A conversation by name or path, which must exist.
-fn open_demanded(place: &Place) -> Result<Conversation, Error> {
-    if !folder::is_there(&place.path).map_err(|error| Error::file(error.to_string()))? {
-        return Err(place.missing());
+        (Some(obstacle), found) => {
+            let old = match found {
+                Found::Conversation(conversation) if rules.keeps() => {
+                    let id = place.folder.id(&place.location.path, conversation.created);
+                    format!("; this continues the old one: q -s {id}")
+                }
+                _ => String::new(),
+            };
+            context.notes.note(&format!("{obstacle}; starting a new conversation{old}"));
+        }
+        (None, _) => {}
     }
-    open_if_begun(place)?.ok_or_else(|| place.missing())
+    Ok(target)
 }
 
-/// A conversation by name or path. Unless it is `demanded`, it may be new, with a note.
-fn open_named(place: &Place, demanded: bool, context: &Context) -> Result<Option<Conversation>, Error> {
-    if demanded {
-        return open_demanded(place).map(Some);
-    }
-    let conversation = open_if_begun(place)?;
-    if conversation.is_none() && io::stderr().is_terminal() {
-        let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
-        context.notes.note(&format!("{} is a new conversation{other}", place.name()));
-    }
-    Ok(conversation)
-}
-
-/// A conversation by name or path, if it exists.
-fn open_if_begun(place: &Place) -> Result<Option<Conversation>, Error> {
-    let path = place.path.display();
-    place.spare_owner()?;
-    match folder::read(&place.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
+/// A conversation by name, id or path, if it exists.
+fn read_named(place: &Place) -> Result<Option<Conversation>, Error> {
+    place.check_owner()?;
+    match folder::read(&place.location.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
-        Found::Unusable(unusable) => Err(Error::new(Kind::Session, format!("{path}: {unusable}"))
-            .advise("it was left as it is; -s with another name starts another conversation")),
-        Found::Nothing
-            if matches!(place.which, Which::Named(_)) && place.path.file_name().is_some_and(folder::is_archived) =>
-        {
-            Err(Error::new(Kind::Session, format!("there is no conversation {}", place.name()))
-                .advise("only q itself gives names that begin with session_\nq --list lists the conversations"))
-        }
-        Found::Nothing if matches!(place.which, Which::Id(_)) => {
-            Err(Error::new(Kind::Session, format!("there is no conversation {}", place.name()))
-                .advise("q --list lists the conversations"))
+        Found::Unusable(reason) => {
+            let path = place.location.path.display();
+            Err(Error::new(Kind::Session, format!("{path}: {reason}"))
+                .advise("it was left as it is; -s with another name starts another conversation"))
         }
         Found::Nothing => Ok(None),
     }

@@ -102,9 +102,7 @@ impl Turn<'_> {
         let mut body = String::from_utf8_lossy(&body).into_owned();
         if is_terminal {
             let messages = self.window.messages().iter().chain([&self.question]);
-            for data in
-                messages.flat_map(|message| &message.attachments).filter_map(|attachment| attachment.data.as_deref())
-            {
+            for data in messages.flat_map(|message| &message.attachments).map(|attachment| &*attachment.data) {
                 if let Some(beginning) = data.get(..SHOWN_OF_BASE64) {
                     body = body.replace(data, &format!("{beginning}… ({} bytes of base64)", data.len()));
                 }
@@ -221,7 +219,7 @@ impl Turn<'_> {
     fn run_calls(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<(), CallEnd> {
         let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
-        let mut step = Step { text, calls: Vec::new(), echo: reply.echo() };
+        let mut step = Step { text, echo: reply.echo(), ..Step::default() };
         for call in reply.calls() {
             let ran = toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes);
             delivery.ran(ran.clone());
@@ -287,12 +285,9 @@ impl Turn<'_> {
         for (index, message) in self.window.messages().iter().chain([&self.question]).enumerate() {
             let (index, role, length) = (index + 1, message.role, message.text.len());
             notes.detail(|| format!("message {index}: {role}, {length} bytes"));
-            for Attachment { name, media, data } in &message.attachments {
-                let size = data.as_ref().map_or_else(
-                    || "not sent, because it is no longer kept".to_owned(),
-                    |data| format!("{} bytes in base64", data.len()),
-                );
-                notes.detail(|| format!("message {index}: {}, {}, {size}", on_one_line(name), on_one_line(media)));
+            for Attachment { name, media, data, .. } in &message.attachments {
+                let (name, media, size) = (on_one_line(name), on_one_line(media), data.len());
+                notes.detail(|| format!("message {index}: {name}, {media}, {size} bytes in base64"));
             }
         }
     }

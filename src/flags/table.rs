@@ -398,7 +398,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[],
         help: "drop the last exchange, print its question",
         doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. The \
-              conversation as it was is archived.",
+              conversation as it was stays as an earlier state (ID~1).",
     },
     Flag {
         short: None,
@@ -406,8 +406,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::List),
         modes: &[],
         help: "list the conversations, or find some by words",
-        doc: "List the conversations, newest first. On a terminal: name, age and first question of as many as the screen holds, \
-              with a star at the current one. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
+        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the screen \
+              holds, with a star at the current one; -s %N continues the one with the number N. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
               question. With words, only conversations with a message that has all of them, in upper or lower case, and the text \
               around the first match in place of the question. With --json, an array.",
     },
@@ -434,15 +434,16 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Clear),
         modes: &[],
         help: "delete the conversation",
-        doc: "Delete the conversation. Others stay, including those that it displaced; a note says so.",
+        doc: "Delete the conversation and its earlier states. Others stay; a note says so.",
     },
     Flag {
         short: None,
         long: Some("all"),
         effect: Effect::Switch(|arguments| arguments.all = true),
-        modes: &[Mode::Clear],
-        help: "with --clear: delete all of them",
-        doc: "With --clear: delete every conversation, including named and archived ones. On a terminal q asks first.",
+        modes: &[Mode::Clear, Mode::List],
+        help: "with --clear, --list: all, with earlier states",
+        doc: "With --clear: delete every conversation, including named ones; on a terminal q asks first. With --list: list earlier \
+              states, too.",
     },
     Flag {
         short: None,

@@ -27,18 +27,6 @@ impl Disarmer {
         visible
     }
 
-    /// How many bytes of the next piece have been shown completely, once this many bytes of its visible form were seen.
-    pub(crate) fn consumed(mut self, piece: &str, seen: usize) -> usize {
-        let mut visible = 0;
-        for (at, character) in piece.char_indices() {
-            visible += self.feed(character.encode_utf8(&mut [0; 4])).len();
-            if visible > seen {
-                return at;
-            }
-        }
-        piece.len()
-    }
-
     /// What was held back, now that nothing follows.
     pub(crate) fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.held_carriage_return) { "^M" } else { "" }
@@ -111,24 +99,6 @@ mod tests {
                 let columns: usize = shown.chars().filter_map(UnicodeWidthChar::width).sum();
                 assert_eq!(width(character), columns, "{character:?}");
             }
-        }
-    }
-
-    #[test]
-    fn what_has_been_seen_of_a_piece_is_known_by_its_characters() {
-        for (piece, seen, consumed) in [
-            ("abc", 0, 0),
-            ("abc", 2, 2),
-            ("abc", 3, 3),
-            ("a\u{1b}b", 2, 1),
-            ("a\u{1b}b", 3, 2),
-            ("äö", 1, 0),
-            ("äö", 3, 2),
-            ("a\r\nb", 1, 2),
-            ("a\r\nb", 2, 3),
-            ("", 0, 0),
-        ] {
-            assert_eq!(Disarmer::default().consumed(piece, seen), consumed, "{piece:?} {seen}");
         }
     }
 

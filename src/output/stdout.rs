@@ -1,5 +1,4 @@
-//! Standard output: writes each piece as it comes, and counts what has left. On a terminal, text is disarmed and, on
-//! request, wrapped.
+//! Standard output: writes each piece as it comes. On a terminal, text is disarmed and, on request, wrapped.
 
 use std::fmt;
 use std::fs::File;
@@ -8,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::disarm::Disarmer;
-use super::wrap::{Wrapped, Wrapper};
+use super::wrap::Wrapper;
 use crate::error::{Error, Kind};
 use crate::unix;
 
@@ -26,8 +25,6 @@ pub(crate) struct Stdout {
     disarmer: Option<Disarmer>,
     /// Set if text is wrapped.
     wrapper: Option<Wrapper>,
-    /// How many bytes have left of the text written since [`Stdout::end_line`] was last called.
-    left: usize,
     ends_with_newline: bool,
 }
 
@@ -42,7 +39,7 @@ pub(crate) enum OutputError {
 impl fmt::Display for OutputError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OutputError::ReaderGone => formatter.write_str("nobody reads standard output anymore"),
+            OutputError::ReaderGone => formatter.write_str("the reader of standard output is gone"),
             OutputError::Failed(error) => write!(formatter, "cannot write to standard output: {error}"),
         }
     }
@@ -60,7 +57,6 @@ impl Stdout {
             file: File::from(descriptor),
             disarmer: stdout.is_terminal().then(Disarmer::default),
             wrapper: None,
-            left: 0,
             ends_with_newline: true,
         })
     }
@@ -75,21 +71,20 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece; where text is wrapped, an unfinished word at its end waits. Whenever bytes have left, or a signal
-    /// has interrupted the write, calls `left` with the number of bytes that have left since [`Stdout::end_line`].
+    /// Writes a piece; where text is wrapped, an unfinished word at its end waits.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
-    pub(crate) fn write(&mut self, piece: &str, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
+    pub(crate) fn write(&mut self, piece: &str) -> Result<(), OutputError> {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
         if self.wrapper.is_none() {
-            return self.put(piece, &|bytes| bytes, left);
+            return self.put(piece);
         }
         // The terminal may have changed its width since the last line.
         for line in piece.split_inclusive('\n') {
-            self.put_wrapped(&|wrapper, columns| wrapper.feed(line, columns), left)?;
+            self.put_wrapped(&|wrapper, columns| wrapper.feed(line, columns))?;
         }
         Ok(())
     }
@@ -103,63 +98,44 @@ impl Stdout {
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn write_held(&mut self, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
-        self.put_wrapped(&Wrapper::pause, left)
+    pub(crate) fn write_held(&mut self) -> Result<(), OutputError> {
+        self.put_wrapped(&Wrapper::pause)
     }
 
     /// Ends the last line if necessary. What is written afterwards is another text.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
-    pub(crate) fn end_line(&mut self, left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
-        self.put_wrapped(&Wrapper::finish, left)?;
-        self.left = 0;
+    pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
+        self.put_wrapped(&Wrapper::finish)?;
         let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
         let end = if self.ends_with_newline { "" } else { "\n" };
         self.ends_with_newline = true;
-        self.write_bytes(format!("{held}{end}").as_bytes(), &mut |_| {})
+        self.write_bytes(format!("{held}{end}").as_bytes())
     }
 
-    fn put_wrapped(
-        &mut self,
-        wrap: &dyn Fn(&mut Wrapper, usize) -> Wrapped,
-        left: &mut dyn FnMut(usize),
-    ) -> Result<(), OutputError> {
+    fn put_wrapped(&mut self, wrap: &dyn Fn(&mut Wrapper, usize) -> String) -> Result<(), OutputError> {
         let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
         let wrapped = wrap(wrapper, unix::terminal_size().map_or(USUAL_COLUMNS, |size| size.columns));
-        self.put(&wrapped.text, &|bytes| wrapped.unbroken(bytes), left)
+        self.put(&wrapped)
     }
 
-    /// Writes a complete text. `unbroken` returns how many of its first bytes are not breaks, for a number of bytes.
-    fn put(
-        &mut self,
-        text: &str,
-        unbroken: &dyn Fn(usize) -> usize,
-        left: &mut dyn FnMut(usize),
-    ) -> Result<(), OutputError> {
-        let begin = self.left;
-        self.left += unbroken(text.len());
-        let Some(disarmer) = &mut self.disarmer else {
-            return self.write_bytes(text.as_bytes(), &mut |bytes| left(begin + bytes));
-        };
-        let before = disarmer.clone();
-        let visible = disarmer.feed(text);
-        self.write_bytes(visible.as_bytes(), &mut |bytes| {
-            let seen = if bytes == visible.len() { text.len() } else { before.clone().consumed(text, bytes) };
-            left(begin + unbroken(seen));
-        })
+    fn put(&mut self, text: &str) -> Result<(), OutputError> {
+        match &mut self.disarmer {
+            Some(disarmer) => {
+                let visible = disarmer.feed(text);
+                self.write_bytes(visible.as_bytes())
+            }
+            None => self.write_bytes(text.as_bytes()),
+        }
     }
 
-    fn write_bytes(&mut self, bytes: &[u8], left: &mut dyn FnMut(usize)) -> Result<(), OutputError> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match self.file.write(&bytes[done..]) {
+    fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
                 Ok(0) => return Err(OutputError::Failed(io::ErrorKind::WriteZero.into())),
-                Ok(count) => {
-                    done += count;
-                    left(done);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => left(done),
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Another program made the pipe non-blocking, so q has to try again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(FULL_PIPE_POLL),
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(OutputError::ReaderGone),
@@ -189,8 +165,8 @@ pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
             stdout.wrap();
         }
         for text in texts {
-            stdout.write(text, &mut |_| {})?;
-            stdout.end_line(&mut |_| {})?;
+            stdout.write(text)?;
+            stdout.end_line()?;
         }
         Ok(())
     };

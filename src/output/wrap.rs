@@ -6,8 +6,6 @@
 //! pieces that it comes in make no difference, unless a pause shows the beginning of a word that turns out to be too
 //! long for its line.
 
-use std::ops::Range;
-
 use unicode_width::UnicodeWidthChar;
 
 use super::disarm;
@@ -40,21 +38,6 @@ const CLOSING: &str = "、。，．！？：；）」』】〉》";
 
 /// These do not end a line.
 const OPENING: &str = "（「『【〈《";
-
-/// A text with breaks in it.
-#[derive(Debug, Default)]
-pub(crate) struct Wrapped {
-    pub(crate) text: String,
-    breaks: Vec<Range<usize>>,
-}
-
-impl Wrapped {
-    /// How many of its first `bytes` bytes are not breaks.
-    pub(crate) fn unbroken(&self, bytes: usize) -> usize {
-        let broken = self.breaks.iter().map(|range| range.end.min(bytes).saturating_sub(range.start));
-        bytes - broken.sum::<usize>()
-    }
-}
 
 /// Wraps text that may come in pieces. It holds back an unfinished word, with the blanks before it for which there was
 /// no room.
@@ -110,19 +93,19 @@ struct Fence {
 
 impl Wrapper {
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
-    pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> Wrapped {
+    pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = Wrapped { text: String::with_capacity(piece.len()), breaks: Vec::new() };
+        let mut wrapped = String::with_capacity(piece.len());
         for character in piece.chars() {
             match (self.line, character) {
                 (_, '\n') => self.end_line(&mut wrapped),
                 (Line::Begin | Line::Prose, ' ' | '\t') => self.push_blank(character, &mut wrapped),
                 (Line::Begin | Line::Prose, _) => self.push_letter(character, &mut wrapped),
-                (Line::Table | Line::Indented, _) => wrapped.text.push(character),
+                (Line::Table | Line::Indented, _) => wrapped.push(character),
                 (Line::Info, _) => self.push_info(character, &mut wrapped),
                 (Line::Code, _) => {
                     self.word.push_shown(character);
-                    wrapped.text.push(character);
+                    wrapped.push(character);
                 }
             }
         }
@@ -139,9 +122,9 @@ impl Wrapper {
     }
 
     /// The unfinished word as far as it has come, after a pause.
-    pub(crate) fn pause(&mut self, columns: usize) -> Wrapped {
+    pub(crate) fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = Wrapped::default();
+        let mut wrapped = String::new();
         if self.holds_word() {
             self.put_word(&mut wrapped);
         }
@@ -149,9 +132,9 @@ impl Wrapper {
     }
 
     /// The text held back, now that nothing follows. Another text may come after this.
-    pub(crate) fn finish(&mut self, columns: usize) -> Wrapped {
+    pub(crate) fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = Wrapped::default();
+        let mut wrapped = String::new();
         self.end_word(true, &mut wrapped);
         self.put_blanks(&mut wrapped);
         *self = Wrapper::default();
@@ -168,7 +151,7 @@ impl Wrapper {
         self.begin.min(self.width() / 2)
     }
 
-    fn push_blank(&mut self, blank: char, wrapped: &mut Wrapped) {
+    fn push_blank(&mut self, blank: char, wrapped: &mut String) {
         self.end_word(true, wrapped);
         let is_full = self.column > 0 && self.column.is_multiple_of(self.columns.max(1));
         let may_break = self.line == Line::Prose && self.has_word;
@@ -179,7 +162,7 @@ impl Wrapper {
         }
     }
 
-    fn push_letter(&mut self, letter: char, wrapped: &mut Wrapped) {
+    fn push_letter(&mut self, letter: char, wrapped: &mut String) {
         if self.line == Line::Begin && self.word.text.is_empty() {
             self.begin = self.column;
             let follows_blank = !self.marked && !self.after_text;
@@ -188,7 +171,7 @@ impl Wrapper {
             }
             if follows_blank && self.begin >= CODE_INDENT && !self.in_list {
                 self.line = Line::Indented;
-                wrapped.text.push(letter);
+                wrapped.push(letter);
                 return;
             }
         }
@@ -199,14 +182,14 @@ impl Wrapper {
             return self.push_info(letter, wrapped);
         }
         if self.line == Line::Table {
-            return wrapped.text.push(letter);
+            return wrapped.push(letter);
         }
         self.word.push(letter);
     }
 
     /// The text after an opening fence is not prose. With another backtick, the fence was code within a line.
-    fn push_info(&mut self, character: char, wrapped: &mut Wrapped) {
-        wrapped.text.push(character);
+    fn push_info(&mut self, character: char, wrapped: &mut String) {
+        wrapped.push(character);
         self.column += disarm::width(character);
         if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
             self.fence = None;
@@ -215,7 +198,7 @@ impl Wrapper {
         }
     }
 
-    fn end_line(&mut self, wrapped: &mut Wrapped) {
+    fn end_line(&mut self, wrapped: &mut String) {
         let is_blank = self.line == Line::Begin && !self.marked && matches!(self.word.text.as_str(), "" | "\r");
         match self.line {
             Line::Code if self.fence.is_some_and(|fence| fence.is_closed_by(&self.word.text)) => self.fence = None,
@@ -223,7 +206,7 @@ impl Wrapper {
             Line::Begin | Line::Prose => self.end_word(false, wrapped),
         }
         self.put_blanks(wrapped);
-        wrapped.text.push('\n');
+        wrapped.push('\n');
         self.after_text = !is_blank && self.line != Line::Indented;
         self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
         self.word.clear();
@@ -232,7 +215,7 @@ impl Wrapper {
     }
 
     /// The word has ended, with or without a blank after it.
-    fn end_word(&mut self, before_blank: bool, wrapped: &mut Wrapped) {
+    fn end_word(&mut self, before_blank: bool, wrapped: &mut String) {
         if self.word.text.is_empty() {
             return;
         }
@@ -266,33 +249,31 @@ impl Wrapper {
     }
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next.
-    fn put_word(&mut self, wrapped: &mut Wrapped) {
+    fn put_word(&mut self, wrapped: &mut String) {
         let fits = self.column + self.word.width <= self.width();
         if self.word.shown == 0 && self.has_word && !fits && !self.after_return {
-            let begin = wrapped.text.len();
             let indent = self.indent();
-            wrapped.text.push('\n');
-            wrapped.text.extend(std::iter::repeat_n(' ', indent));
-            wrapped.breaks.push(begin..wrapped.text.len());
+            wrapped.push('\n');
+            wrapped.extend(std::iter::repeat_n(' ', indent));
             self.column = indent;
             self.has_word = false;
         }
         self.put_blanks(wrapped);
         let rest = &self.word.text[self.word.shown..];
-        wrapped.text.push_str(rest);
+        wrapped.push_str(rest);
         self.after_return = if rest.is_empty() { self.after_return } else { rest.ends_with('\r') };
         self.word.shown = self.word.text.len();
         self.column += std::mem::take(&mut self.word.width);
     }
 
-    fn put_blanks(&mut self, wrapped: &mut Wrapped) {
+    fn put_blanks(&mut self, wrapped: &mut String) {
         for blank in std::mem::take(&mut self.blanks).chars() {
             self.put_blank(blank, wrapped);
         }
     }
 
-    fn put_blank(&mut self, blank: char, wrapped: &mut Wrapped) {
-        wrapped.text.push(blank);
+    fn put_blank(&mut self, blank: char, wrapped: &mut String) {
+        wrapped.push(blank);
         self.after_return = false;
         self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
     }
@@ -443,22 +424,32 @@ mod tests {
     use super::super::disarm::visible;
     use super::*;
 
-    /// The text in these pieces, wrapped; and the same without the breaks.
-    fn wrapped<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> (String, String) {
+    /// The text in these pieces, wrapped.
+    fn wrapped<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
         let mut wrapper = Wrapper::default();
-        let mut parts: Vec<Wrapped> = pieces.into_iter().map(|piece| wrapper.feed(piece, columns)).collect();
-        parts.push(wrapper.finish(columns));
-        (parts.iter().map(|part| part.text.as_str()).collect(), parts.iter().map(unbroken).collect())
+        let mut wrapped: String = pieces.into_iter().map(|piece| wrapper.feed(piece, columns)).collect();
+        wrapped.push_str(&wrapper.finish(columns));
+        wrapped
     }
 
-    fn unbroken(wrapped: &Wrapped) -> String {
-        let is_break = |at: usize| wrapped.breaks.iter().any(|range| range.contains(&at));
-        wrapped.text.char_indices().filter(|(at, _)| !is_break(*at)).map(|(_, character)| character).collect()
+    /// Whether a wrapped text is this text but for line ends and indentation that were added.
+    fn is_wrapped(wrapped: &str, text: &str) -> bool {
+        let spaces = |text: &str| text.len() - text.trim_start_matches(' ').len();
+        let (mut wrapped, mut text) = (wrapped, text);
+        while let Some(character) = wrapped.chars().next() {
+            let rest = &wrapped[character.len_utf8()..];
+            match text.strip_prefix(character) {
+                Some(after) => (wrapped, text) = (rest, after),
+                None if character == '\n' => wrapped = &rest[spaces(rest).saturating_sub(spaces(text))..],
+                None => return false,
+            }
+        }
+        text.is_empty()
     }
 
     fn wrap(text: &str, columns: usize) -> String {
-        let (wrapped, unbroken) = wrapped([text], columns);
-        assert_eq!(unbroken, text);
+        let wrapped = wrapped([text], columns);
+        assert!(is_wrapped(&wrapped, text), "{wrapped:?} {text:?}");
         wrapped
     }
 
@@ -641,46 +632,37 @@ mod tests {
             ("\n123456789", "\n"),
             ("0", "1234567890"),
         ] {
-            assert_eq!(wrapper.feed(piece, 10).text, expected, "{piece:?}");
+            assert_eq!(wrapper.feed(piece, 10), expected, "{piece:?}");
         }
-        assert_eq!(wrapper.finish(10).text, "");
+        assert_eq!(wrapper.finish(10), "");
     }
 
     #[test]
     fn a_pause_shows_what_has_come() {
         let mut wrapper = Wrapper::default();
         assert!(!wrapper.holds_word());
-        assert_eq!(wrapper.feed("one tw", 10).text, "one ");
+        assert_eq!(wrapper.feed("one tw", 10), "one ");
         assert!(wrapper.holds_word());
-        assert_eq!(wrapper.pause(10).text, "tw");
+        assert_eq!(wrapper.pause(10), "tw");
         assert!(!wrapper.holds_word());
         // There is no break within the word, but one after it.
-        assert_eq!(wrapper.feed("o345678 t", 10).text, "o345678 ");
-        assert_eq!(wrapper.pause(10).text, "\nt");
-        assert_eq!(wrapper.feed("wo\n`", 10).text, "wo\n");
+        assert_eq!(wrapper.feed("o345678 t", 10), "o345678 ");
+        assert_eq!(wrapper.pause(10), "\nt");
+        assert_eq!(wrapper.feed("wo\n`", 10), "wo\n");
         // A fence is still a fence.
-        assert_eq!(wrapper.pause(10).text, "`");
-        assert_eq!(wrapper.feed("``\n", 10).text, "``\n");
-        assert_eq!(wrapper.feed("one two three", 10).text, "one two three");
-        assert_eq!(wrapper.pause(10).text, "");
+        assert_eq!(wrapper.pause(10), "`");
+        assert_eq!(wrapper.feed("``\n", 10), "``\n");
+        assert_eq!(wrapper.feed("one two three", 10), "one two three");
+        assert_eq!(wrapper.pause(10), "");
     }
 
     #[test]
     fn the_width_may_change_at_any_time() {
         let mut wrapper = Wrapper::default();
-        assert_eq!(wrapper.feed("- one two three ", 12).text, "- one two \n  three ");
-        assert_eq!(wrapper.feed("four five ", 20).text, "four five ");
-        assert_eq!(wrapper.feed("six ", 3).text, "\n six ");
-        assert_eq!(wrapper.feed("seven\n", 0).text, "\nseven\n");
-    }
-
-    #[test]
-    fn bytes_of_the_text_are_distinguished_from_breaks() {
-        let wrapped = Wrapper::default().feed("- one two three four ", 10);
-        assert_eq!(wrapped.text, "- one two \n  three \n  four ");
-        let unbroken: Vec<usize> = (0..=wrapped.text.len()).map(|bytes| wrapped.unbroken(bytes)).collect();
-        let expected: Vec<usize> = (0..=10).chain([10, 10, 10]).chain(11..=16).chain([16; 3]).chain(17..=21).collect();
-        assert_eq!(unbroken, expected);
+        assert_eq!(wrapper.feed("- one two three ", 12), "- one two \n  three ");
+        assert_eq!(wrapper.feed("four five ", 20), "four five ");
+        assert_eq!(wrapper.feed("six ", 3), "\n six ");
+        assert_eq!(wrapper.feed("seven\n", 0), "\nseven\n");
     }
 
     /// Texts made of the parts that matter here.
@@ -743,7 +725,7 @@ mod tests {
             let mut at: Vec<usize> = at.iter().map(|at| *at.get(&boundaries)).chain([0, text.len()]).collect();
             at.sort_unstable();
             let pieces = at.windows(2).map(|ends| &text[ends[0]..ends[1]]);
-            prop_assert_eq!(wrapped(pieces, columns).0, wrapped([text.as_str()], columns).0);
+            prop_assert_eq!(wrapped(pieces, columns), wrapped([text.as_str()], columns));
         }
 
         #[test]
@@ -755,13 +737,13 @@ mod tests {
             let mut whole = String::new();
             for (number, character) in text.chars().enumerate() {
                 let columns = columns[number % columns.len()];
-                whole += &unbroken(&wrapper.feed(character.encode_utf8(&mut [0; 4]), columns));
+                whole += &wrapper.feed(character.encode_utf8(&mut [0; 4]), columns);
                 if number % 7 == 0 {
-                    whole += &unbroken(&wrapper.pause(columns));
+                    whole += &wrapper.pause(columns);
                 }
             }
-            whole += &unbroken(&wrapper.finish(columns[0]));
-            prop_assert_eq!(whole, text);
+            whole += &wrapper.finish(columns[0]);
+            prop_assert!(is_wrapped(&whole, &text), "{:?} {:?}", whole, text);
         }
 
         #[test]

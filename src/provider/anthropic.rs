@@ -155,9 +155,9 @@ fn answer_of(step: &Step) -> Value {
 
 fn blocks_of(step: &Step) -> Vec<Value> {
     let text = json!({"type": "text", "text": step.text});
-    let call = |Ran { call, .. }: &Ran| {
-        let input = calls::object(call);
-        json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+    let call = |ran: &Ran| {
+        let input = calls::object(&ran.arguments);
+        json!({"type": "tool_use", "id": ran.id, "name": ran.name, "input": input})
     };
     std::iter::once(text).chain(step.calls.iter().map(call)).collect()
 }
@@ -169,7 +169,7 @@ fn results_of(step: &Step) -> Value {
 }
 
 fn result_of(ran: &Ran) -> Value {
-    let mut result = json!({"type": "tool_result", "tool_use_id": ran.call.id, "content": ran.result});
+    let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": ran.result});
     if ran.is_error {
         result["is_error"] = true.into();
     }

@@ -17,9 +17,9 @@ pub(super) struct Attached<'a> {
     pub(super) data: &'a str,
 }
 
-/// The attachments of a message that still have their data.
+/// The attachments of a message.
 pub(super) fn of(message: &Message) -> impl Iterator<Item = Attached<'_>> {
-    message.attachments.iter().filter_map(|attachment| Some(Attached { attachment, data: attachment.data.as_deref()? }))
+    message.attachments.iter().map(|attachment| Attached { attachment, data: &attachment.data })
 }
 
 impl<'a> Attached<'a> {
@@ -73,21 +73,16 @@ pub(super) mod tests {
     use super::*;
     use crate::message::Role;
 
-    fn attachment(name: &str, media: &str, data: Option<&str>) -> Attachment {
-        Attachment { name: name.into(), media: media.into(), data: data.map(Into::into) }
+    fn attachment(name: &str, media: &str, data: &str) -> Attachment {
+        Attachment { name: name.into(), media: media.into(), data: data.into(), ..Attachment::default() }
     }
 
     pub(in crate::provider) fn image() -> Attachment {
-        attachment("/home/me/error.png", "image/png", Some("aW1n"))
+        attachment("/home/me/error.png", "image/png", "aW1n")
     }
 
     pub(in crate::provider) fn pdf() -> Attachment {
-        attachment("docs/plan 2.pdf", "application/pdf", Some("cGRm"))
-    }
-
-    /// An image whose data is no longer kept.
-    pub(in crate::provider) fn lost() -> Attachment {
-        attachment("old.gif", "image/gif", None)
+        attachment("docs/plan 2.pdf", "application/pdf", "cGRm")
     }
 
     /// A question with these attachments.
@@ -106,16 +101,9 @@ pub(super) mod tests {
             ("-", "-.pdf", Some("-")),
             ("計画", "計画.pdf", None),
         ] {
-            let message = question(vec![attachment(name, "application/pdf", Some("cGRm"))], "why");
+            let message = question(vec![attachment(name, "application/pdf", "cGRm")], "why");
             let attached = of(&message).next().expect("an attachment");
             assert_eq!((&*attached.file_name(), attached.title().as_deref()), (file_name, title), "{name}");
         }
-    }
-
-    #[test]
-    fn only_attachments_with_data_can_be_sent() {
-        let message = question(vec![image(), lost(), pdf()], "why");
-        let urls: Vec<String> = of(&message).map(|one| serde_json::to_string(&one.url()).expect("JSON")).collect();
-        assert_eq!(urls, ["\"data:image/png;base64,aW1n\"", "\"data:application/pdf;base64,cGRm\""]);
     }
 }

@@ -154,7 +154,7 @@ fn answer_of(step: &Step) -> Value {
 
 fn parts_of(step: &Step) -> Vec<Value> {
     let said = (!step.text.is_empty()).then(|| json!({"text": step.text}));
-    let call = |ran: &Ran| json!({FUNCTION_CALL: {"name": ran.call.name, "args": calls::object(&ran.call)}});
+    let call = |ran: &Ran| json!({FUNCTION_CALL: {"name": ran.name, "args": calls::object(&ran.arguments)}});
     said.into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
@@ -169,7 +169,7 @@ fn results_of(step: &Step) -> Value {
 
 fn result_of(ran: &Ran, id: Option<Value>) -> Value {
     let kind = if ran.is_error { "error" } else { "result" };
-    let mut response = json!({"name": ran.call.name, "response": {kind: ran.result}});
+    let mut response = json!({"name": ran.name, "response": {kind: ran.result}});
     if let Some(id) = id.filter(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
         response["id"] = id;
     }

@@ -190,7 +190,7 @@ fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
             name => turn[name] = value.clone(),
         }
     }
-    let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.call.id, "content": ran.result});
+    let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
     std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
 }
 
@@ -204,8 +204,8 @@ fn add_extra(turn: &mut Value, extra: &Value) {
 }
 
 fn call_of(ran: &Ran) -> Value {
-    let function = json!({"name": ran.call.name, "arguments": calls::text(&ran.call)});
-    json!({"id": ran.call.id, "type": "function", "function": function})
+    let function = json!({"name": ran.name, "arguments": calls::text(&ran.arguments)});
+    json!({"id": ran.id, "type": "function", "function": function})
 }
 
 #[derive(Deserialize)]
@@ -718,9 +718,9 @@ mod tests {
         let call = json!({"id": "x", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let other = json!({"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}});
         let reply = replied_with_tools(Api::OpenAi, &[&event(&json!([call])), &event(&json!([other])), "[DONE]"]);
-        let ran = |call: &crate::message::Call| Ran { call: call.clone(), result: "1".to_owned(), is_error: false };
+        let ran = |call: &crate::message::Call| Ran::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
-        let step = Step { text: String::new(), calls, echo: reply.echo() };
+        let step = Step { calls, echo: reply.echo(), ..Step::default() };
         let turn = elements_of(&step, table::USUAL).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
         assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));

@@ -166,7 +166,7 @@ pub(super) enum Element<T> {
 /// The JSON of the body that a dialect makes from a prompt.
 pub(super) fn body_of(prompt: &Prompt, body: &impl serde::Serialize) -> Vec<u8> {
     let attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
-    let attached: usize = attachments.filter_map(|attachment| Some(attachment.data.as_ref()?.len())).sum();
+    let attached: usize = attachments.map(|attachment| attachment.data.len()).sum();
     let texts: usize = prompt.messages.iter().map(|message| message.text.len()).sum();
     to_json(body, attached + texts + REST_OF_BODY)
 }

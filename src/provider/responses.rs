@@ -145,7 +145,7 @@ fn offer(tool: &Tool) -> Value {
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
     let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
-    let result = |ran: &Ran| json!({"type": "function_call_output", "call_id": ran.call.id, "output": ran.result});
+    let result = |ran: &Ran| json!({"type": "function_call_output", "call_id": ran.id, "output": ran.result});
     items.extend(step.calls.iter().map(result));
     items
 }
@@ -154,7 +154,7 @@ fn turn_of(step: &Step) -> Vec<Value> {
     let content = json!([{"type": "output_text", "text": step.text}]);
     let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
     let call = |ran: &Ran| {
-        let (id, name, arguments) = (&ran.call.id, &ran.call.name, calls::text(&ran.call));
+        let (id, name, arguments) = (&ran.id, &ran.name, calls::text(&ran.arguments));
         json!({"type": FUNCTION_CALL, "call_id": id, "name": name, "arguments": arguments})
     };
     (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()

@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// # Errors
 /// `Settings`: there is no server, or the chosen one cannot be used. `Session`: the conversation's provider is gone.
 pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &Notes) -> Result<Target<'a>, Error> {
-    if let Some(choice) = choice::choose(settings, keeps)? {
-        return Target::new(choice, settings);
+    if let Some(target) = chosen(settings, keeps)? {
+        return Ok(target);
     }
     let Some(Running { provider, model }) = running(settings) else { return Err(nobody(settings)) };
     let name = &provider.name;
@@ -30,6 +30,14 @@ pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &
     ));
     let model = settings.model.as_ref().map_or(Model::Default(model), |named| Model::Named(named.text.clone()));
     Target::new(Choice { provider, model }, settings)
+}
+
+/// The same without a search: `None` if nothing names a provider, and no key is set.
+///
+/// # Errors
+/// As for [`find`].
+pub(crate) fn chosen<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Result<Option<Target<'a>>, Error> {
+    choice::choose(settings, keeps)?.map(|choice| Target::new(choice, settings)).transpose()
 }
 
 /// A running server, and the first model that it lists.

@@ -1,7 +1,7 @@
 //! The server that q asks: a provider with its model, its key and a client for its address.
 
 use super::call::Call;
-use super::choice::{self, Choice, HeldWith, Model};
+use super::choice::{Choice, Model};
 use super::client::{self, Client};
 use super::key_command;
 use crate::address::Address;
@@ -53,20 +53,6 @@ impl<'a> Target<'a> {
     /// A server that needs no key, with a client of its own.
     pub(super) fn without_key(choice: Choice<'a>, client: Client) -> Target<'a> {
         Target { choice, key: None, client }
-    }
-
-    /// Chooses again now that the conversation is known. An option chose the provider, or no conversation keeps its
-    /// own, so only the model can change.
-    ///
-    /// # Errors
-    /// As for [`choice::choose`].
-    pub(crate) fn choose_again(&mut self, settings: &'a Settings, keeps: Option<HeldWith>) -> Result<(), Error> {
-        if keeps.is_some()
-            && let Some(choice) = choice::choose(settings, keeps)?
-        {
-            self.choice = choice;
-        }
-        Ok(())
     }
 
     pub(crate) fn provider(&self) -> &'a Provider {

@@ -1,13 +1,16 @@
-//! Which conversation to use: the current one, one by its name or id, or a file by its path.
+//! Which conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::timestamp::{ARCHIVED, Timestamp};
+use super::timestamp::UNNAMED;
 use crate::error::Error;
 
 /// The most characters of a name.
-const LONGEST: usize = 100;
+const MAX_LENGTH: usize = 100;
+
+/// Stands between the name of a conversation and the number of an earlier state.
+pub(crate) const STATE: char = '~';
 
 /// A conversation, as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +19,10 @@ pub(crate) enum Which {
     Current { slot: Option<String> },
     /// One that has a name, and never expires.
     Named(String),
-    /// The one created at this time, wherever it is.
-    Id(Timestamp),
+    /// One that q has named: by its id, or as an earlier state of another.
+    Id(String),
+    /// The one with this number in the plain list, counted from 1.
+    Number(usize),
     /// A file anywhere, by its resolved path. It never expires either.
     File(PathBuf),
 }
@@ -36,50 +41,47 @@ impl Which {
                     None => error,
                 }
             }),
-            (None, Some(name)) => Which::slot(name).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}"))),
+            (None, Some(name)) => match check(name) {
+                Ok(()) => Ok(Which::Current { slot: Some(name.to_owned()) }),
+                Err(reason) => Err(Error::settings(format!("Q_SESSION: {reason}"))),
+            },
             (None, None) => Ok(Which::Current { slot: None }),
         }
     }
 
-    /// Reads the value of `-s`: a name, or, where it ends in `.json`, the path of a file.
+    /// Reads the value of `-s`.
     ///
     /// # Errors
-    /// Why it is neither.
+    /// Why it names no conversation.
     fn parse(value: &OsStr) -> Result<Which, String> {
         if value.as_encoded_bytes().ends_with(b".json") {
             return resolve(Path::new(value)).map(Which::File);
         }
         let name =
             value.to_str().ok_or_else(|| format!("“{}” is not a valid name: it is not UTF-8", value.display()))?;
-        check(name)?;
-        Ok(Timestamp::from_id(name).map_or_else(|| Which::Named(name.to_owned()), Which::Id))
+        if let Some(number) = name.strip_prefix('%') {
+            let number = number.parse().ok().filter(|number| *number > 0);
+            return number
+                .map(Which::Number)
+                .ok_or_else(|| format!("“{name}” is not a number of the list, such as %1"));
+        }
+        check(base(name))?;
+        Ok(Which::of_stem(name))
     }
 
-    /// Reads the value of `Q_SESSION`.
-    ///
-    /// # Errors
-    /// Why it is not a valid name.
-    fn slot(name: &str) -> Result<Which, String> {
-        check(name)?;
-        Ok(Which::Current { slot: Some(name.to_owned()) })
+    /// The conversation in a file of the folder, by the file's name without its ending.
+    pub(crate) fn of_stem(stem: &str) -> Which {
+        let is_given_by_q = stem.starts_with(UNNAMED) || base(stem) != stem;
+        if is_given_by_q { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
     pub(crate) fn option(&self) -> String {
         match self {
             Which::Current { .. } => String::new(),
-            Which::Named(name) => format!(" -s {name}"),
-            Which::Id(created) => format!(" -s {}", created.id()),
+            Which::Named(name) | Which::Id(name) => format!(" -s {name}"),
+            Which::Number(number) => format!(" -s %{number}"),
             Which::File(path) => format!(" -s {}", path.display()),
-        }
-    }
-
-    /// The value for `-s` that names the conversation created at this time: it stays valid when that is displaced.
-    pub(crate) fn id(&self, created: Timestamp) -> String {
-        match self {
-            Which::Named(name) if !self.is_given_by_q() => name.clone(),
-            Which::File(path) => path.to_string_lossy().into_owned(),
-            Which::Current { .. } | Which::Id(_) | Which::Named(_) => created.id(),
         }
     }
 
@@ -88,39 +90,37 @@ impl Which {
     /// # Errors
     /// `Usage`: a value that cannot be such a name.
     pub(crate) fn for_copy(value: &OsStr) -> Result<Which, Error> {
-        let which = Which::parse(value).map_err(|reason| Error::usage(format!("--copy: {reason}")))?;
-        match &which {
-            Which::Id(_) => {}
-            Which::Named(name) if !Which::is_name(name) => {}
-            _ => return Ok(which),
-        }
-        Err(Error::usage(format!("--copy: only q itself gives names that begin with {ARCHIVED}")))
-    }
-
-    /// Whether users may give this name to a conversation.
-    pub(crate) fn is_name(name: &str) -> bool {
-        check(name).is_ok() && !name.starts_with(ARCHIVED)
-    }
-
-    /// Whether the user names it as q does: by its id, or by the name of its archived file.
-    pub(crate) fn is_given_by_q(&self) -> bool {
-        match self {
-            Which::Id(_) => true,
-            Which::Named(name) => !Which::is_name(name),
-            Which::Current { .. } | Which::File(_) => false,
+        match Which::parse(value).map_err(|reason| Error::usage(format!("--copy: {reason}")))? {
+            which @ (Which::Named(_) | Which::File(_)) => Ok(which),
+            _ => Err(Error::usage(format!("--copy: “{}” is not a name that users may give", value.display()))),
         }
     }
 
-    /// Whether it is a current conversation, which a new one displaces and which may expire.
+    /// Whether it is a current conversation, which may expire.
     pub(crate) fn is_current(&self) -> bool {
         matches!(self, Which::Current { .. })
+    }
+
+    /// Whether it is one without a name, in a place that only q gives.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        matches!(self, Which::Id(_) | Which::Number(_))
+    }
+}
+
+/// The name of the conversation of which this is an earlier state; any other name as it is.
+pub(crate) fn base(name: &str) -> &str {
+    match name.rsplit_once(STATE) {
+        Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
+        _ => name,
     }
 }
 
 fn check(name: &str) -> Result<(), String> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
-    if name.is_empty() || name.len() > LONGEST || !name.chars().all(allowed) {
-        return Err(format!("“{name}” is not a valid name: it must have 1 to {LONGEST} characters: A-Z a-z 0-9 . _ -"));
+    if name.is_empty() || name.len() > MAX_LENGTH || !name.chars().all(allowed) {
+        return Err(format!(
+            "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
+        ));
     }
     if name.starts_with('.') || name.starts_with("current") {
         return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
@@ -140,7 +140,7 @@ fn way_to_current(listed: &str) -> Option<String> {
 }
 
 /// The path without links. The file need not exist yet, but its folder must.
-fn resolve(path: &Path) -> Result<PathBuf, String> {
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
     match std::fs::canonicalize(path) {
         Ok(path) => Ok(path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -164,30 +164,31 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_the_folder() {
-        for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "session_20261121100000", "-x"] {
-            assert_eq!(Which::parse(OsStr::new(name)), Ok(Which::Named(name.to_owned())), "{name}");
+        for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "-x", "a~"] {
+            let named = Which::parse(OsStr::new(name));
+            assert_eq!(named.is_ok(), name != "a~", "{name}");
+            assert!(named.is_err() || named == Ok(Which::Named(name.to_owned())), "{name}");
         }
         for name in
             ["", ".", "..", ".hidden", "a/b", "../x", "a b", "ä", "current", "current-1", "a\n", &"x".repeat(101)]
         {
             assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
-            assert!(Which::slot(name).is_err(), "{name}");
+            assert!(Which::find(None, Some(name)).is_err(), "{name}");
         }
     }
 
     #[test]
-    fn a_copy_gets_a_name_that_a_user_may_give() {
-        for (name, allowed) in [
-            ("work", true),
-            ("session_20261121100000", false),
-            ("session_20261121100000123", false),
-            ("session_x", false),
-            ("current", false),
-            ("a/b", false),
-        ] {
-            assert_eq!(Which::for_copy(OsStr::new(name)).is_ok(), allowed, "{name}");
-            assert_eq!(Which::is_name(name), allowed, "{name}");
+    fn names_that_q_gives_are_ids_and_numbers_are_those_of_the_list() {
+        for id in ["session_20261121100000123", "session_20261121100000-2", "session_20261121100000123~1", "work~12"] {
+            assert_eq!(Which::parse(OsStr::new(id)), Ok(Which::Id(id.to_owned())), "{id}");
+            assert!(Which::for_copy(OsStr::new(id)).is_err(), "{id}");
         }
+        assert_eq!(Which::parse(OsStr::new("%12")), Ok(Which::Number(12)));
+        for wrong in ["%", "%0", "%-1", "%x", "~1", "current~1", "a/b~1"] {
+            assert!(Which::parse(OsStr::new(wrong)).is_err(), "{wrong}");
+        }
+        assert!(Which::for_copy(OsStr::new("%1")).is_err());
+        assert_eq!(base("work~1"), "work");
     }
 
     #[test]

@@ -1,32 +1,135 @@
-//! Whether a follow-up can continue the current conversation, and if not, why.
+//! Whether a follow-up can continue a conversation, and what saving an exchange does to the file that is found (pure).
 
 use std::time::Duration;
 
 use super::age;
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Entry, Exchange};
 use super::format::Unusable;
 use super::timestamp::Timestamp;
 
 /// What is at the path of a conversation.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 pub(crate) enum Found {
     /// There is no file.
     Nothing,
     Conversation(Conversation),
     /// A file that q cannot use as a conversation.
-    Unusable(Unusable),
+    Unusable(String),
 }
 
-/// What a follow-up asks for.
+impl From<Result<Conversation, Unusable>> for Found {
+    fn from(read: Result<Conversation, Unusable>) -> Found {
+        read.map_or_else(|unusable| Found::Unusable(unusable.to_string()), Found::Conversation)
+    }
+}
+
+/// What the settings say about conversations.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Rules {
+    /// The most exchanges that the conversation keeps.
+    pub(crate) pairs: usize,
+    /// How long a conversation that is not current is kept; `None` is for ever.
+    pub(crate) keep: Option<Duration>,
+    /// The longest idle time of a conversation that is continued; `None` is no limit.
+    pub(crate) expire: Option<Duration>,
+    /// Another provider or model may continue a conversation.
+    pub(crate) continue_on_mismatch: bool,
+}
+
+impl Rules {
+    /// Whether a conversation stays when another one takes its place, and earlier states are kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keep.is_none_or(|keep| !keep.is_zero())
+    }
+
+    /// Whether a conversation was idle for too long.
+    pub(crate) fn is_idle(&self, conversation: &Conversation, now: Timestamp) -> bool {
+        self.expire.is_some_and(|expire| conversation.updated.elapsed_until(now) > expire)
+    }
+}
+
+/// Which conversation an exchange belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Intent {
+    /// A new one, which becomes the current one.
+    New,
+    /// The one that was read.
+    Follow(Seen),
+    /// A follow-up that found nothing to continue: a new one, unless another follow-up has begun it by now.
+    FollowOrNew,
+    /// The one with this name, or in this file. It is created if it is missing.
+    Named,
+    /// The one that was read, in place of its last exchange, if that is still the last.
+    Again(Seen, Exchange),
+}
+
+/// By what a conversation is recognized that was read before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seen {
+    pub(super) created: Timestamp,
+    first: Option<Entry>,
+}
+
+impl Seen {
+    pub(crate) fn new(conversation: &Conversation) -> Seen {
+        Seen { created: conversation.created, first: conversation.entries().next().cloned() }
+    }
+
+    /// Whether this is still the conversation. At most `pairs` exchanges are kept, so it may have lost its beginning.
+    fn is(&self, now: &Conversation, pairs: usize) -> bool {
+        let first = now.entries().next();
+        let same_beginning = self.first.is_none() || first.is_none() || self.first.as_ref() == first;
+        self.created == now.created && (same_beginning || now.exchanges.len() >= pairs)
+    }
+}
+
+/// Who was asked now, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
     pub(crate) provider: &'a str,
     /// `None` if no model is named anywhere: the conversation's own is used.
     pub(crate) model: Option<&'a str>,
-    /// The longest idle time; `None` is no limit.
-    pub(crate) expire: Option<Duration>,
-    /// Another provider or model may continue it.
-    pub(crate) hands_over: bool,
+    pub(crate) at: Timestamp,
+}
+
+/// What saving an exchange does.
+#[derive(Debug, PartialEq)]
+pub(super) enum Action {
+    /// Begins a conversation.
+    Begin,
+    /// Adds the exchange to this conversation.
+    Extend(Conversation),
+    /// Puts the exchange in the place of this conversation's last one.
+    Replace(Conversation),
+    /// Saves the exchange in a conversation of its own, for this reason.
+    Separate(&'static str),
+    /// Saves nothing, because the file cannot be used.
+    Refuse(String),
+}
+
+/// Decides what to do with what was found under the lock.
+pub(super) fn decide(intent: &Intent, found: Found, exchange: &Exchange, asked: &Asked, rules: &Rules) -> Action {
+    match (intent, found) {
+        (Intent::New, _) | (Intent::Named, Found::Nothing) => Action::Begin,
+        (Intent::Named, Found::Conversation(conversation)) => Action::Extend(conversation),
+        (Intent::Named, Found::Unusable(reason)) => Action::Refuse(reason),
+        (Intent::FollowOrNew, found) => match (obstacle(&found, asked, rules), found) {
+            (None, Found::Conversation(conversation)) => Action::Extend(conversation),
+            _ => Action::Begin,
+        },
+        (Intent::Follow(seen), Found::Conversation(conversation)) if seen.is(&conversation, rules.pairs) => {
+            Action::Extend(conversation)
+        }
+        (Intent::Follow(_), _) => Action::Separate("the conversation was cleared or replaced in the meantime"),
+        (Intent::Again(..), _) if !exchange.is_complete() => Action::Separate("the new answer is incomplete"),
+        (Intent::Again(seen, last), Found::Conversation(conversation))
+            if seen.is(&conversation, rules.pairs) && conversation.exchanges.last() == Some(last) =>
+        {
+            Action::Replace(conversation)
+        }
+        (Intent::Again(..), _) => Action::Separate("the conversation has changed in the meantime"),
+    }
 }
 
 /// Why a follow-up starts a new conversation.
@@ -39,37 +142,24 @@ pub(crate) enum Obstacle {
     Model { was: String, is: String },
 }
 
-/// Whether displaced conversations are archived, with this setting `keep`.
-pub(crate) fn archives(keep: Option<Duration>) -> bool {
-    keep.is_none_or(|keep| !keep.is_zero())
-}
-
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub(crate) fn obstacle(found: &Found, wanted: &Wanted, now: Timestamp) -> Option<Obstacle> {
-    match found {
-        Found::Nothing => Some(Obstacle::Nothing),
-        Found::Unusable(unusable) => Some(Obstacle::Unusable(unusable.to_string())),
-        Found::Conversation(conversation) => mismatch(conversation, wanted, now),
+pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<Obstacle> {
+    let conversation = match found {
+        Found::Nothing => return Some(Obstacle::Nothing),
+        Found::Unusable(reason) => return Some(Obstacle::Unusable(reason.clone())),
+        Found::Conversation(conversation) => conversation,
+    };
+    if rules.is_idle(conversation, asked.at) {
+        return Some(Obstacle::Idle(conversation.updated.elapsed_until(asked.at)));
     }
-}
-
-fn mismatch(conversation: &Conversation, wanted: &Wanted, now: Timestamp) -> Option<Obstacle> {
-    let idle = conversation.updated.elapsed_until(now);
-    if wanted.expire.is_some_and(|expire| idle > expire) {
-        return Some(Obstacle::Idle(idle));
-    }
-    if wanted.hands_over {
+    if rules.continue_on_mismatch {
         return None;
     }
-    if conversation.provider != wanted.provider {
-        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: wanted.provider.to_owned() });
+    if conversation.provider != asked.provider {
+        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: asked.provider.to_owned() });
     }
-    match wanted.model {
-        Some(model) if model != conversation.model => {
-            Some(Obstacle::Model { was: conversation.model.clone(), is: model.to_owned() })
-        }
-        _ => None,
-    }
+    let model = asked.model.filter(|model| *model != conversation.model)?;
+    Some(Obstacle::Model { was: conversation.model.clone(), is: model.to_owned() })
 }
 
 impl std::fmt::Display for Obstacle {
@@ -88,46 +178,93 @@ impl std::fmt::Display for Obstacle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversation::tests::moment;
+    use super::super::conversation::tests::{conversation, exchange, moment};
     use super::*;
 
     const HOUR: i64 = 3600;
+    const RULES: Rules =
+        Rules { pairs: 20, keep: None, expire: Some(Duration::from_secs(24 * 3600)), continue_on_mismatch: false };
 
-    fn obstacle_at(now: i64, provider: &str, model: Option<&str>, expire: Option<u64>) -> Option<Obstacle> {
-        let conversation = Conversation::new("openai", "m", moment(0));
-        let wanted = Wanted { provider, model, expire: expire.map(Duration::from_secs), hands_over: false };
-        obstacle(&Found::Conversation(conversation), &wanted, moment(now))
+    fn asked<'a>(provider: &'a str, model: Option<&'a str>, second: i64) -> Asked<'a> {
+        Asked { provider, model, at: moment(second) }
     }
 
     #[test]
     fn a_conversation_is_followed_while_it_is_fresh_and_the_same() {
-        let day = Some(24 * 60 * 60);
-        assert_eq!(obstacle_at(23 * HOUR, "openai", Some("m"), day), None);
-        assert_eq!(obstacle_at(24 * HOUR, "openai", Some("m"), day), None);
-        assert_eq!(obstacle_at(-HOUR, "openai", Some("m"), day), None);
-        assert_eq!(obstacle_at(1000 * HOUR, "openai", Some("m"), None), None);
-        assert_eq!(obstacle_at(0, "openai", None, day), None);
-        assert!(matches!(obstacle_at(25 * HOUR, "openai", Some("m"), day), Some(Obstacle::Idle(_))));
-        assert!(matches!(obstacle_at(24 * HOUR + 1, "openai", Some("m"), day), Some(Obstacle::Idle(_))));
-        assert!(matches!(obstacle_at(0, "groq", None, day), Some(Obstacle::Provider { .. })));
-        assert!(matches!(obstacle_at(0, "openai", Some("other"), day), Some(Obstacle::Model { .. })));
+        let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
+        let obstacle = |second, provider, model| obstacle(&found, &asked(provider, model, second), &RULES);
+        for second in [23 * HOUR, 24 * HOUR, -HOUR] {
+            assert_eq!(obstacle(second, "openai", Some("m")), None, "{second}");
+        }
+        assert_eq!(obstacle(0, "openai", None), None);
+        assert!(matches!(obstacle(24 * HOUR + 1, "openai", Some("m")), Some(Obstacle::Idle(_))));
+        assert!(matches!(obstacle(0, "groq", None), Some(Obstacle::Provider { .. })));
+        assert!(matches!(obstacle(0, "openai", Some("other")), Some(Obstacle::Model { .. })));
     }
 
     #[test]
-    fn a_conversation_may_be_handed_over_while_it_is_fresh() {
-        let conversation = || Found::Conversation(Conversation::new("openai", "m", moment(0)));
+    fn settings_let_a_conversation_be_continued_later_or_by_another_model() {
+        let found = Found::Conversation(Conversation::new("openai", "m", moment(0)));
+        let never = Rules { expire: None, ..RULES };
+        assert_eq!(obstacle(&found, &asked("openai", None, 1000 * HOUR), &never), None);
+        let handed_over = Rules { continue_on_mismatch: true, ..RULES };
         for (provider, model) in [("openai", Some("other")), ("groq", None), ("groq", Some("m"))] {
-            let wanted = Wanted { provider, model, expire: Some(Duration::from_secs(60)), hands_over: true };
-            assert_eq!(obstacle(&conversation(), &wanted, moment(60)), None, "{provider} {model:?}");
-            assert!(matches!(obstacle(&conversation(), &wanted, moment(61)), Some(Obstacle::Idle(_))), "{provider}");
+            assert_eq!(obstacle(&found, &asked(provider, model, HOUR), &handed_over), None, "{provider} {model:?}");
+            let late = asked(provider, model, 25 * HOUR);
+            assert!(matches!(obstacle(&found, &late, &handed_over), Some(Obstacle::Idle(_))), "{provider} {model:?}");
+        }
+    }
+
+    /// What is done to what is found, as one word.
+    fn action(intent: &Intent, found: Found, exchange: &Exchange, pairs: usize) -> &'static str {
+        match decide(intent, found, exchange, &asked("openai", Some("m"), 9), &Rules { pairs, ..RULES }) {
+            Action::Begin => "begin",
+            Action::Extend(_) => "extend",
+            Action::Replace(_) => "replace",
+            Action::Separate(_) => "separate",
+            Action::Refuse(_) => "refuse",
         }
     }
 
     #[test]
-    fn what_is_not_there_or_not_usable_is_not_followed() {
-        let wanted = Wanted { provider: "openai", model: None, expire: None, hands_over: true };
-        assert_eq!(obstacle(&Found::Nothing, &wanted, moment(0)), Some(Obstacle::Nothing));
-        let unusable = Found::Unusable(Unusable::Version(2));
-        assert!(matches!(obstacle(&unusable, &wanted, moment(0)), Some(Obstacle::Unusable(_))));
+    fn what_is_found_under_the_lock_decides_where_an_exchange_goes() {
+        let read = conversation(&[("one", "1"), ("two", "2")]);
+        let (follow, last) = (Intent::Follow(Seen::new(&read)), exchange("two", "2", 1));
+        let again = Intent::Again(Seen::new(&read), last);
+        let there = |exchanges: &[(&str, &str)]| Found::Conversation(conversation(exchanges));
+        let same = || Found::Conversation(read.clone());
+        let undone = || there(&[("one", "1")]);
+        let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
+        let other = || there(&[("other", "1"), ("two", "2")]);
+        let moved = || Found::Conversation(Conversation { created: moment(1), ..read.clone() });
+        let unusable = || Found::Unusable(String::new());
+        let idle = || Found::Conversation(Conversation { updated: moment(-25 * HOUR), ..read.clone() });
+        let nothing = || Found::Nothing;
+        /// Where it goes for: new, follow, follow or new, named, again.
+        type Row<'a> = (&'a str, &'a dyn Fn() -> Found, [&'a str; 5]);
+        let table: &[Row] = &[
+            ("nothing", &nothing, ["begin", "separate", "begin", "begin", "separate"]),
+            ("unusable", &unusable, ["begin", "separate", "begin", "refuse", "separate"]),
+            ("same", &same, ["begin", "extend", "extend", "extend", "replace"]),
+            ("undone", &undone, ["begin", "extend", "extend", "extend", "separate"]),
+            ("grown", &grown, ["begin", "extend", "extend", "extend", "separate"]),
+            ("other", &other, ["begin", "separate", "extend", "extend", "separate"]),
+            ("moved", &moved, ["begin", "separate", "extend", "extend", "separate"]),
+            ("idle", &idle, ["begin", "extend", "begin", "extend", "replace"]),
+        ];
+        let complete = exchange("new", "answer", 5);
+        for (name, found, expected) in table {
+            for (intent, expected) in
+                [&Intent::New, &follow, &Intent::FollowOrNew, &Intent::Named, &again].into_iter().zip(expected)
+            {
+                assert_eq!(action(intent, found(), &complete, 20), *expected, "{name}: {intent:?}");
+            }
+        }
+        let mut incomplete = complete.clone();
+        incomplete.entries[1].interrupted = true;
+        assert_eq!(action(&again, same(), &incomplete, 20), "separate");
+        // Another follow-up has dropped the beginning.
+        assert_eq!(action(&follow, there(&[("three", "3"), ("four", "4")]), &complete, 2), "extend");
+        assert_eq!(action(&follow, there(&[("three", "3")]), &complete, 2), "separate");
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// The beginning of ids, and of the names of archived conversations.
-pub(super) const ARCHIVED: &str = "session_";
+/// The beginning of ids.
+pub(crate) const UNNAMED: &str = "session_";
 
 /// A date, a time and milliseconds.
 const ID_DIGITS: usize = 17;
@@ -61,12 +61,12 @@ impl Timestamp {
 
     /// The id of the conversation created at this time: `session_` and the moment to the millisecond, in 17 digits.
     pub(crate) fn id(self) -> String {
-        format!("{ARCHIVED}{}{:03}", self.stamp(), self.0.millisecond())
+        format!("{UNNAMED}{}{:03}", self.stamp(), self.0.millisecond())
     }
 
     /// Reads an id. `None`: it is not an id.
     pub(super) fn from_id(id: &str) -> Option<Timestamp> {
-        let digits = id.strip_prefix(ARCHIVED)?;
+        let digits = id.strip_prefix(UNNAMED)?;
         if digits.len() != ID_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
@@ -83,7 +83,7 @@ impl Timestamp {
         ))
     }
 
-    /// `YYYYMMDDHHMMSS`, as in the name of an archived conversation.
+    /// `YYYYMMDDHHMMSS`.
     pub(super) fn stamp(self) -> String {
         let (date, time) = (self.0.date(), self.0.time());
         format!(
@@ -113,6 +113,12 @@ impl fmt::Display for Timestamp {
             time.millisecond()
         )
     }
+}
+
+/// Reads a field; text that is not RFC 3339 counts as no time.
+pub(super) fn if_readable<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Timestamp>, D::Error> {
+    let text = Option::<String>::deserialize(field)?;
+    Ok(text.and_then(|text| Timestamp::parse(&text)))
 }
 
 impl Serialize for Timestamp {

@@ -31,7 +31,7 @@ pub(crate) struct Values {
     /// Whether prose is wrapped on a terminal.
     pub(crate) wrap: bool,
     /// `-f` continues a conversation with another provider or model instead of starting a new one.
-    pub(crate) hands_over: bool,
+    pub(crate) continue_on_mismatch: bool,
     /// How much the model thinks; `None` leaves it to the provider.
     pub(crate) effort: Option<String>,
     /// The most rounds of tool calls per question.
@@ -216,7 +216,10 @@ pub(crate) const SETTINGS: &[Row] = &[
         key: "mismatch",
         variable: "Q_MISMATCH",
         default: Some("new"),
-        kind: Kind::Choice { words: &["new", "continue"], set: |values, index| values.hands_over = index == 1 },
+        kind: Kind::Choice {
+            words: &["new", "continue"],
+            set: |values, index| values.continue_on_mismatch = index == 1,
+        },
         doc: "what -f does with another provider or model: start a new conversation, or continue with a note",
     },
     Row {

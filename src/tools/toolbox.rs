@@ -82,7 +82,7 @@ impl Toolbox {
             let what = if is_error { "an error" } else { "a result" };
             format!("{}: {what} of {whole} bytes after {:.3} s", call.name, began.elapsed().as_secs_f64())
         });
-        Ran { call: call.clone(), result: text, is_error }
+        Ran::new(call, text, is_error)
     }
 
     /// The outcome of a call.
