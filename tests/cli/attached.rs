@@ -27,9 +27,10 @@ fn image(name: &str, bytes: usize) -> Value {
 fn a_follow_up_leaves_attachments_as_the_file_has_them() {
     for (name, ask) in [("current.json", &["-f", "more"][..]), ("work.json", &["-s", "work", "more"])] {
         let (server, sandbox) = numbered();
-        sandbox.write_session(name, &talked());
+        let talked = talked();
+        sandbox.write_session(name, &talked);
         sandbox.q(ask).run().success().stderr_is_empty();
-        assert_eq!(sandbox.session(name)["messages"][0], talked()["messages"][0]);
+        assert_eq!(sandbox.session(name)["messages"][0], talked["messages"][0]);
         assert_eq!(texts(&sandbox.session(name))[4], "more");
         server.expect_requests(1);
     }

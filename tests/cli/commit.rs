@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, DAY, EARLIER, HOUR, ID, LARGEST, PIXEL, age, ahead, attachment, case, held_back, hold_the_lock, id_of,
-    idle_for, lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, held_back, hold_the_lock, id_of, idle_for,
+    lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -217,13 +217,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
         let _case = case(args);
         // Half a conversation that was about to take the current one's place, and a link.
         sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
-        let _ = fs::remove_file(sandbox.sessions().join(".tmp-current.json"));
         sandbox.link(".tmp-current.json", ARCHIVED);
-        // Of another run that never had the lock, longer ago than any could still be at work.
-        sandbox.write_bytes(".tmp-4711", "{");
-        for name in [".tmp", ".tmp-4711"] {
-            age(&sandbox.sessions().join(name), 2 * DAY);
-        }
         sandbox.q(args).run().exit(0);
         let left: Vec<String> = sandbox.all_files().into_iter().filter(|name| name.starts_with('.')).collect();
         assert_eq!(left, [""; 0]);
@@ -259,14 +253,15 @@ fn a_follow_up_is_added_to_what_is_there_by_then() {
 fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-    let before = snapshot(sandbox.root());
+    sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
+    let before = sandbox.read_bytes(ARCHIVED);
     // In the file each of them takes two bytes.
     let input = "\"".repeat(6_000_000);
     for option in ["-f", "--no-stream"] {
         let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
         outcome.exit(0).stdout("answer\n").stderr_contains("q: ").stderr_contains("not saved");
-        before.expect_unchanged();
+        sandbox.expect_bytes("current.json", &before);
+        assert_eq!(sandbox.all_files(), ["current.json", ARCHIVED]);
     }
 }
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, ID, OTHER, case, everybody, lacks, numbered, other, prompt, repository_file, shown, snapshot, stored,
-    texts,
+    ARCHIVED, ID, MINUTE, OTHER, age, case, everybody, lacks, numbered, other, prompt, repository_file, shown,
+    snapshot, stored, texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -157,6 +157,10 @@ fn the_last_question_is_asked_otherwise() {
 fn conversations_are_backed_up_and_brought_back() {
     let (_server, sandbox) = numbered();
     script(&sandbox, "q one; q two; q -s work three").success();
+    for (minutes, name) in sandbox.all_files().iter().enumerate() {
+        // An archive may keep no more than the second.
+        age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
+    }
     let before = snapshot(sandbox.sessions()).contents();
     assert_eq!(before.len(), 4, "three conversations and a link");
     for (save, restore) in [

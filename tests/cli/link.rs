@@ -197,11 +197,11 @@ fn an_earlier_state_of_what_lies_elsewhere_is_a_conversation_of_its_own() {
         for args in [&["--undo"][..], &["--again"]] {
             let _case = case((target, args));
             let (_server, sandbox, _) = with_own_link(target);
-            let before = sandbox.read_bytes("current.json");
+            let before = sandbox.current();
             sandbox.q(args).run().success();
             let own = sandbox.only_archived();
             assert!(!own.contains('~'), "{own}");
-            sandbox.expect_bytes(&own, before);
+            assert_eq!(sandbox.session(&own), before);
             sandbox.q(&["-s", own.trim_end_matches(".json"), "--last"]).run().success().stdout("four\n");
         }
     }
@@ -385,6 +385,22 @@ fn what_is_too_old_is_removed_once_a_day_and_unopened() {
     sandbox.q(&["-s", "talk", "four"]).run().success();
     fs::remove_file(sandbox.sessions().join("talk.json")).expect("a conversation");
     assert_eq!(sandbox.all_files(), left);
+}
+
+#[test]
+fn what_a_link_of_any_kind_leads_to_is_not_swept() {
+    for link in ["current.json", "work.json"] {
+        for absolute in [false, true] {
+            let _case = case((link, absolute));
+            let (_server, sandbox) = lasting();
+            sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+            age(&sandbox.sessions().join(ARCHIVED), 40 * DAY);
+            let target = sandbox.sessions().join(ARCHIVED);
+            sandbox.link(link, if absolute { target.as_path() } else { ARCHIVED.as_ref() });
+            sandbox.q(&["-s", "new", "one"]).run().success();
+            sandbox.expect_texts(link, &["one", "two"]);
+        }
+    }
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
         ("work.json", 3 * HOUR, &long),
         (OTHER, 5 * MINUTE, "what is a rebase?"),
     ] {
-        sandbox.write_session(name, &stored(&[question, "x"]));
+        sandbox.write_session(name, &idle_for(idle, &[question, "x"]));
         age(&sandbox.sessions().join(name), idle);
     }
     sandbox.link("current.json", OTHER);
@@ -211,8 +211,7 @@ fn words_find_the_messages_that_have_all_of_them_in_any_case() {
 fn the_place_that_was_found_is_shown() {
     let sandbox = Sandbox::new();
     let texts = ["what grows?", "Many things grow there, among them the old oak of the village and a pear"];
-    sandbox.write_session("trees.json", &stored(&texts));
-    age(&sandbox.sessions().join("trees.json"), 3 * HOUR);
+    sandbox.write_session("trees.json", &idle_for(3 * HOUR, &texts));
     let place = "…things grow there, among them the old oak of the village and a pear";
     let fields = |listed: &Outcome| listed.stdout_text().trim_end().split('\t').next_back().map(str::to_owned);
     assert_eq!(fields(sandbox.q(&["--list", "AMONG", "oak"]).run().success()).as_deref(), Some(place));

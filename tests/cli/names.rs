@@ -307,7 +307,7 @@ fn a_number_of_the_list_is_that_conversation() {
     sandbox.q(&["-s", "%4", "hi"]).run().exit(1).stdout_is_empty().stderr_contains("%4");
     // The numbers move.
     for action in ["--clear", "--undo"] {
-        sandbox.q(&["-s", "%2", action]).run().exit(2).stdout_is_empty().stderr_contains("%2");
+        sandbox.q(&["-s", "%2", action]).run().exit(2).stdout_is_empty().stderr_contains("number");
     }
     server.expect_requests(0);
     before.expect_unchanged();
@@ -327,26 +327,34 @@ fn a_number_of_the_list_is_that_conversation() {
 
 #[test]
 fn what_is_removed_meanwhile_does_not_come_back_without_its_beginning() {
-    for (name, args) in
-        [(ARCHIVED, &["-s", ID][..]), ("work.json", &["-s", "work"]), ("../../../home/talk.json", &["-s", "talk.json"])]
-    {
-        for again in [false, true] {
-            let _case = case((name, again));
-            let gate = Gate::new();
-            let server = Server::always(in_two_parts("an", &gate, "swer"));
-            let sandbox = Sandbox::new().server_env(&server);
-            sandbox.write_session(name, &stored(&["one", "two"]));
-            let mut asked = sandbox.q(args).arg("three").spawn();
-            asked.read_stdout_until("an");
-            fs::remove_file(sandbox.sessions().join(name)).unwrap();
-            if again {
-                sandbox.write_session(name, &other(&["another", "x"]));
-            }
-            gate.open();
-            asked.wait().exit(0).stderr_contains("the conversation was cleared or replaced in the meantime");
-            sandbox.expect_texts(&sandbox.archived().pop().expect("one of its own"), &["three", "answer"]);
-            assert_eq!(sandbox.sessions().join(name).exists(), again);
+    for again in [false, true] {
+        let _case = case(again);
+        let gate = Gate::new();
+        let server = Server::always(in_two_parts("an", &gate, "swer"));
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+        let mut asked = sandbox.q(&["-s", ID, "three"]).spawn();
+        asked.read_stdout_until("an");
+        fs::remove_file(sandbox.sessions().join(ARCHIVED)).unwrap();
+        if again {
+            sandbox.write_session(ARCHIVED, &stored(&["another", "x"]));
         }
+        gate.open();
+        asked.wait().exit(0).stderr_contains("the conversation was cleared or replaced in the meantime");
+        sandbox.expect_texts(&sandbox.archived().pop().expect("one of its own"), &["three", "answer"]);
+        assert_eq!(sandbox.all_files().len(), 1 + usize::from(again));
+    }
+}
+
+#[test]
+fn what_saves_nothing_does_not_even_touch() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+    let before = snapshot(sandbox.root());
+    for option in ["--dry-run", "--no-save"] {
+        let _case = case(option);
+        sandbox.q(&["-s", ID, option, "more"]).run().success();
+        before.expect_unchanged();
     }
 }
 

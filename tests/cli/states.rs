@@ -69,7 +69,7 @@ fn each_action_takes_an_earlier_state() {
         let act = |args: &[&str]| sandbox.q(&["-s", id]).args(args).run();
         act(&["--last"]).success().stdout("six\n");
         assert_eq!(act(&["--last", "-j"]).success().stdout_json()["id"], id);
-        act(&["--history", "-j"]).success().stdout(sandbox.read_bytes(&file));
+        assert_eq!(act(&["--history", "-j"]).success().stdout_json(), sandbox.session(&file));
         assert_eq!(act(&["--status", "-j"]).success().stdout_json()["conversation"]["messages"], 6);
         before.expect_unchanged();
         act(&["--copy", "branch"]).success();

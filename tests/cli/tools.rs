@@ -399,7 +399,7 @@ fn a_call_that_was_not_offered_is_no_normal_end() {
 }
 
 #[test]
-fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
+fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
     let server = Server::start(move |request, _| (OPENAI.reply)(request, &answer));
@@ -416,7 +416,7 @@ fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert_eq!((saved["content"].as_str(), &saved["interrupted"]), (Some(taken.as_str()), &json!(true)));
+    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)) && saved["interrupted"] == true);
 }
 
 #[test]

@@ -155,9 +155,14 @@ fn a_list_has_all_that_0_2_0_has_kept() {
     assert_eq!(names, KEPT.map(|(_, _, id, _)| id));
     let found = sandbox.q(&["--list", "-j", "slotted"]).run().exit(0).stdout_json();
     assert_eq!(found[0]["id"], KEPT[1].2);
-    // On a terminal the fourth of them becomes the current one.
+    // On a terminal each has a number, by which it becomes the current one.
     let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-s", "%4", "more"]).stdout_to(terminal.end()).run().exit(0);
+    sandbox.q(&["--list"]).stdout_to(terminal.end()).run().exit(0);
+    let screen = terminal.screen();
+    let line = screen.iter().find(|line| line.contains("session_20261123020821 ")).expect("a line");
+    let number = format!("%{}", line.split_whitespace().next().unwrap_or_default());
+    let terminal = Terminal::new(WIDE);
+    sandbox.q(&["-s", &number, "more"]).stdout_to(terminal.end()).run().exit(0);
     assert_eq!(sandbox.target("current.json").as_deref(), Some("session_20261123020821.json"));
     sandbox.expect_texts("session_20261123020821264.json", &exchanges(KEPT[0].3));
     assert_eq!(sandbox.q(&["--status", "-j"]).run().success().stdout_json()["kept"], 7);
