@@ -129,7 +129,7 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
     let lines = on_terminal(&sandbox, &["--list"], 60);
     let expected = [
         "* 1  session_20260115000000000   5m  what is a rebase?",
-        "  2  work                        3h  why is 日本語 shown so so…",
+        "  2  work                        3h  why is 日本語 shown so…",
         "  3  session_20260102030405678  40d  tab and ^[[31mescape",
     ];
     assert_eq!(lines, expected);
@@ -218,7 +218,7 @@ fn the_place_that_was_found_is_shown() {
     let listed = sandbox.q(&["--list", "--json", "among"]).run().success().stdout_json();
     assert_eq!((&listed[0]["match"], &listed[0]["question"]), (&json!(place), &json!("what grows?")));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
-    assert_eq!(lines, ["  1  trees  3h  …re, among them the old …"]);
+    assert_eq!(lines, ["  1  trees  3h  …ere, among them the ol…"]);
     let lines = on_terminal(&sandbox, &["--list", "village"], 24);
     assert_eq!(lines, ["  1  trees  3h  …village…"]);
 }

@@ -416,7 +416,7 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)) && saved["interrupted"] == true);
+    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
 }
 
 #[test]

@@ -126,15 +126,13 @@ fn a_disk_that_is_full_costs_neither_the_answer_nor_what_was_kept() {
     let server = Server::openai("answer");
     let long = "x".repeat(200_000);
     let kept = || Some(idle_for(HOUR, &["one", &long]));
-    for (what, kept, script) in [
-        ("nothing kept", None, "ulimit -f 0; exec q -f two </dev/null"),
-        ("nothing kept", None, "ulimit -f 0; exec q two </dev/null"),
-        ("a conversation", kept(), "ulimit -f 0; exec q -f two </dev/null"),
-        ("a conversation", kept(), "ulimit -f 0; exec q two </dev/null"),
-        // Writing more than the limit fails as it does on a full disk: with an error, or after a part of it.
-        ("a conversation", kept(), "ulimit -f 100; exec q -f two </dev/null"),
+    for (kept, script) in [
+        (None, "ulimit -f 0; exec q -f two </dev/null"),
+        (None, "ulimit -f 0; exec q two </dev/null"),
+        (kept(), "ulimit -f 0; exec q -f two </dev/null"),
+        (kept(), "ulimit -f 0; exec q two </dev/null"),
     ] {
-        let _case = case((what, script));
+        let _case = case((kept.is_some(), script));
         let sandbox = Sandbox::new().server_env(&server);
         if let Some(kept) = kept {
             sandbox.write_linked("current.json", ARCHIVED, &kept);
@@ -144,6 +142,14 @@ fn a_disk_that_is_full_costs_neither_the_answer_nor_what_was_kept() {
         outcome.exit(0).stdout("answer\n").stderr_contains("q: this exchange was not saved: ");
         assert!(snapshot(sandbox.sessions()).contents() == before, "something has changed");
     }
+    // Writing more than the limit fails as it does on a full disk: after a part of it. There is room for the exchange alone.
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_linked("current.json", ARCHIVED, &kept().expect("a conversation"));
+    let before = sandbox.read_bytes(ARCHIVED);
+    let outcome = sandbox.shell("ulimit -f 100; exec q -f two </dev/null").run();
+    outcome.exit(0).stdout("answer\n").stderr_contains(": this exchange is saved on its own, in ");
+    sandbox.expect_bytes("current.json", before);
+    sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
 }
 
 #[test]
