@@ -46,13 +46,16 @@ impl Context {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
         })?;
+        if !matches!(self.which, Which::File(_)) {
+            folder.check_owner().map_err(|error| Error::file(error.to_string()))?;
+        }
         let location = folder.locate(&self.which).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::nothing(error.to_string()).advise(LISTED),
             _ => Error::file(error.to_string()),
         })?;
         let which = match &self.which {
             Which::Number(number) => {
-                let which = folder.which(&location);
+                let which = folder.which(&location.path);
                 if io::stdout().is_terminal() {
                     self.notes.note(&format!("%{number} is{}", which.option()));
                 }

@@ -72,6 +72,41 @@ impl Message {
     }
 }
 
+/// What an answer used, as the provider counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Usage {
+    /// Including those read from a cache or written into one.
+    pub(crate) input_tokens: Option<u64>,
+    /// Including those of the reasoning.
+    pub(crate) output_tokens: Option<u64>,
+    /// How many of the input were read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cached_tokens: Option<u64>,
+    /// How many of the output are reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reasoning_tokens: Option<u64>,
+    /// In the provider's currency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<f64>,
+}
+
+impl Usage {
+    /// The usage of two requests together.
+    pub(crate) fn plus(self, other: Usage) -> Usage {
+        let add = |one: Option<u64>, other| [one, other].into_iter().flatten().reduce(u64::saturating_add);
+        // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
+        let round = |cost: f64| (cost * 1e10).round() / 1e10;
+        Usage {
+            input_tokens: add(self.input_tokens, other.input_tokens),
+            output_tokens: add(self.output_tokens, other.output_tokens),
+            cached_tokens: add(self.cached_tokens, other.cached_tokens),
+            reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
+            cost: [self.cost, other.cost].into_iter().flatten().reduce(|one, other| round(one + other)),
+        }
+    }
+}
+
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tool {
@@ -168,4 +203,34 @@ fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Er
 fn from_json<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     let json = Box::<RawValue>::deserialize(field)?;
     Ok(serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_of_two_requests_is_added_where_it_is_known() {
+        let usage = |json: &str| serde_json::from_str::<Usage>(json).expect(json);
+        for (one, other, sum) in [
+            (
+                r#"{"input_tokens":12,"output_tokens":34,"cached_tokens":5,"reasoning_tokens":3,"cost":0.1}"#,
+                r#"{"input_tokens":1,"output_tokens":2,"cached_tokens":3,"reasoning_tokens":4,"cost":0.2}"#,
+                r#"{"input_tokens":13,"output_tokens":36,"cached_tokens":8,"reasoning_tokens":7,"cost":0.3}"#,
+            ),
+            (
+                r#"{"input_tokens":1,"cached_tokens":0}"#,
+                r#"{"output_tokens":2,"cost":0.00014}"#,
+                r#"{"input_tokens":1,"output_tokens":2,"cached_tokens":0,"cost":0.00014}"#,
+            ),
+            (
+                r#"{"input_tokens":1}"#,
+                r#"{"input_tokens":18446744073709551615}"#,
+                r#"{"input_tokens":18446744073709551615,"output_tokens":null}"#,
+            ),
+        ] {
+            let added = usage(one).plus(usage(other));
+            assert_eq!(serde_json::to_string(&added).expect("JSON"), sum, "{one} {other}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! What must be done in one place: unsafe system calls, for processes, terminals and files; and the start of threads.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Starts a thread that nobody waits for. All threads start here, because each other place would add a copy of the code
@@ -39,6 +41,14 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call has no conditions and cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Sets the time of a file to now, by the clock that files get their times from. If that fails, it keeps its time.
+pub(crate) fn touch(path: &Path) {
+    if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
+        // SAFETY: the path ends in NUL and outlives the call; without times the call sets both to now.
+        unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), libc::AT_SYMLINK_NOFOLLOW) };
+    }
 }
 
 /// Whether this user may give files to a group.
@@ -141,8 +151,6 @@ pub(crate) fn unnamed_file(_: &Path, _: u32) -> io::Result<File> {
 /// `AlreadyExists`: the name is taken. Else, for example, the file system has no links.
 #[cfg(target_os = "linux")]
 pub(crate) fn name_file(file: &File, path: &Path) -> io::Result<()> {
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let to = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end in NUL and outlive the call.

@@ -16,7 +16,7 @@ use crate::message::{Attachment, Step};
 use crate::one_line::on_one_line;
 use crate::output::{OutputError, Stdout, code, print, print_prose};
 use crate::session::commit;
-use crate::session::folder;
+use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
@@ -42,7 +42,7 @@ impl Place<'_> {
     fn read_with_source(&self) -> Result<Option<(Conversation, Vec<u8>)>, Error> {
         // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
-        match folder::read_with_source(&self.location.path) {
+        match files::read_with_source(&self.location.path) {
             Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
             Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
             Ok((Found::Nothing, _)) => Err(self.missing()),
@@ -257,7 +257,7 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--clear")?;
     let place = context.place()?;
     let link = place.link();
-    let there = folder::exists(link.as_ref().unwrap_or(&place.location.path)).map_err(state)?;
+    let there = files::exists(link.as_ref().unwrap_or(&place.location.path)).map_err(state)?;
     if !there && !place.which.is_current() {
         return Err(place.missing());
     }
@@ -279,8 +279,9 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     let others = place.folder.list(false).map_err(state)?.len();
     if others > 0 {
-        let kept = if others == 1 { "another one is".to_owned() } else { format!("{others} others are") };
-        context.notes.note(&format!("{kept} kept: q --list lists them, q --clear --all deletes them"));
+        let (kept, them) =
+            if others == 1 { ("another one is".to_owned(), "it") } else { (format!("{others} others are"), "them") };
+        context.notes.note(&format!("{kept} kept: q --list lists {them}, q --clear --all deletes {them}"));
     }
     Ok(())
 }
@@ -293,7 +294,7 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
         return Err(Error::nothing("nothing was deleted"));
     }
     let mut deleted = 0;
-    if place.folder.exists().map_err(state)? {
+    if files::exists(place.folder.sessions()).map_err(state)? {
         let _lock = place.folder.lock(&place.folder.link(None), &|waited| waited >= LOCK_PATIENCE);
         deleted = place.folder.clear_all().map_err(|(deleted, error)| {
             context.notes.note(&format!("Conversations cleared: {deleted}"));

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fence;
 use crate::one_line::on_one_line;
 use crate::output::{Notes, print, visible};
-use crate::session::folder;
+use crate::session::files;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Entry, Exchange, age};
@@ -104,15 +104,17 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
 fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) -> Result<Rows, Error> {
     let files = place.folder.list(all).map_err(|error| Error::file(error.to_string()))?;
     let mut rows = Rows { files: files.len(), ..Rows::default() };
-    for (index, file) in files.into_iter().enumerate() {
+    let mut number = 0;
+    for file in files {
         if rows.rows.len() >= room {
             break;
         }
-        match folder::read(&file.path) {
+        match files::read(&file.path) {
             Ok(Found::Conversation(conversation)) => {
+                number += 1;
                 let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
-                    rows.rows.push(row(&conversation, index + 1, &file.path, place, found));
+                    rows.rows.push(row(&conversation, number, &file.path, place, found));
                 }
             }
             // It was removed in the meantime.
@@ -122,7 +124,7 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
                 notes.note(&format!("not listed: {}: {reason}", file.path.display()));
             }
             // A pipe or a device is not a conversation.
-            Err(error) if error.kind() == folder::NOT_REGULAR => {
+            Err(error) if error.kind() == files::NOT_REGULAR => {
                 rows.has_unusable = true;
                 notes.note(&format!("not listed: {error}"));
             }

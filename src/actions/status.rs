@@ -11,7 +11,8 @@ use crate::flags::Arguments;
 use crate::output::print;
 use crate::server::choice::{self, HeldWith};
 use crate::server::discover;
-use crate::session::folder::{self, Folder};
+use crate::session::files;
+use crate::session::folder::Folder;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
 use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
@@ -240,7 +241,7 @@ fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
         system: None,
         tools: Vec::new(),
     };
-    match path.and_then(|path| folder::read(&path)) {
+    match path.and_then(|path| files::read(&path)) {
         Ok(Found::Nothing) => return None,
         Ok(Found::Conversation(conversation)) => {
             status.messages = conversation.message_count();

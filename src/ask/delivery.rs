@@ -11,10 +11,10 @@ use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Call, Ran, Step};
+use crate::message::{Call, Ran, Step, Usage};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Reply, Usage};
+use crate::provider::reply::Reply;
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -216,7 +216,7 @@ impl<'a> Delivery<'a> {
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
             Err(CallEnd::Output(error)) => {
-                self.record.save(!reply.is_complete(), incomplete(reply));
+                self.record.save(!reply.is_complete(), incomplete(reply), facts.usage);
                 match error {
                     OutputError::ReaderGone => Ok(()),
                     OutputError::Failed(_) => Err(unwritable(error)),
@@ -229,7 +229,7 @@ impl<'a> Delivery<'a> {
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
                 // Only text is printed as it comes.
                 let is_held_back = self.output.form != Form::Text && !self.record.text().is_empty();
-                let committed = self.record.save(true, blocked);
+                let committed = self.record.save(true, blocked, facts.usage);
                 Err(match is_held_back {
                     true => self.advise_last(failed.error, "what has come", &committed),
                     false => failed.error,
@@ -246,7 +246,7 @@ impl<'a> Delivery<'a> {
             _ => self.screen.end(),
         };
         let answer = self.record.text();
-        let committed = self.record.save(false, incomplete(reply));
+        let committed = self.record.save(false, incomplete(reply), facts.usage);
         let ended = how_it_ended(reply);
         let ended = match ended {
             Err(error) if self.prints_complete_answers_only() => {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Call, Message, Ran, Role, Step};
+use crate::message::{Call, Message, Ran, Role, Step, Usage};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -143,9 +144,9 @@ impl Record {
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
     /// been called. `finish` is the provider's word for how the answer ended, unless that was a normal end.
-    pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>) -> Committed {
+    pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
         let Some(growing) = self.take() else { wait_for_the_end() };
-        let committed = self.commit(growing, breaks_off, finish);
+        let committed = self.commit(growing, breaks_off, finish, usage);
         self.enter(State::Saved);
         if let Some(note) = &committed.note {
             self.notes.note(note);
@@ -162,7 +163,7 @@ impl Record {
         self.signalled.store(true, Ordering::Relaxed);
         if let Some(growing) = self.take() {
             let breaks_off = !growing.is_complete;
-            let committed = self.commit(growing, breaks_off, None);
+            let committed = self.commit(growing, breaks_off, None, None);
             self.enter(State::Saved);
             let record = Arc::clone(self);
             // On its own thread: a standard error that nobody reads must not keep q from ending.
@@ -177,7 +178,7 @@ impl Record {
         self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saved));
     }
 
-    fn commit(&self, mut growing: Growing, breaks_off: bool, finish: Option<&str>) -> Committed {
+    fn commit(&self, mut growing: Growing, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
         growing.settle();
         let Growing { text, steps, model, .. } = growing;
         let Some(committer) = self.committer.as_ref().filter(|_| !text.is_empty() || !steps.is_empty()) else {
@@ -192,6 +193,7 @@ impl Record {
         answer.finish = finish.map(str::to_owned);
         answer.provider = Some(committer.provider.clone());
         answer.model = Some(committer.model.clone());
+        answer.usage = usage.map(|usage| json!(usage));
         answer.steps = steps;
         committer.commit(&Exchange::new(question, answer), &|waited| {
             let signalled = self.signalled.load(Ordering::Relaxed);

@@ -12,7 +12,7 @@ use crate::server::discover;
 use crate::server::target::Target;
 use crate::session::Conversation;
 use crate::session::commit::Committer;
-use crate::session::folder;
+use crate::session::files;
 use crate::session::name::Which;
 use crate::session::rules::{self, Asked, Found, Intent, Seen};
 use crate::session::timestamp::Timestamp;
@@ -113,7 +113,7 @@ pub(super) fn known_target<'a>(
 /// Whether the current conversation keeps a provider that was chosen for it.
 fn is_pinned(context: &Context) -> bool {
     let Ok(place) = context.place() else { return false };
-    matches!(folder::read(&place.location.path), Ok(Found::Conversation(conversation)) if conversation.pinned)
+    matches!(files::read(&place.location.path), Ok(Found::Conversation(conversation)) if conversation.pinned)
 }
 
 /// Opens the conversation of this question. `known` is the server, unless only the conversation knows it.
@@ -195,7 +195,7 @@ fn open_again<'a>(
 ) -> Result<Target<'a>, Error> {
     let nothing = || Error::nothing("there is no question to ask again");
     let mut conversation = match place.which.is_current() {
-        true => match folder::read(&place.location.path).map_err(|error| Error::file(error.to_string()))? {
+        true => match files::read(&place.location.path).map_err(|error| Error::file(error.to_string()))? {
             Found::Conversation(conversation) => Some(conversation),
             Found::Unusable(reason) => {
                 return Err(Error::file(format!("{}: {reason}", place.location.path.display())));
@@ -233,10 +233,11 @@ fn open_named<'a>(
         return discover::find(settings, None, &context.notes);
     };
     let target = keeping(conversation, settings, context)?;
-    session.intent = Intent::Named;
+    session.intent = Intent::Follow(Seen::new(conversation));
     if is_unnamed {
-        place.folder.touch(&place.location);
-        session.intent = Intent::Follow(Seen::new(conversation));
+        if settings.values.save && !arguments.dry_run {
+            place.folder.touch(&place.location);
+        }
         session.pins = true;
         if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
             && io::stdout().is_terminal()
@@ -257,7 +258,7 @@ fn open_current<'a>(
     session: &mut Session,
 ) -> Result<Target<'a>, Error> {
     session.intent = Intent::FollowOrNew;
-    let read = || place.folder.check_owner().and_then(|()| folder::read(&place.location.path));
+    let read = || files::read(&place.location.path);
     let found = read().or_else(|error| match error.kind() {
         // If the folder is the user's own, saving would correct its mode too.
         io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| read()),
@@ -305,7 +306,7 @@ fn open_current<'a>(
 /// A conversation by name, id or path, if it exists.
 fn read_named(place: &Place) -> Result<Option<Conversation>, Error> {
     place.check_owner()?;
-    match folder::read(&place.location.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
+    match files::read(&place.location.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
         Found::Unusable(reason) => {
             let path = place.location.path.display();

@@ -7,11 +7,11 @@ use super::delivery::{Delivery, Facts};
 use super::prompt;
 use super::window::Window;
 use crate::error::Error;
-use crate::message::{Attachment, Message, Step};
+use crate::message::{Attachment, Message, Step, Usage};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Reply, Usage};
+use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
@@ -125,7 +125,7 @@ impl Turn<'_> {
         let mut usage = None;
         loop {
             let Answered { reply, mut ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
-            usage = sum(usage, reply.usage());
+            usage = [usage, reply.usage()].into_iter().flatten().reduce(Usage::plus);
             if ended.is_ok() && !reply.calls().is_empty() {
                 let cut = matches!(reply.finished(), Some(Finish::Limit(_)));
                 if !cut {
@@ -307,27 +307,13 @@ fn report_reply(reply: &Reply, first_word: Option<Duration>, whole: Duration, no
         let part = |tokens: Option<u64>, what| tokens.map_or_else(String::new, |tokens| format!(" ({tokens} {what})"));
         notes.detail(|| {
             format!(
-                "usage: {} tokens in{}, {} tokens out{}",
+                "usage: {} tokens in{}, {} tokens out{}{}",
                 counted(usage.input_tokens),
-                part(usage.cached, "from a cache"),
+                part(usage.cached_tokens, "from a cache"),
                 counted(usage.output_tokens),
-                part(usage.reasoning, "of reasoning")
+                part(usage.reasoning_tokens, "of reasoning"),
+                usage.cost.map_or_else(String::new, |cost| format!(", cost {cost}"))
             )
         });
     }
-}
-
-/// The usage of several requests together.
-fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
-    let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
-    let add = |one: Option<u64>, other: Option<u64>| match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
-    };
-    Some(Usage {
-        input_tokens: add(one.input_tokens, other.input_tokens),
-        output_tokens: add(one.output_tokens, other.output_tokens),
-        cached: add(one.cached, other.cached),
-        reasoning: add(one.reasoning, other.reasoning),
-    })
 }

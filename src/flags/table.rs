@@ -193,7 +193,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: SET,
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
-              is JSON if it is valid JSON, else text; null removes the field. Options are not stored.",
+              is JSON if it is valid JSON, else text; null removes the field. The model is chosen with -m. Options are not \
+              stored.",
     },
     Flag {
         short: Some('S'),
@@ -336,7 +337,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with an action what it shows or did.",
+              with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
+              them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
         short: Some('q'),

@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::{self, Attached};
 use super::failure::{self, ServerError};
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -277,8 +278,9 @@ impl Counts {
         Usage {
             input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
             output_tokens: self.output_tokens.0,
-            cached: self.cache_read_input_tokens.0,
-            reasoning: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
+            cached_tokens: self.cache_read_input_tokens.0,
+            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
+            cost: None,
         }
     }
 }
@@ -346,7 +348,7 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
 }
 
 fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply) {
-    if let Some(word) = word {
+    if let Some(word) = word.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     if let Some(details) = details {
@@ -406,12 +408,13 @@ fn read_calls(reply: &mut Reply) {
         let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, id, name) = (text("type"), text("id"), text("name"));
         let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else { continue };
-        let fields = serde_json::from_str::<Map<String, Value>>(&input).unwrap_or_default();
-        block.insert(INPUT.into(), fields.into());
+        let mut fields = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
         if kind == "tool_use" {
             let call = reply.add_call(&id, &name, &input);
             block.insert("id".into(), call.id.as_str().into());
+            fields = calls::object(&call.arguments);
         }
+        block.insert(INPUT.into(), fields);
     }
     *reply.echo_mut() = blocks;
 }
@@ -629,6 +632,18 @@ mod tests {
         assert_eq!(calls_of(&reply), [("x", "a", "{no")]);
         let call = json!({"type": "tool_use", "id": "x", "name": "a", "input": {}});
         assert_eq!(reply.echo(), [json!({"type": "text", "text": "Hi"}), call]);
+    }
+
+    #[test]
+    fn arguments_after_an_empty_object_are_sent_back_as_they_were_run() {
+        let piece = |json: &str| {
+            json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": json}})
+                .to_string()
+        };
+        let reply =
+            replied_with_tools(Api::Anthropic, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
+        assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}")]);
+        assert_eq!(reply.echo(), [call("x", &json!({"n": 1}))]);
     }
 
     #[test]

@@ -412,8 +412,44 @@ pub(super) mod tests {
             ),
         ] {
             let usage = replied(api, &[event]).usage().expect(event);
-            let counts = [usage.input_tokens, usage.cached, usage.output_tokens, usage.reasoning];
+            let counts = [usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens];
             assert_eq!(counts, [9, 3, 8, 5].map(Some), "{event}");
+        }
+    }
+
+    #[test]
+    fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
+        for (api, event, is_over) in [
+            (
+                Api::Responses,
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}"#,
+                false,
+            ),
+            (
+                Api::Responses,
+                r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}"#,
+                false,
+            ),
+            (
+                Api::Anthropic,
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x"}}"#,
+                false,
+            ),
+            (
+                Api::Gemini,
+                r#"{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"finishReason":"STOP"}]}"#,
+                false,
+            ),
+            (
+                Api::Gemini,
+                r#"{"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}"#,
+                false,
+            ),
+            (Api::Gemini, r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#, true),
+        ] {
+            for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
+                assert_eq!((reply.is_finished(), reply.calls().len()), (is_over, 0), "{event}");
+            }
         }
     }
 

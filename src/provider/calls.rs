@@ -92,6 +92,12 @@ fn settled(mut call: Call, position: usize) -> Call {
     if call.arguments.trim().is_empty() {
         call.arguments = NO_ARGUMENTS.to_owned();
     }
+    // Some servers encode the arguments twice, and some begin with an empty object.
+    let decoded = serde_json::from_str::<String>(&call.arguments);
+    let rest = call.arguments.trim_start().strip_prefix(NO_ARGUMENTS).map(str::to_owned);
+    if let Some(arguments) = decoded.ok().or(rest).filter(|arguments| is_object(arguments)) {
+        call.arguments = arguments;
+    }
     if call.id.is_empty() {
         call.id = made_up_id(&call, position);
     }
@@ -120,8 +126,11 @@ pub(super) fn object(arguments: &str) -> Value {
 
 /// The arguments of a call as the model wrote them; `{}` unless they are an object, because servers parse the text.
 pub(super) fn text(arguments: &str) -> &str {
-    let is_object = serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
-    if is_object { arguments } else { NO_ARGUMENTS }
+    if is_object(arguments) { arguments } else { NO_ARGUMENTS }
+}
+
+fn is_object(arguments: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
 }
 
 #[cfg(test)]
@@ -176,6 +185,10 @@ mod tests {
             ("no arguments", &[(0, "x", "a", "")], &[("x", "a", "{}")]),
             ("blank arguments", &[(0, "x", "a", " \n")], &[("x", "a", "{}")]),
             ("arguments that are not JSON", &[(0, "x", "a", "{no")], &[("x", "a", "{no")]),
+            ("encoded twice", &[(0, "x", "a", "\"{\\\"n\\\""), (0, "", "", ":1}\"")], &[("x", "a", "{\"n\":1}")]),
+            ("text alone", &[(0, "x", "a", "\"n\"")], &[("x", "a", "\"n\"")]),
+            ("an empty object first", &[(0, "x", "a", "{}"), (0, "", "", "{\"n\":1}")], &[("x", "a", "{\"n\":1}")]),
+            ("what is no object after an empty one", &[(0, "x", "a", "{}1")], &[("x", "a", "{}1")]),
             ("nothing", &[(0, "", "", "")], &[]),
             ("no name", &[(0, "x", "a", "{}"), (1, "y", "", "")], &[("x", "a", "{}")]),
         ];

@@ -22,6 +22,9 @@ const PASSING_CODES: &[&str] = &[
     "server_error",
     "internal_server_error",
     "service_unavailable",
+    "service_unavailable_error",
+    "server_is_overloaded",
+    "slow_down",
     "timeout_error",
     "unavailable",
     "resource_exhausted",
@@ -81,8 +84,9 @@ impl ServerError {
             || says_so.iter().any(|words| message.contains(words) || self.code.contains(words))
     }
 
-    /// Whether the prompt is longer than the model's context, in the words of OpenAI, llama.cpp, vLLM, Anthropic, Gemini,
-    /// Vertex, Ollama, OpenRouter, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope and GitHub.
+    /// Whether a shorter prompt may be accepted: it is longer than the model's context, or than what may be sent in a
+    /// minute, in the words of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter, Groq, xAI, LM
+    /// Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope and GitHub.
     pub(crate) fn too_long(&self) -> bool {
         const CODES: &[&str] = &[
             "context_length_exceeded",
@@ -116,6 +120,8 @@ impl ServerError {
             "but model only supports",
             "context window",
             "contextwindowexceeded",
+            "reduce your message size",
+            "tokens must be reduced",
         ];
         let message = self.message.to_lowercase();
         CODES.iter().any(|known| self.code.contains(known)) || WORDS.iter().any(|known| message.contains(known))
@@ -227,8 +233,9 @@ impl ServerError {
     }
 }
 
-/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`.
-const MESSAGES: [&str; 11] = [
+/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
+/// `status_msg`.
+const MESSAGES: [&str; 12] = [
     "message",
     "faultstring",
     "detail",
@@ -240,6 +247,7 @@ const MESSAGES: [&str; 11] = [
     "error_message",
     "details",
     "reason",
+    "status_msg",
 ];
 
 /// Whether a text contains the name of a field, not as a part of a longer name.
@@ -261,11 +269,12 @@ pub(crate) fn read(body: &str) -> Option<ServerError> {
 pub(crate) fn error_in(json: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(json).ok()?;
     let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
-    let is_error =
-        ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
+    let is_error = ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
             || fields.get("object").and_then(Value::as_str) == Some("error")
             || fields.get("type").and_then(Value::as_str) == Some("error")
-            || is_a_bare_message(fields);
+            || is_a_bare_message(fields)
+            // MiniMax has this field in answers, too, with a zero.
+            || fields.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
     is_error.then(|| from_value(&value))?
 }
 
@@ -311,7 +320,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     // If the field only names the error, or says that there is one, the words are in a field beside it.
     let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
     let says_nothing = |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number());
-    let inner = ["error", "errors", "fault"].into_iter().find_map(|name| fields.get(name));
+    let inner = ["error", "errors", "fault", "base_resp"].into_iter().find_map(|name| fields.get(name));
     let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
         Some(Value::String(name)) => {
@@ -458,6 +467,7 @@ mod tests {
             r#"{"object":"error","error":null,"message":"x"}"#,
             r#"{"object":"error","error":{},"message":"x"}"#,
             r#"{"object":"error","error":[],"message":"x"}"#,
+            r#"{"choices":null,"base_resp":{"status_code":1004,"status_msg":"x"}}"#,
         ] {
             assert_eq!(error_in(json).map(|error| error.message).as_deref(), Some("x"), "{json}");
         }
@@ -466,6 +476,7 @@ mod tests {
             r#"{"error":null,"message":"x"}"#,
             r#"{"error":"","choices":[]}"#,
             r#"{"message":"","code":1}"#,
+            r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}"#,
             r#"{"message":{"role":"assistant"},"code":1}"#,
             "{",
             "7",
@@ -678,6 +689,9 @@ mod tests {
             (r#"{"error":{"message":"x","type":"server_error","code":400}}"#, false),
             (r#"{"error":{"message":"x","type":"overloaded_error"}}"#, true),
             (r#"{"error":{"message":"x","status":"UNAVAILABLE"}}"#, true),
+            (r#"{"error":{"message":"x","code":"server_is_overloaded"}}"#, true),
+            (r#"{"error":{"message":"x","code":"slow_down"}}"#, true),
+            (r#"{"error":{"message":"x","type":"service_unavailable_error"}}"#, true),
             (r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, false),
             (r#"{"error":"x"}"#, false),
         ] {

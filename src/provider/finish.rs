@@ -29,7 +29,7 @@ const CALLS: &[&str] = &["tool_calls", "tool_call", "tool_use", "function_call"]
 /// The token limit of the answer or of the context.
 const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"];
 
-const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource"];
+const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource", "network_error", "network-error"];
 
 /// The beginning of Gemini's words for an answer that the model got wrong.
 const FAILED_BEGINNING: &str = "malformed_";
@@ -50,6 +50,11 @@ const BLOCKED: &[&str] = &[
     "image_recitation",
     "sensitive",
 ];
+
+/// Whether a word in the place of a finish reason is one. Some servers have these while the answer continues.
+pub(super) fn is_word(word: &str) -> bool {
+    !["", "null", "finish_reason_unspecified"].contains(&&*word.to_lowercase())
+}
 
 impl Finish {
     /// Reads a provider's word, in upper or lower case.
@@ -127,6 +132,15 @@ mod tests {
                     assert_eq!(Finish::of(&word), make(word.clone()), "{word}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn some_words_are_none() {
+        for (word, is) in
+            [("", false), ("null", false), ("FINISH_REASON_UNSPECIFIED", false), ("stop", true), ("odd", true)]
+        {
+            assert_eq!(is_word(word), is, "{word}");
         }
     }
 

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::attachment::{self, Attached};
 use super::failure;
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Listed, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -217,6 +218,9 @@ struct Part<'a> {
     thought: IfReadable<bool>,
     #[serde(default, rename = "functionCall")]
     function_call: IfReadable<Value>,
+    /// A call that Google runs itself.
+    #[serde(default, rename = "toolCall", alias = "executableCode")]
+    server_call: IfReadable<Value>,
 }
 
 #[derive(Deserialize)]
@@ -224,6 +228,9 @@ struct Part<'a> {
 struct Counts {
     #[serde(default)]
     prompt_token_count: Count,
+    /// What the results of Google's own tools added to the prompt.
+    #[serde(default)]
+    tool_use_prompt_token_count: Count,
     #[serde(default)]
     cached_content_token_count: Count,
     #[serde(default)]
@@ -236,10 +243,14 @@ impl Counts {
     fn usage(&self) -> Usage {
         let (answer, thoughts) = (self.candidates_token_count.0, self.thoughts_token_count.0);
         Usage {
-            input_tokens: self.prompt_token_count.0,
+            input_tokens: self
+                .prompt_token_count
+                .0
+                .map(|tokens| tokens + self.tool_use_prompt_token_count.0.unwrap_or(0)),
             output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
-            cached: self.cached_content_token_count.0,
-            reasoning: thoughts,
+            cached_tokens: self.cached_content_token_count.0,
+            reasoning_tokens: thoughts,
+            cost: None,
         }
     }
 }
@@ -281,12 +292,15 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             && part.thought.0 != Some(true)
         {
             reply.add(&part.text.wtf8()?);
+            if part.server_call.0.is_some() {
+                reply.server_calls();
+            }
             if part.function_call.0.is_some() && !reply.offers_tools() {
                 reply.call_unoffered();
             }
         }
     }
-    if let Some(word) = candidate.finish_reason.0.filter(|word| !word.is_empty()) {
+    if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
         reply.explain(candidate.finish_message.0.unwrap_or_default());
     }

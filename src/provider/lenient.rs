@@ -47,8 +47,8 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Text of an answer: a string, or a list of strings and parts. A part counts unless it names another type than `text`.
-/// Any other value has no text.
+/// Text of an answer: a string, or a list of strings and parts. A part counts unless it names a type
+/// that is not text. Any other value has no text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Text<'a>(Option<&'a RawValue>);
 
@@ -74,7 +74,7 @@ impl Text<'_> {
                     if part.get().starts_with('"') {
                         bytes.extend_from_slice(&serde_json::from_str::<Wtf8>(part.get())?.0);
                     } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
-                        && part.kind.0.as_deref().is_none_or(|kind| kind == "text")
+                        && matches!(part.kind.0.as_deref(), None | Some("text" | "output_text"))
                     {
                         bytes.extend_from_slice(&part.text.wtf8()?);
                     }
@@ -209,6 +209,7 @@ mod tests {
                 r#"[{"type":"text","text":"a"},{"type":"thinking","text":"no"},"b",{"text":"c"},7,{"type":1,"text":"d"}]"#,
                 "abcd",
             ),
+            (r#"[{"type":"output_text","text":"a"}]"#, "a"),
             (r#""\ud83d\ude00""#, "😀"),
         ] {
             let text_of: Text = serde_json::from_str(json).expect(json);

@@ -8,12 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::{self, Attached, DataUrl};
 use super::failure;
+use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
@@ -289,6 +290,12 @@ struct Counts {
     prompt_cache_hit_tokens: Count,
     #[serde(default)]
     completion_tokens_details: IfReadable<CompletionDetails>,
+    /// Mistral counts audio in the total only.
+    #[serde(default)]
+    prompt_audio_seconds: IfReadable<f64>,
+    /// OpenRouter has it.
+    #[serde(default)]
+    cost: IfReadable<f64>,
 }
 
 #[derive(Deserialize)]
@@ -305,18 +312,16 @@ struct CompletionDetails {
 
 impl Counts {
     fn usage(&self) -> Usage {
-        let reasoning = self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0);
-        let (input, output) = (self.prompt_tokens.0, self.completion_tokens.0);
-        // xAI counts reasoning separately from the answer, which only the total shows.
-        let beside = reasoning.filter(|reasoning| {
-            *reasoning > 0 && self.total_tokens.0 == input.zip(output).map(|(input, output)| input + output + reasoning)
-        });
+        // xAI and Gemini count reasoning separately from the answer, which only the total shows.
+        let counted = self.total_tokens.0.zip(self.prompt_tokens.0).filter(|_| self.prompt_audio_seconds.0.is_none());
+        let beside_input = counted.and_then(|(total, input)| total.checked_sub(input));
         let cached = self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0);
         Usage {
-            input_tokens: input,
-            output_tokens: output.map(|output| output + beside.unwrap_or(0)),
-            cached: cached.or(self.prompt_cache_hit_tokens.0),
-            reasoning,
+            input_tokens: self.prompt_tokens.0,
+            output_tokens: self.completion_tokens.0.max(beside_input),
+            cached_tokens: cached.or(self.prompt_cache_hit_tokens.0),
+            reasoning_tokens: self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
+            cost: self.cost.0,
         }
     }
 }
@@ -338,7 +343,8 @@ fn read(
 ) -> Result<(), Malformed> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
     // The errors of vLLM and Mistral have other fields too.
-    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || chunk.choices.is_none()) {
+    let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
+    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || is_bare) {
         reply.fail(error);
         return Ok(());
     }
@@ -367,7 +373,7 @@ fn read(
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         reply.fail(error);
-    } else if let Some(word) = choice.finish_reason.0.filter(|word| !word.is_empty()) {
+    } else if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     Ok(())

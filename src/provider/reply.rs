@@ -8,12 +8,17 @@ use super::calls::Calls;
 use super::failure::ServerError;
 use super::finish::Finish;
 use super::lenient;
-use crate::message::Call;
+use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
 
 /// The tags around the reasoning that some models put before the answer.
-const TAGS: &[(&str, &str)] =
-    &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>"), ("[THINK]", "[/THINK]")];
+const TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+];
 
 /// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
 /// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
@@ -21,21 +26,6 @@ const CLOSE_ALONE: &str = "</think>";
 
 /// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
 const UNOFFERED: &str = "tool_calls";
-
-/// Tokens, as the provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Usage {
-    /// Including those read from a cache or written into one.
-    pub(crate) input_tokens: Option<u64>,
-    /// Including those of the reasoning.
-    pub(crate) output_tokens: Option<u64>,
-    /// How many of the input were read from a cache.
-    #[serde(skip)]
-    pub(crate) cached: Option<u64>,
-    /// How many of the output are reasoning.
-    #[serde(skip)]
-    pub(crate) reasoning: Option<u64>,
-}
 
 /// Where in a reply the next text belongs.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +54,14 @@ pub(crate) struct Reply {
     held_blanks: usize,
     /// The first half of a character whose second half has not come (WTF-8).
     half: Vec<u8>,
+    /// Texts that came complete: the answer, if it comes in no other way (WTF-8).
+    late: Vec<u8>,
     refusal: String,
     finish: Option<Finish>,
     /// Why the provider blocked the answer, or what failed, in its own words.
     reason: Option<String>,
-    text_after_finish: bool,
+    /// More has come after a finish reason, or will come.
+    more_after_finish: bool,
     ended: bool,
     usage: Usage,
     failure: Option<ServerError>,
@@ -109,7 +102,7 @@ impl Reply {
 
     /// Adds a fragment of the call with this index of the provider's. Each of the texts may be empty.
     pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
-        self.text_after_finish |= self.finish.is_some();
+        self.more_after_finish |= self.finish.is_some();
         self.calls.add(index, id, name, arguments);
     }
 
@@ -142,6 +135,18 @@ impl Reply {
         self.add_text(&text);
     }
 
+    /// Adds a complete text. It may have come in pieces before, or once more as the end of a longer one.
+    pub(super) fn add_late(&mut self, bytes: &[u8]) {
+        if !self.late.ends_with(bytes) {
+            self.late.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether more than white space has come, of the answer or of reasoning before it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.stage != Stage::Start || self.held.len() > self.held_blanks || !self.half.is_empty()
+    }
+
     /// Adds what the model says instead of an answer.
     pub(super) fn refuse(&mut self, bytes: &[u8]) {
         self.refusal.push_str(&String::from_utf8_lossy(bytes));
@@ -150,7 +155,7 @@ impl Reply {
 
     /// Adds to the answer. Reasoning between tags at the beginning is left out.
     fn add_text(&mut self, piece: &str) {
-        self.text_after_finish |= self.finish.is_some() && !piece.is_empty();
+        self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         match self.stage {
             Stage::Answer => self.release(piece),
             Stage::Start => self.add_at_start(piece),
@@ -237,8 +242,17 @@ impl Reply {
         }
     }
 
+    /// The server runs a call of its own, so more will come even after a finish reason.
+    pub(super) fn server_calls(&mut self) {
+        self.more_after_finish = true;
+    }
+
     /// Nothing more will come.
     pub(crate) fn end(&mut self) {
+        if !self.has_begun() {
+            let late = std::mem::take(&mut self.late);
+            self.add(&late);
+        }
         if !std::mem::take(&mut self.half).is_empty() {
             self.add_text("\u{FFFD}");
         }
@@ -268,8 +282,9 @@ impl Reply {
         self.usage = Usage {
             input_tokens: usage.input_tokens.or(self.usage.input_tokens),
             output_tokens: usage.output_tokens.or(self.usage.output_tokens),
-            cached: usage.cached.or(self.usage.cached),
-            reasoning: usage.reasoning.or(self.usage.reasoning),
+            cached_tokens: usage.cached_tokens.or(self.usage.cached_tokens),
+            reasoning_tokens: usage.reasoning_tokens.or(self.usage.reasoning_tokens),
+            cost: usage.cost.or(self.usage.cost),
         };
     }
 
@@ -301,9 +316,9 @@ impl Reply {
         self.reason.as_deref().or(Some(self.refusal.as_str())).filter(|reason| !reason.is_empty())
     }
 
-    /// The provider has said that the answer ended, and has sent no text since then.
+    /// The provider has said that the answer ended, and no more of it is to be expected.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finish.is_some() && !self.text_after_finish
+        self.finish.is_some() && !self.more_after_finish
     }
 
     /// The terminal event has come.
@@ -369,6 +384,7 @@ mod tests {
             ("<thin", "<thin"),
             ("<thinking>so</thinking>42", "42"),
             ("<thought>so</thought>\n42", "42"),
+            ("<reasoning>so</reasoning>\n42", "42"),
             ("[THINK]so[/THINK]42", "42"),
             ("[THIN", "[THIN"),
             ("<think>a</thinking>b</think>42", "42"),

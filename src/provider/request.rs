@@ -71,7 +71,13 @@ impl Field {
         if path.iter().any(String::is_empty) {
             return Err(format!("“{key}” is not the name of a field, such as temperature or reasoning.summary"));
         }
-        Ok(Field { path, value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)) })
+        let field = Field { path, value: serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)) };
+        if field.names_model() { Err("-m chooses the model, not -o".to_owned()) } else { Ok(field) }
+    }
+
+    /// Whether it asks another model than the one that is reported and saved.
+    pub(crate) fn names_model(&self) -> bool {
+        self.path.first().is_some_and(|name| name == "model") && !self.value.is_null()
     }
 
     /// Sets the field in a body, over whatever is there.
@@ -204,7 +210,7 @@ mod tests {
                 &["a.b.c=[1,\"x\"]", "reasoning=null"],
                 json!({"model": "m", "stream": true, "a": {"b": {"c": [1, "x"]}}}),
             ),
-            (&["model.x=1"], json!({"model": {"x": 1}, "stream": true, "reasoning": {"effort": "low"}})),
+            (&["stream.x=1"], json!({"model": "m", "stream": {"x": 1}, "reasoning": {"effort": "low"}})),
             (
                 &["a=1", "a=2", "b.c=null", "stop={\"x\":\"=\"}"],
                 json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": 2, "stop": {"x": "="}}),
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_names_no_field_is_refused() {
-        for text in ["", "temperature", "=1", ".a=1", "a.=1", "a..b=1"] {
+        for text in ["", "temperature", "=1", ".a=1", "a.=1", "a..b=1", "model=m", "model.x=1"] {
             assert!(Field::parse(text).is_err(), "{text}");
         }
     }

@@ -9,13 +9,17 @@ use serde_json::{Value, json};
 use super::attachment::{self, Attached, DataUrl};
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
-use super::reply::{Reply, Usage};
+use super::reply::Reply;
 use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool};
+use crate::message::{Message, Ran, Role, Step, Tool, Usage};
 
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
+
+/// The types of items that call something of the client's. Every other call is run by the provider.
+const CLIENT_CALLS: &[&str] =
+    &[FUNCTION_CALL, "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"];
 
 /// The type of what the model said.
 const MESSAGE: &str = "message";
@@ -168,6 +172,8 @@ struct Event<'a> {
     #[serde(borrow, default)]
     delta: Text<'a>,
     #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
     item: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
@@ -181,7 +187,7 @@ struct Response<'a> {
     #[serde(default)]
     status: IfReadable<String>,
     #[serde(borrow, default)]
-    output: Option<Vec<&'a RawValue>>,
+    output: IfReadable<Vec<&'a RawValue>>,
     #[serde(default)]
     incomplete_details: IfReadable<Incomplete>,
     #[serde(default)]
@@ -199,28 +205,11 @@ struct Item<'a> {
     #[serde(default, rename = "type")]
     kind: IfReadable<String>,
     #[serde(borrow, default)]
-    content: Option<Vec<Part<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct FunctionCall<'a> {
-    #[serde(default)]
-    call_id: IfReadable<String>,
-    /// The item's own id, which some servers send alone.
-    #[serde(default)]
-    id: IfReadable<String>,
-    #[serde(default)]
-    name: IfReadable<String>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Part<'a> {
-    #[serde(default, rename = "type")]
-    kind: IfReadable<String>,
-    #[serde(borrow, default)]
-    text: Text<'a>,
     #[serde(borrow, default)]
     refusal: Text<'a>,
 }
@@ -235,6 +224,9 @@ struct Counts {
     output_tokens: Count,
     #[serde(default)]
     output_tokens_details: IfReadable<OutputDetails>,
+    /// OpenRouter has it.
+    #[serde(default)]
+    cost: IfReadable<f64>,
 }
 
 #[derive(Deserialize)]
@@ -254,8 +246,9 @@ impl Counts {
         Usage {
             input_tokens: self.input_tokens.0,
             output_tokens: self.output_tokens.0,
-            cached: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
-            reasoning: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
+            cached_tokens: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
+            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
+            cost: self.cost.0,
         }
     }
 }
@@ -269,16 +262,12 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
         "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
-        "response.output_item.added" => {
-            // A call of a tool that q did not offer ends the answer; an expected call comes complete when it is done.
-            let item = lenient::in_field::<Item>(event.item).unwrap_or_default();
-            let kind = item.and_then(|item| item.kind.0).filter(|kind| ends_the_answer(kind, reply));
-            if let Some(kind) = kind {
-                reply.finish(&kind);
+        "response.output_text.done" => reply.add_late(&event.text.wtf8()?),
+        "response.output_item.done" => {
+            if let Some(item) = event.item {
+                keep(item, reply);
+                reply.add_late(&text_of(message_in(item)).wtf8()?);
             }
-        }
-        "response.output_item.done" if reply.offers_tools() => {
-            event.item.into_iter().for_each(|item| keep(item, reply))
         }
         // xAI uses another closing word for it.
         kind @ ("response.completed" | "response.incomplete" | "response.failed" | "response.done") => {
@@ -289,6 +278,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
             if let Some(word @ ("incomplete" | "failed")) = kind.strip_prefix("response.") {
                 reply.finish(word);
             }
+            read_calls(reply);
             reply.end();
         }
         "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
@@ -299,6 +289,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
 
 pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read_response(body, reply)?;
+    read_calls(reply);
     reply.end();
     Ok(())
 }
@@ -313,25 +304,18 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
         return Ok(());
     }
     // In a stream the text has come already, and so have the items, except with some servers.
-    let is_new = reply.is_blank();
-    let keeps = reply.offers_tools() && reply.echo_mut().is_empty();
-    for json in response.output.into_iter().flatten() {
-        let item: Item = serde_json::from_str(json.get())?;
+    let is_new = !reply.has_begun();
+    let keeps = reply.echo_mut().is_empty();
+    for item in response.output.0.into_iter().flatten() {
         if keeps {
-            keep(json, reply);
+            keep(item, reply);
         }
-        match item.kind.0.as_deref() {
-            Some(MESSAGE) if is_new => {
-                for part in item.content.iter().flatten() {
-                    match part.kind.0.as_deref() {
-                        Some("refusal") => reply.refuse(&part.refusal.wtf8()?),
-                        Some("output_text") => reply.add(&part.text.wtf8()?),
-                        _ => {}
-                    }
-                }
+        if is_new {
+            let content = message_in(item);
+            reply.add(&text_of(content).wtf8()?);
+            for part in lenient::if_readable::<Vec<IfReadable<Part>>>(content).into_iter().flatten() {
+                reply.refuse(&part.0.map_or_else(Text::default, |part| part.refusal).wtf8()?);
             }
-            Some(kind) if ends_the_answer(kind, reply) => reply.finish(kind),
-            _ => {}
         }
     }
     let reason = response.incomplete_details.0.and_then(|details| details.reason.0);
@@ -340,27 +324,50 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Whether an item calls something that q did not offer.
-fn ends_the_answer(kind: &str, reply: &Reply) -> bool {
-    kind.ends_with("_call") && !(reply.offers_tools() && kind == FUNCTION_CALL)
+/// The content of an item that is a message.
+fn message_in(item: &RawValue) -> Option<&RawValue> {
+    lenient::if_readable::<Item>(Some(item)).filter(|item| item.kind.0.as_deref() == Some(MESSAGE))?.content
 }
 
-/// Keeps an item, which is sent back with the results of the calls, and finds a call in it. Reasoning that is not
-/// encrypted is not kept, because the API would look for it in its store.
-fn keep(json: &RawValue, reply: &mut Reply) {
-    let Some(mut item) = lenient::if_readable::<Value>(Some(json)) else { return };
-    if item["type"] == "reasoning" && !item["encrypted_content"].is_string() {
-        return;
+fn text_of(content: Option<&RawValue>) -> Text<'_> {
+    lenient::if_readable(content).unwrap_or_default()
+}
+
+/// Keeps an item, which is sent back with the results of the calls. Reasoning that is not encrypted is not kept, because
+/// the API would look for it in its store.
+fn keep(item: &RawValue, reply: &mut Reply) {
+    let item = lenient::if_readable::<Value>(Some(item));
+    if let Some(item) = item.filter(|item| item["type"] != "reasoning" || item["encrypted_content"].is_string()) {
+        reply.keep(item);
     }
-    if item["type"] == FUNCTION_CALL
-        && let Ok(call) = serde_json::from_str::<FunctionCall>(json.get())
-    {
-        let id = call.call_id.0.or(call.id.0).unwrap_or_default();
-        let arguments = lenient::arguments(call.arguments);
-        let call = reply.add_call(&id, &call.name.0.unwrap_or_default(), &arguments);
+}
+
+/// The response is complete: finds the calls among its items. One that comes with its output was run by the provider.
+fn read_calls(reply: &mut Reply) {
+    let mut items = std::mem::take(reply.echo_mut());
+    let is_output = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
+    let ran: Vec<Value> = items.values().filter(is_output).map(|item| item["call_id"].clone()).collect();
+    for item in items.values_mut() {
+        let text = |name: &str| item[name].as_str().filter(|text| !text.is_empty());
+        let kind = text("type").unwrap_or_default();
+        if !CLIENT_CALLS.contains(&kind) || ran.contains(&item["call_id"]) {
+            continue;
+        }
+        if kind != FUNCTION_CALL || !reply.offers_tools() {
+            reply.finish(kind);
+            continue;
+        }
+        // Some servers send the item's own id alone.
+        let id = text("call_id").or(text("id")).unwrap_or_default();
+        let arguments = match &item["arguments"] {
+            Value::String(arguments) => arguments.clone(),
+            Value::Null => String::new(),
+            arguments => arguments.to_string(),
+        };
+        let call = reply.add_call(id, text("name").unwrap_or_default(), &arguments);
         item["call_id"] = call.id.as_str().into();
     }
-    reply.keep(item);
+    *reply.echo_mut() = items;
 }
 
 #[cfg(test)]
@@ -395,7 +402,18 @@ mod tests {
         let end = r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#;
         let done = r#"{"type":"response.output_text.done","text":"Hi"}"#;
         let delta = r#"{"type":"response.output_text.delta","delta":"Hi"}"#;
-        for events in [&[delta, end][..], &[delta, done, end], &[done, end], &[end]] {
+        let item = r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hi"}]}}"#;
+        let bare = r#"{"type":"response.completed","response":{"status":"completed"}}"#;
+        for events in [
+            &[delta, end][..],
+            &[delta, done, item, end],
+            &[done, item, end],
+            &[end],
+            &[delta, done, item, bare],
+            &[done, item, bare],
+            &[done, bare],
+            &[item, bare],
+        ] {
             let mut reply = replied(Api::Responses, events);
             assert_eq!(
                 (reply.take_text().as_str(), reply.finished()),
@@ -512,7 +530,7 @@ mod tests {
             (json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}), "fc"),
         ] {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
-            let reply = replied_with_tools(Api::Responses, &[&done]);
+            let reply = replied_with_tools(Api::Responses, &[&done, r#"{"type":"response.completed"}"#]);
             assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
             assert_eq!(reply.echo()[0]["call_id"], *reply.calls()[0].id, "{item}");
         }
@@ -520,12 +538,40 @@ mod tests {
 
     #[test]
     fn calls_that_were_not_offered_are_an_odd_end() {
-        let added = json!({"type": "response.output_item.added", "item": call("x", "")}).to_string();
-        let reply = replied(Api::Responses, &[&added]);
-        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("function_call".into()))));
-        let search = json!({"type": "response.output_item.added", "item": {"type": "web_search_call"}}).to_string();
-        let reply = replied_with_tools(Api::Responses, &[&search]);
-        assert_eq!(reply.finished(), Some(&Finish::Other("web_search_call".into())));
+        for kind in CLIENT_CALLS {
+            let item = json!({"type": kind, "id": "i", "call_id": "x", "name": "a"});
+            let output = |id: &str| json!({"type": "any_call_output", "call_id": id});
+            let end = |items: Value| json!({"status": "completed", "output": items}).to_string();
+            for (items, is_odd) in [
+                (json!([item]), true),
+                (json!([item, output("y")]), true),
+                (json!([item, output("x")]), false),
+                (json!([{"type": "web_search_call", "call_id": "x"}]), false),
+            ] {
+                let mut reply = Reply::default();
+                read_whole(&end(items.clone()), &mut reply).expect("a whole answer");
+                let finish =
+                    if is_odd { Finish::Other((*kind).to_owned()) } else { Finish::Complete("completed".into()) };
+                assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&finish)), "{items}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_the_provider_has_run_is_sent_back_and_not_run_again() {
+        let (one, two, output) = (call("x", "{}"), call("y", "{}"), result("x", "found"));
+        let custom = json!({"type": "custom_tool_call", "call_id": "z", "name": "a", "input": ""});
+        for (items, calls, finish) in [
+            (json!([one, output, two]), &[("y", "db__get", "{}")][..], Finish::Complete("completed".into())),
+            (json!([one, output]), &[], Finish::Complete("completed".into())),
+            (json!([one, output, custom]), &[], Finish::Other("custom_tool_call".into())),
+        ] {
+            let mut reply = Reply::new(true);
+            let body = json!({"status": "completed", "output": items}).to_string();
+            read_whole(&body, &mut reply).expect("a whole answer");
+            assert_eq!((calls_of(&reply).as_slice(), reply.finished()), (calls, Some(&finish)), "{items}");
+            assert_eq!(Value::from(reply.echo()), items);
+        }
     }
 
     #[test]

@@ -167,9 +167,11 @@ impl Call<'_> {
             ReadError::Blocked { word, reason: Some(reason) } => {
                 format!("the provider blocked the answer ({word}): {reason}")
             }
-            ReadError::Failed { word, reason: None } => format!("the answer ended in an error ({word})"),
-            ReadError::Failed { word, reason: Some(reason) } => {
-                format!("the answer ended in an error ({word}): {reason}")
+            ReadError::Failed { word, reason } => {
+                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+                let failed = self.failed(format!("the answer ended in an error ({word}){reason}"));
+                // The model or the server may do better at the next try.
+                return CallError { may_pass: true, ..failed };
             }
             ReadError::LimitBeforeText => {
                 let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
@@ -215,8 +217,9 @@ impl Call<'_> {
 
     /// An error that the server reported, as a status or inside a reply, with advice.
     fn refused(&self, error: ServerError, status: Option<u16>, may_pass: bool, request: &Request) -> CallError {
-        // A model that cannot read images will not read them at the next try either.
-        let may_pass = may_pass && !(request.has_attachments && error.may_refuse_attachments(status));
+        // The next try changes neither a prompt that is too long nor a model that cannot read images.
+        let may_pass =
+            may_pass && !error.too_long() && !(request.has_attachments && error.may_refuse_attachments(status));
         let advice = self.advice(&error, status, request.has_attachments);
         CallError { may_pass, ..self.reported(error, status) }.advise(advice)
     }
@@ -227,6 +230,9 @@ impl Call<'_> {
             _ if error.unknown_model(status) => Some(format!("{list} lists its models")),
             _ if error.wrong_key(status) => self.key_advice.clone(),
             Some(400) | None if error.message.contains("does not support tools") => Some(NO_TOOLS.to_owned()),
+            _ if error.message.contains("must be verified to stream") => {
+                Some("--no-stream asks for the answer in one piece".to_owned())
+            }
             _ if has_attachments && error.too_large(status) => {
                 Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
             }

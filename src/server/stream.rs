@@ -132,6 +132,10 @@ impl Parser {
             Some(value @ []) => value,
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
             _ => {
+                // llama.cpp before October 2025 has errors in a field of their own.
+                if let Some(error) = line.strip_prefix(b"error:").filter(|error| error.trim_ascii().starts_with(b"{")) {
+                    return event(&format!("{{\"error\":{}}}", String::from_utf8_lossy(error)));
+                }
                 self.keep_stray(line);
                 return Ok(());
             }
@@ -184,6 +188,8 @@ mod tests {
             ("data: whole but not finished", &["whole but not finished"]),
             ("data: a\n", &["a"]),
             ("\n\n\n", &[]),
+            ("data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n", &["a", "{\"error\": {\"code\":500}}", "b"]),
+            ("error: something\nerrors: {}\n\n", &[]),
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }

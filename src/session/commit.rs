@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
-use super::folder::{self, Folder, Location};
+use super::files;
+use super::folder::{Folder, Location};
 use super::format::{self, MAX_SIZE};
 use super::lock::Lock;
 use super::rules::{self, Action, Asked, Found, Intent, Rules};
@@ -49,14 +50,18 @@ impl Committer {
     /// Saves an exchange. While another process has the lock, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
         let is_elsewhere = self.location.path.parent() != Some(self.folder.sessions());
-        let saved = match (self.folder.prepare(), &self.location.link) {
+        let prepared = self.folder.prepare();
+        let may_sweep = prepared.is_ok();
+        let saved = match (prepared, &self.location.link) {
             (Err(error), _) if !is_elsewhere => Err(error),
             (_, Some(link)) if self.intent == Intent::New && self.needs_no_lock(link) => {
                 self.begin_current(exchange, link, None)
             }
             _ => self.commit_locked(exchange, give_up),
         };
-        self.folder.sweep_if_due(self.rules.keep, SystemTime::now());
+        if may_sweep {
+            self.folder.sweep_if_due(self.rules.keep, SystemTime::now());
+        }
         saved.unwrap_or_else(|error| Committed {
             note: Some(format!("this exchange was not saved: {error}")),
             ..Committed::default()
@@ -83,9 +88,9 @@ impl Committer {
     }
 
     fn apply(&self, exchange: &Exchange, lock: &Lock) -> io::Result<Committed> {
-        let path = self.path_now(lock)?;
+        let (path, intent) = self.path_now(lock)?;
         let asked = Asked { provider: &self.provider, model: Some(&self.model), at: self.asked };
-        match rules::decide(&self.intent, folder::read(&path)?, exchange, &asked, &self.rules) {
+        match rules::decide(&intent, files::read(&path)?, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {
                 Some(link) => self.begin_current(exchange, link, Some(lock)),
                 None => {
@@ -110,18 +115,26 @@ impl Committer {
         }
     }
 
-    /// The file of the conversation as it is under the lock.
-    fn path_now(&self, lock: &Lock) -> io::Result<PathBuf> {
+    /// The file of the conversation as it is under the lock, and what to do with it.
+    fn path_now(&self, lock: &Lock) -> io::Result<(PathBuf, Intent)> {
         let Location { path, link, .. } = &self.location;
-        match (&self.intent, link) {
-            (Intent::New | Intent::FollowOrNew, Some(link)) => self.folder.settle(link, lock),
-            // What was a file in place of the link may have been adopted by another q, and left.
+        let mut intent = self.intent.clone();
+        match (&mut intent, link) {
+            (Intent::New | Intent::FollowOrNew, Some(link)) => Ok((self.folder.settle(link, lock)?, intent)),
+            // The conversation was a file in place of the link.
             (Intent::Follow(seen) | Intent::Again(seen, _), Some(link)) if path == link => {
+                let is_there =
+                    matches!(files::read(link)?, Found::Conversation(now) if seen.is(&now, self.rules.pairs));
                 let settled = self.folder.settle(link, lock)?;
-                let own = self.folder.file(&seen.created.id());
-                Ok(if own.exists() { own } else { settled })
+                match files::read(&settled)? {
+                    // If its id was taken, it has another one now.
+                    Found::Conversation(now) if is_there => seen.created = now.created,
+                    // Another q has given it the name of its id, and has left it.
+                    _ => return Ok((self.folder.file(&seen.created.id()), intent)),
+                }
+                Ok((settled, intent))
             }
-            _ => self.folder.settle(path, lock),
+            _ => Ok((self.folder.settle(path, lock)?, intent)),
         }
     }
 
@@ -239,7 +252,7 @@ pub(crate) fn undo(
     lock: Option<&Lock>,
 ) -> io::Result<bool> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
-    let Found::Conversation(mut conversation) = folder::read(&path)? else { return Ok(false) };
+    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(false) };
     if conversation.exchanges.last() != Some(undone) {
         return Ok(false);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::timestamp::{self, Timestamp};
 use crate::fence;
@@ -70,6 +71,9 @@ pub(crate) struct Entry {
     pub(crate) provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
+    /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Value>,
     /// The tool calls that led to the answer.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<Step>,
@@ -89,6 +93,7 @@ impl Entry {
             finish: None,
             provider: None,
             model: None,
+            usage: None,
             steps: Vec::new(),
             unknown: Unknown::new(),
         }

@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::files::named;
+
 /// How long to wait for the lock if nothing makes it urgent.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -44,7 +46,7 @@ impl fmt::Display for NoLock {
 impl Lock {
     /// Locks a folder. While another process has the lock, `give_up` is asked from time to time, with the time waited.
     pub(super) fn acquire(folder: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
-        let file: File = fs_err::File::open(folder).map_err(NoLock::Failed)?.into();
+        let file = File::open(folder).map_err(|error| NoLock::Failed(named(error, "open", folder)))?;
         let began = Instant::now();
         loop {
             match file.try_lock() {

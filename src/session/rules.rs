@@ -77,7 +77,7 @@ impl Seen {
     }
 
     /// Whether this is still the conversation. At most `pairs` exchanges are kept, so it may have lost its beginning.
-    fn is(&self, now: &Conversation, pairs: usize) -> bool {
+    pub(super) fn is(&self, now: &Conversation, pairs: usize) -> bool {
         let first = now.entries().next();
         let same_beginning = self.first.is_none() || first.is_none() || self.first.as_ref() == first;
         self.created == now.created && (same_beginning || now.exchanges.len() >= pairs)

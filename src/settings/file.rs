@@ -147,7 +147,11 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
             let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
             for (name, value) in in_order(fields) {
                 let name = name.get_ref().to_string();
-                section.options.push(Field { path: vec![name], value: json(value.get_ref())? });
+                let field = Field { path: vec![name], value: json(value.get_ref())? };
+                if field.names_model() {
+                    return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
+                }
+                section.options.push(field);
             }
         }
         _ => return Err(unknown(key, FIELDS)),
@@ -249,6 +253,7 @@ mod tests {
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
             ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),
+            ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),
         ] {

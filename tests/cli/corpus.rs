@@ -376,11 +376,17 @@ impl<'a> Run<'a> {
         let finish = case.one("finish").unwrap_or("stop");
         wrong.unless(printed["finish"] == finish, || format!("the finish is not {finish:?}"));
         if let Some(usage) = case.one("usage") {
-            let count = |text: &str| text.parse::<u64>().map_or(Value::Null, Value::from);
-            let usage = usage.split_once(' ').map_or(
-                Value::Null,
-                |(input, output)| json!({"input_tokens": count(input), "output_tokens": count(output)}),
-            );
+            let count = |text: &str| text.parse().unwrap_or(Value::Null);
+            let usage = match usage.split(' ').collect::<Vec<_>>()[..] {
+                [input, output, ref others @ ..] => {
+                    let mut usage = json!({"input_tokens": count(input), "output_tokens": count(output)});
+                    for (name, value) in others.iter().filter_map(|other| other.split_once('=')) {
+                        usage[name] = count(value);
+                    }
+                    usage
+                }
+                _ => Value::Null,
+            };
             wrong.unless(printed["usage"] == usage, || format!("the usage is not {usage}"));
         }
         wrong.0

@@ -161,6 +161,17 @@ fn an_option_that_names_no_field_is_refused_before_anything_is_asked() {
     }
 }
 
+#[test]
+fn an_option_cannot_choose_the_model() {
+    for option in ["model=m2", "model=", "model.x=1"] {
+        let _case = case(option);
+        let server = Server::openai("never");
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.q(&["-o", option, "hi"]).run().refused(&["--option", "-m chooses the model"]);
+        server.expect_requests(0);
+    }
+}
+
 // ---- Storage at the provider
 
 #[test]

@@ -1,0 +1,127 @@
+//! The link `current.json`, or that of a slot: where it leads, and how it gets there.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::conversation::Conversation;
+use super::files::{self, are_same, named, read, second_name};
+use super::folder::{Folder, UNREADABLE, is_current, temporary_link};
+use super::format;
+use super::lock::Lock;
+use super::rules::Found;
+use super::timestamp::Timestamp;
+use crate::unix;
+
+/// How often q tries to replace a link that others replace, too.
+const MAX_ATTEMPTS: usize = 100;
+
+impl Folder {
+    /// The conversation that is current and will not be any more; the time to keep it starts now. `None`: there is none, or
+    /// it is not q's to change. Without the lock, a file in place of the link is left alone.
+    pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
+        let path = match lock {
+            Some(lock) if is_file(link) => self.adopt(link, lock)?,
+            _ => self.resolve(link).unwrap_or_default(),
+        };
+        if !self.is_unnamed(&path) || !path.exists() {
+            return Ok(None);
+        }
+        unix::touch(&path);
+        Ok(Some(path))
+    }
+
+    /// Where a conversation is from now on: a file in place of a link, as q before 0.3 and other tools write it, gets the
+    /// name of its id, and the link takes its place. Where there are no links, it stays.
+    pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
+        if !self.has(path) || !is_current(path) || !is_file(path) || !can_link(path) {
+            return self.resolve(path);
+        }
+        let adopted = self.adopt(path, lock)?;
+        self.point(path, &adopted)
+    }
+
+    /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.
+    fn adopt(&self, link: &Path, lock: &Lock) -> io::Result<PathBuf> {
+        let adopted = match read(link)? {
+            Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
+            Found::Unusable(_) | Found::Nothing => {
+                let modified = fs_err::metadata(link)?.modified()?;
+                self.free_name(link, Timestamp::of_file(modified), UNREADABLE)?
+            }
+        };
+        let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
+        Ok(adopted)
+    }
+
+    fn adopt_conversation(&self, link: &Path, mut conversation: Conversation, lock: &Lock) -> io::Result<PathBuf> {
+        let path = self.file(&conversation.created.id());
+        match second_name(link, &path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) if !are_same(link, &path) => {}
+            _ => return Ok(path),
+        }
+        // An older q has continued it in place of the link.
+        if matches!(read(&path)?, Found::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges)) {
+            self.replace(&path, &format::to_bytes(&conversation)?)?;
+            return Ok(path);
+        }
+        self.create(&mut conversation, Some(lock))
+    }
+
+    /// Gives a file a second name, that of this moment or the first free one after it.
+    fn free_name(&self, path: &Path, mut moment: Timestamp, ending: &str) -> io::Result<PathBuf> {
+        loop {
+            let name = self.sessions.join(format!("{}{ending}", moment.id()));
+            match second_name(path, &name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !are_same(path, &name) => {
+                    moment = moment.next();
+                }
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {
+                    unix::touch(&name);
+                    return Ok(name);
+                }
+            }
+        }
+    }
+
+    /// Makes a link lead to a conversation. Where there are no links, the conversation's file takes its place. Returns
+    /// where the conversation is then.
+    pub(super) fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
+        let (temporary, name) = (temporary_link(link), path.file_name().unwrap_or_default());
+        let mut failed = io::Error::from(io::ErrorKind::ResourceBusy);
+        for _ in 0..MAX_ATTEMPTS {
+            if fs::read_link(link).is_ok_and(|target| target.as_os_str() == name) {
+                return Ok(path.to_owned());
+            }
+            match symlink(name, &temporary) {
+                // Another q is about to replace the link, or was killed before it did.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let _ = fs::remove_file(&temporary);
+                    continue;
+                }
+                Err(_) if !link.is_symlink() => return fs_err::rename(path, link).map(|()| link.to_owned()),
+                linked => linked.map_err(|error| named(error, "make the link", link))?,
+            }
+            match fs::rename(&temporary, link) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => failed = error,
+                renamed => return renamed.map(|()| path.to_owned()).map_err(|error| named(error, "replace", link)),
+            }
+        }
+        Err(named(failed, "replace", link))
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Whether the file system has links.
+fn can_link(link: &Path) -> bool {
+    let temporary = temporary_link(link);
+    let can_link = symlink("-", &temporary).map_err(|error| error.kind());
+    let _ = fs::remove_file(&temporary);
+    matches!(can_link, Ok(()) | Err(io::ErrorKind::AlreadyExists))
+}

@@ -1,0 +1,159 @@
+//! One file of a conversation: read, written so that nobody sees half of it, and given a second name.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::Path;
+
+use super::format::{self, MAX_SIZE, Unusable};
+use super::rules::Found;
+use crate::unix;
+
+/// Files that nobody else may read.
+pub(super) const PRIVATE_FILE: u32 = 0o600;
+
+/// The kind of the error if a pipe, a device or a folder is in a conversation's place.
+pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
+
+/// Reads what is at a path.
+///
+/// # Errors
+/// It cannot be read, for a reason that says nothing about its content.
+pub(crate) fn read(path: &Path) -> io::Result<Found> {
+    read_with_source(path).map(|(found, _)| found)
+}
+
+/// As [`read`], with the bytes of the file.
+///
+/// # Errors
+/// As for [`read`].
+pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return check_dangling_link(path.parent()).map(|()| (Found::Nothing, Vec::new()));
+        }
+        Err(error) => return Err(named(error, "read", path)),
+    };
+    // Opening a pipe would wait for a writer.
+    if !metadata.is_file() {
+        return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
+    }
+    if metadata.len() > MAX_SIZE as u64 {
+        return Ok((Err(Unusable::TooLarge(metadata.len())).into(), Vec::new()));
+    }
+    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
+    Ok((format::read(&bytes).into(), bytes))
+}
+
+/// Whether there is anything at a path, even a link to nothing.
+///
+/// # Errors
+/// It cannot be known, because a folder above it cannot be entered.
+pub(crate) fn exists(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_dangling_link(path.parent()).map(|()| false),
+        Err(error) => Err(named(error, "look at", path)),
+    }
+}
+
+/// Distinguishes a missing folder from one that is out of reach, because a link leads to a disk that is not mounted.
+///
+/// # Errors
+/// The folder, or one above it, is a link to nothing.
+pub(super) fn check_dangling_link(folder: Option<&Path>) -> io::Result<()> {
+    let mut parts = folder.into_iter().flat_map(Path::ancestors);
+    match parts.find(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false))) {
+        Some(link) => Err(io::Error::other(format!("{} is a link to something that does not exist", link.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Deletes a file. Returns whether it existed.
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(named(error, "remove", path)),
+    }
+}
+
+/// Writes a file that must not exist yet by way of one without a name, which disappears with its process. `None`: the
+/// system has no such files.
+pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
+    let mut file = unix::unnamed_file(path.parent()?, PRIVATE_FILE).ok()?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        return Some(Err(named(error, "write", path)));
+    }
+    match unix::name_file(&file, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => None,
+        named => Some(named),
+    }
+}
+
+/// The same by way of a temporary file.
+pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
+    let created = write(temporary, bytes, None).and_then(|()| second_name(temporary, path));
+    let _ = fs::remove_file(temporary);
+    created
+}
+
+/// Replaces a file by way of a temporary one; `like` has the mode and the group that it keeps.
+pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<&Metadata>) -> io::Result<()> {
+    let replaced = write(temporary, bytes, like)
+        .and_then(|()| fs::rename(temporary, path).map_err(|error| named(error, "replace", path)));
+    replaced.inspect_err(|_| {
+        let _ = fs::remove_file(temporary);
+    })
+}
+
+/// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.
+pub(super) fn second_name(path: &Path, name: &Path) -> io::Result<()> {
+    match fs::hard_link(path, name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let bytes = fs::read(path)?;
+            let written = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(name);
+            written.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
+        }
+        done => done,
+    }
+}
+
+/// Whether two names are of one file.
+pub(super) fn are_same(a: &Path, b: &Path) -> bool {
+    let identity = |path| fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    identity(a).is_some_and(|a| Some(a) == identity(b))
+}
+
+/// Writes a file with the mode, and as far as possible the owner and the group, of `like`.
+fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+    let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
+    let written = || {
+        remove(path)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        if let Some(like) = like {
+            keep_owner(&file, like)?;
+            // The umask may have removed bits of the mode, and a new owner some more.
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    written().map_err(|error| named(error, "write", path))
+}
+
+/// Only root may give a file to another user; others may give it only to their own groups.
+fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if own.uid() != like.uid() && fchown(file, Some(like.uid()), Some(like.gid())).is_ok() {
+        return Ok(());
+    }
+    if own.gid() == like.gid() { Ok(()) } else { fchown(file, None, Some(like.gid())) }
+}
+
+/// An error that says what failed on which file.
+pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+}

@@ -1,0 +1,80 @@
+//! The daily sweep: conversations without a name that nobody has used for long are removed.
+
+use std::fs::{self, Metadata, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, SystemTime};
+
+use super::files::PRIVATE_FILE;
+use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
+use super::name::Which;
+use crate::unix;
+
+/// How often q sweeps.
+const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// After a longer time without a sweep the clock may be wrong, so nothing is removed until the next one.
+const MAX_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A file dated before this was written while the clock was wrong: 2026-01-01, in seconds since 1970.
+const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
+
+impl Folder {
+    /// Sweeps, at most once a day, unless another q has the lock. Without `keep`, or if it is zero, removes nothing.
+    pub(super) fn sweep_if_due(&self, keep: Option<Duration>, now: SystemTime) {
+        let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
+        let marker = self.root.join("swept");
+        let since = fs::metadata(&marker).ok().and_then(|metadata| age(&metadata, now));
+        if since.is_some_and(|since| since < INTERVAL) {
+            return;
+        }
+        let Ok(_lock) = self.lock(&self.link(None), &|_| true) else { return };
+        let marked = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE_FILE)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+            .open(&marker)
+            .and_then(|marker| marker.set_modified(now));
+        // Without the mark, every run would do this.
+        if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
+            self.sweep(keep, now);
+        }
+    }
+
+    /// Removes conversations without a name and earlier states that nobody has changed for longer than `keep`, unless
+    /// `current.json` or a name leads to them; and links that lead nowhere.
+    fn sweep(&self, keep: Duration, now: SystemTime) {
+        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(|path| path.is_symlink());
+        let keeping = links.iter().filter(|link| !name_of(link).starts_with("current-"));
+        let kept: Vec<_> = keeping.filter_map(|link| self.resolve(link).ok()).collect();
+        for path in files {
+            let name = name_of(&path);
+            let limit = match stem_of(&name) {
+                _ if name.starts_with(TEMPORARY) => INTERVAL,
+                Some(stem) if matches!(Which::of_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
+                _ => continue,
+            };
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            if !metadata.is_file() || kept.contains(&path) {
+                continue;
+            }
+            if metadata.modified().is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED) {
+                unix::touch(&path);
+            } else if age(&metadata, now).is_some_and(|age| age > limit) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+        for link in links.into_iter().filter(|link| is_current(link)) {
+            let leads_nowhere = matches!(link.try_exists(), Ok(false));
+            if leads_nowhere && self.resolve(&link).is_ok_and(|path| self.is_unnamed(&path)) {
+                let _ = fs::remove_file(&link);
+            }
+        }
+    }
+}
+
+/// How long ago a file was changed; `None` if that is yet to come.
+fn age(metadata: &Metadata, now: SystemTime) -> Option<Duration> {
+    now.duration_since(metadata.modified().ok()?).ok()
+}
