@@ -219,8 +219,8 @@ fn the_place_that_was_found_is_shown() {
     assert_eq!((&listed[0]["match"], &listed[0]["question"]), (&json!(place), &json!("what grows?")));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
     assert_eq!(lines, ["  1  trees  3h  …ere, among them the ol…"]);
-    let lines = on_terminal(&sandbox, &["--list", "village"], 24);
-    assert_eq!(lines, ["  1  trees  3h  …village…"]);
+    let lines = on_terminal(&sandbox, &["--list", "village"], 27);
+    assert_eq!(lines, ["  1  trees  3h  … village …"]);
 }
 
 #[test]
