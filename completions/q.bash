@@ -5,7 +5,7 @@ _q_conversations() {
     for folder in "${folders[@]}"; do
         while IFS= read -r name; do
             name=${name##*/} name=${name%.json}
-            # There are many that q has archived.
+            # There are many without a name.
             [[ $name == current || $name == current-* || $name == session_* && $value != session_* ]] || names+=("$name")
         done < <(compgen -G "$folder/q/sessions/*.json")
     done

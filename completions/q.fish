@@ -2,7 +2,7 @@
 function __q_conversations
     set -l folders $HOME/.local/state "$HOME/Library/Application Support"
     string match -q '/*' -- "$XDG_STATE_HOME"; and set folders $XDG_STATE_HOME
-    # There are many session_... that q has archived.
+    # There are many without a name.
     set -l hidden '^(current(-|$)|session_)'
     string match -q '*session_*' -- "$(commandline -ct)"; and set hidden '^current(-|$)'
     for file in $folders/q/sessions/*.json

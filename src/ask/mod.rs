@@ -12,7 +12,6 @@ mod turn;
 mod window;
 
 use std::io::{self, IsTerminal, Read};
-use std::sync::Arc;
 
 use time::OffsetDateTime;
 
@@ -26,18 +25,18 @@ use crate::server::target::Target;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::tools::{Selection, Starting, Toolbox};
+use crate::tools::{Groups, Selection, Starting};
 use delivery::{Delivery, Output};
 use input::Reader;
 use record::Record;
 use turn::{Asking, Turn};
 use window::Window;
 
-/// Asks one question, in the conversation that the arguments choose.
+/// Asks one question, in the conversation that the arguments choose. Tool servers start in `groups`.
 ///
 /// # Errors
 /// Why there is no answer, or why it is incomplete.
-pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let words = question::joined(&arguments.words, notes);
     let says_nothing = words.trim().is_empty();
@@ -60,7 +59,8 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let interrupts = Interrupts::new(notes.sign());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
-    let starting = selection.as_ref().map(|tools| Starting::new(tools, &settings, &interrupts, notes)).transpose()?;
+    let start = |tools: &Selection| Starting::new(tools, &settings, &interrupts, groups, notes);
+    let starting = selection.as_ref().map(start).transpose()?;
     let (files, input) = reader.finish(reads)?;
     if let Some(input) = input.as_ref().filter(|_| !says_nothing) {
         question::note_empty(input, notes);
@@ -77,8 +77,10 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,
         None if session.tools().is_empty() => None,
-        None => remembered(session.tools(), arguments.yes, &settings, &interrupts, notes)
-            .map_err(|error| error.advise_also(REMEMBERED))?,
+        None => remembered(session.tools(), notes)
+            .and_then(|tools| tools.map(|tools| start(&tools)?.finish(arguments.yes, notes)).transpose())
+            .map_err(|error| error.advise_also(REMEMBERED))?
+            .flatten(),
     };
     let model = model(&mut target, arguments.dry_run, notes)?;
     let given = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
@@ -114,11 +116,11 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context) -> Result<(), Error>
     };
     if arguments.dry_run {
         turn.report(notes);
-        return print(&turn.body_to_show(io::stdout().is_terminal())?);
+        return print(&turn.body_to_show(io::stdout().is_terminal())?).inspect(|()| groups.be_patient());
     }
     let record = Record::new(turn.question.clone(), committer, notes.clone());
     let delivery = Delivery::new(output, with_tools, record, which, interrupts, notes)?;
-    turn.run(delivery, notes)
+    turn.run(delivery, notes).inspect(|()| groups.be_patient())
 }
 
 /// The most bytes that q reads of a schema file.
@@ -163,13 +165,7 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
 const REMEMBERED: &str = "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
 /// The tools that the conversation remembers, if a person is there to see what they do.
-fn remembered(
-    names: &[String],
-    yes: bool,
-    settings: &Settings,
-    interrupts: &Arc<Interrupts>,
-    notes: &Notes,
-) -> Result<Option<Toolbox>, Error> {
+fn remembered(names: &[String], notes: &Notes) -> Result<Option<Selection>, Error> {
     if !io::stdin().is_terminal() {
         let names = names.join(",");
         notes.note(&format!(
@@ -179,7 +175,7 @@ fn remembered(
     }
     let tools = Selection::parse(names)
         .map_err(|reason| Error::new(Kind::Session, format!("the conversation's tools: {reason}")))?;
-    Starting::new(&tools, settings, interrupts, notes)?.finish(yes, notes)
+    Ok(Some(tools))
 }
 
 fn no_question() -> Error {

@@ -17,7 +17,7 @@ use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::tools::Toolbox;
+use crate::tools::{MOST_CALLS, Toolbox};
 
 /// What to do when nothing is left to leave out.
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
@@ -220,8 +220,11 @@ impl Turn<'_> {
         let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let mut step = Step { text, echo: reply.echo(), ..Step::default() };
-        for call in reply.calls() {
-            let ran = toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes);
+        for (number, call) in reply.calls().iter().enumerate() {
+            let ran = match number < MOST_CALLS {
+                true => toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes),
+                false => Toolbox::refuse(call),
+            };
             delivery.ran(ran.clone());
             step.calls.push(ran);
         }

@@ -104,7 +104,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "continue the conversation",
         doc: "Continue the current conversation. q starts a new one, with a note that says why, if there is none, if it was \
               idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now; \
-              with the setting mismatch = \"continue\" another provider or model continues it.",
+              with the setting mismatch = \"continue\" another provider or model continues it. A provider or a model that \
+              -p or -m names stays with the conversation.",
     },
     Flag {
         short: Some('s'),
@@ -123,8 +124,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
               or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
-              value that ends in .json is the path of a file. The id that --json shows, session_ and 17 digits, finds a \
-              conversation even after another one has displaced it. With --follow, it must exist.",
+              value that ends in .json is the path of a file. An id, session_ and 17 digits, or %N, the Nth of --list, continues \
+              a conversation without a name, keeps its provider and model, and makes it the current one where standard output \
+              is a terminal. ID~1 is an earlier state. With --follow, it must exist.",
     },
     Flag {
         short: Some('p'),
@@ -375,7 +377,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. New \
               words or files, and input that comes with them, replace the old ones. The new answer replaces the old one once it \
-              is complete; the conversation as it was is archived.",
+              is complete; the conversation as it was stays as an earlier state (ID~1).",
     },
     Flag {
         short: None,

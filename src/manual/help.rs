@@ -104,7 +104,7 @@ pub(crate) fn long() -> String {
          cwd      = \"/home/me/shop\"           # \".\" is where q was started; else home\n    \
          only     = [\"read_query\", \"list_*\"]  # the tools that are offered at all\n    \
          allow    = [\"list_*\"]                # those that run without asking\n    \
-         timeout  = \"60s\"                     # silence during one call\n    \
+         timeout  = \"60s\"                     # without answer or progress of a call\n    \
          start    = \"30s\"                     # until the tools are listed\n\n    \
          [tools.search]\n    \
          url      = \"https://mcp.example.com/mcp\"   # streamable HTTP\n    \
@@ -118,7 +118,7 @@ pub(crate) fn long() -> String {
         ),
         wrapped(
             "If a program says that a tool only reads, and reaches nothing outside, the tool runs at once. Any other call asks \
-             on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked. Calls and results \
+             on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked, or its arguments do not fit the screen. Calls and results \
              are kept with the answer. q cannot sign in by OAuth; for a server that needs it, use command = [\"npx\", \
              \"mcp-remote\", \"URL\"] in place of url.",
             2
@@ -127,9 +127,9 @@ pub(crate) fn long() -> String {
     text.push_str(&format!(
         "\nCONVERSATIONS\n{}",
         wrapped(
-            "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: current.json, and \
-             for 30 days, as session_YYYYMMDDHHMMSS.json, those that a newer one has displaced. Answers that break off are \
-             kept too, and marked. With Q_SESSION=NAME there is another current conversation, such as one for each terminal.",
+            "They are kept in $XDG_STATE_HOME/q/sessions (else ~/.local/state/q/sessions), for you alone: one file each, \
+             session_YYYYMMDDHHMMSSmmm.json or NAME.json; current.json is a link to the one that -f continues. Those without \
+             a name stay for 30 days after their last use. Answers that break off are kept too, and marked. With Q_SESSION=NAME there is another current conversation, such as one for each terminal.",
             2
         )
     ));

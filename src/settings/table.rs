@@ -18,7 +18,7 @@ pub(crate) struct Values {
     pub(crate) pairs: usize,
     /// The idle time after which a follow-up starts a new conversation; `None` is never.
     pub(crate) expire: Option<Duration>,
-    /// How long an archived conversation is kept; `None` is for ever, zero archives nothing.
+    /// How long a conversation that is not current is kept; `None` is for ever, zero keeps none.
     pub(crate) keep: Option<Duration>,
     /// The most tokens of an answer; `None` sends a limit only where the API demands one.
     pub(crate) max_tokens: Option<u64>,
@@ -170,7 +170,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         variable: "Q_KEEP",
         default: Some("30d"),
         kind: Kind::Duration { allows_zero: true, set: |values, duration| values.keep = duration },
-        doc: "how long an archived conversation is kept; \"0\" archives nothing",
+        doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
     Row {
         key: "max_tokens",

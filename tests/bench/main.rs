@@ -399,16 +399,14 @@ fn quiet(program: impl AsRef<OsStr>) -> Command {
 
 /// A pseudo-terminal of 80 columns, on which everything is read at once.
 fn terminal() -> OwnedFd {
-    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
-    // nobody else once it is known to be one.
+    // SAFETY: plain system calls; the name's buffer is used by this thread alone, and a descriptor is owned by nobody else
+    // once it is known to be one.
     let (mut own, program) = unsafe {
         let own = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
-        let mut name: [libc::c_char; 128] = [0; 128];
-        let named = libc::grantpt(own) == 0
-            && libc::unlockpt(own) == 0
-            && libc::ptsname_r(own, name.as_mut_ptr(), name.len()) == 0;
-        assert!(own >= 0 && named, "no pseudo-terminal");
-        let program = libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(libc::grantpt(own) == 0 && libc::unlockpt(own) == 0, "no pseudo-terminal");
+        let name = libc::ptsname(own);
+        assert!(!name.is_null(), "no pseudo-terminal");
+        let program = libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
         assert!(program >= 0, "no pseudo-terminal");
         (File::from_raw_fd(own), OwnedFd::from_raw_fd(program))
     };

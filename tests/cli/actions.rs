@@ -245,7 +245,7 @@ fn undo_goes_back_step_by_step_to_nothing() {
         sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
     }
     sandbox.expect_texts("current.json", &[""; 0]);
-    sandbox.expect_files(&["current.json", EARLIER, &second]);
+    sandbox.expect_files(&["current.json", EARLIER, second.as_str()]);
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn without_the_lock_undo_prints_nothing() {
 fn undo_keeps_nobody_waiting_while_its_question_is_read() {
     let (_server, sandbox) = numbered();
     // More than a pipe holds.
-    sandbox.write_current(&stored(&[&"x".repeat(300_000), "answer", "last", "answer"]));
+    sandbox.write_current(&stored(&["x".repeat(300_000).as_str(), "answer", "last", "answer"]));
     sandbox.q(&["--undo"]).run().success();
     let (mut reader, writer) = io::pipe().unwrap();
     let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
@@ -569,7 +569,7 @@ fn a_copy_that_nobody_could_read_is_not_made() {
     // q writes more bytes than another program, which leaves out line ends.
     let short = stored(&["", "two"]).to_string();
     let text = "x".repeat(LARGEST - short.len());
-    sandbox.write_bytes("work.json", stored(&[&text, "two"]).to_string());
+    sandbox.write_bytes("work.json", stored(&[text.as_str(), "two"]).to_string());
     sandbox.q(&["--last", "-s", "work"]).run().success();
     sandbox.q(&["--copy", "new", "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("10000000 bytes");
     sandbox.expect_files(&["work.json"]);

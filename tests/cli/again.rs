@@ -240,7 +240,7 @@ fn code_and_json_come_of_the_new_answer() {
 #[test]
 fn a_conversation_does_not_grow_too_large_by_another_question() {
     let (_server, sandbox) = numbered();
-    sandbox.write_session("work.json", &stored(&[&"x".repeat(LARGEST / 2), "two", "three", "four"]));
+    sandbox.write_session("work.json", &stored(&["x".repeat(LARGEST / 2).as_str(), "two", "three", "four"]));
     let before = sandbox.read_bytes("work.json");
     let long = "y".repeat(LARGEST / 2);
     let ask = sandbox.q(&["-s", "work", "--again", "shorter"]).stdin(&long).env("Q_MAX_HISTORY", "0");

@@ -81,7 +81,7 @@ fn all_conversations_are_searched_with_jq() {
     // Each conversation once, however often the word is said, and so that one can see which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
-    let newest = "q --list --json | jq -r '.[] | select(.messages < 2) | .path' | xargs -n 1 basename";
+    let newest = "q --list --json | jq -r '.[] | select(.messages < 2) | .path | split(\"/\") | last'";
     sandbox.write_session("short.json", &stored(&["one"]));
     script(&sandbox, newest).success().stdout("short.json\n");
 }

@@ -63,6 +63,9 @@ pub const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 // ---- Times
 
+/// How long a test waits for something that should happen at once, however busy the machine is.
+pub const GUARD: Duration = Duration::from_secs(120);
+
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(60 * 60);
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);

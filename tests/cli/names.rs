@@ -734,7 +734,7 @@ fn what_a_killed_run_left_beside_a_file_goes_with_the_next_that_writes_or_clears
         let _case = case(args);
         let (_server, sandbox) = numbered();
         sandbox.write_home("talk.json", stored(&["one", "two", "three", "four"]).to_string());
-        sandbox.write_home(".talk.json.tmp", "{\"version\":1,");
+        sandbox.write_home(".tmp-q", "{\"version\":1,");
         sandbox.q(args).run().exit(0);
         let files: Vec<_> = fs::read_dir(sandbox.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(files, left);
@@ -747,7 +747,7 @@ fn a_file_is_written_by_one_at_a_time_also_from_two_state_folders() {
     let sandbox = Sandbox::new().server_env(&server);
     let other = sandbox.root().join("other");
     let script = format!(
-        "for i in 1 2 3 4 5 6 7 8 9 10; do q -s talk.json \"here $i\" & XDG_STATE_HOME={} q -s talk.json \"there $i\" & done; wait",
+        "for i in 1 2 3 4 5 6 7 8 9 10; do q -s talk.json \"here $i\" & XDG_STATE_HOME=\"{}\" q -s talk.json \"there $i\" & done; wait",
         other.display()
     );
     sandbox.shell(&script).run().success();

@@ -6,10 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-/// How long a test waits for something that should happen at once.
-const GUARD: Duration = Duration::from_secs(30);
+use crate::fixtures::GUARD;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
 pub const WIDE: u16 = 2_000;
@@ -66,10 +64,27 @@ impl Terminal {
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
     #[track_caller]
     pub fn wait_for(&self, text: &str, from: usize) -> Vec<u8> {
-        let has = |state: &State| contains(state.bytes.get(from..).unwrap_or_default(), text.as_bytes());
-        let state = self.arrived.wait_until(|state| has(state) || state.ended);
-        assert!(has(&state), "{text:?} did not arrive on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes));
-        state.bytes.clone()
+        self.wait_until(text, |bytes| contains(bytes.get(from..)?, text.as_bytes()).then(|| bytes.to_vec()))
+    }
+
+    /// Waits until `text` and a number of seconds but zero have arrived after the first `from` bytes, and returns that
+    /// number. On a busy machine a sign may leave numbers out.
+    #[track_caller]
+    pub fn wait_for_seconds(&self, text: &str, from: usize) -> u64 {
+        self.wait_until(text, |bytes| {
+            let arrived = String::from_utf8_lossy(bytes.get(from..)?);
+            let numbers = arrived.split(text).skip(1).filter_map(|rest| rest.split_once(" s")?.0.parse().ok());
+            numbers.into_iter().find(|number| *number > 0)
+        })
+    }
+
+    #[track_caller]
+    fn wait_until<T>(&self, what: &str, find: impl Fn(&[u8]) -> Option<T>) -> T {
+        let state = self.arrived.wait_until(|state| state.ended || find(&state.bytes).is_some());
+        match find(&state.bytes) {
+            Some(found) => found,
+            None => panic!("no {what:?} on the terminal:\n{:?}", String::from_utf8_lossy(&state.bytes)),
+        }
     }
 
     /// What has arrived up to now.
@@ -115,16 +130,19 @@ impl Arrived {
 /// Both ends. They are closed in every program that is started, so that no other test's program holds the terminal open,
 /// and neither becomes the controlling terminal of the test process.
 pub fn open(columns: u16) -> (File, OwnedFd) {
-    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
-    // nobody else once it is known to be one.
+    /// `ptsname` returns the same buffer each time; macOS has no other call for it.
+    static NAME: Mutex<()> = Mutex::new(());
+    let _name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
+    // else once it is known to be one.
     unsafe {
         let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
         let number = own.as_raw_fd();
         assert_eq!(libc::grantpt(number), 0, "{}", io::Error::last_os_error());
         assert_eq!(libc::unlockpt(number), 0, "{}", io::Error::last_os_error());
-        let mut name: [libc::c_char; 128] = [0; 128];
-        assert_eq!(libc::ptsname_r(number, name.as_mut_ptr(), name.len()), 0, "{}", io::Error::last_os_error());
-        let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
+        let name = libc::ptsname(number);
+        assert!(!name.is_null(), "{}", io::Error::last_os_error());
+        let program = owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
         set_columns(&own, columns);
         (own.into(), program)
     }

@@ -147,7 +147,7 @@ fn after_half_a_minute_without_input_one_note_says_what_q_waits_for() {
         notes.read_to_string(&mut rest).unwrap();
         (first, waited, rest)
     });
-    let waiting = sandbox.q(&["why"]).stdin_from(input).stderr_to(stderr).guard(Duration::from_secs(60));
+    let waiting = sandbox.q(&["why"]).stdin_from(input).stderr_to(stderr);
     waiting.run().exit(0).stdout("fine\n");
     let (first, waited, rest) = noted.join().expect("a thread that reads");
     assert_eq!(first, "q: waiting for standard input; -n or </dev/null leaves it alone\n");

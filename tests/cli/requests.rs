@@ -342,7 +342,7 @@ fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
     // A provider whose default has no family.
     let groq = Sandbox::new().env("GROQ_API_KEY", API_KEY).env("GROQ_BASE_URL", server.url());
     let outcome = groq.q(&["hi"]).run();
-    outcome.exit(1).stderr_contains_all(&[&format!("`{GROQ_MODEL}` does not exist"), all]).stderr_lacks("m11");
+    outcome.exit(1).stderr_contains_all(&[format!("`{GROQ_MODEL}` does not exist").as_str(), all]).stderr_lacks("m11");
     // An empty list says nothing.
     sandbox.q(&["hi"]).server_env(&serving(&[])).run().exit(1).stderr_lacks("chooses a model");
     // A conversation stays in its family as well.

@@ -19,14 +19,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::fixtures::STORED_MODEL;
+use crate::fixtures::{GUARD, STORED_MODEL};
 use crate::server::Server;
 
 /// The key that the sandbox gives for a test server; it must never turn up in what q says.
 pub const API_KEY: &str = "sk-test-0123456789";
 
-/// How long a run may take before it is killed and the test fails.
-const GUARD: Duration = Duration::from_secs(30);
 /// Keeps starting a program and closing a pipe apart. Between fork and exec a new process holds copies of the other
 /// tests' pipes: one that is closed in that moment would stay open a little longer, and could still be written to.
 static FORKING: RwLock<()> = RwLock::new(());
@@ -473,7 +471,7 @@ impl Q {
         self
     }
 
-    /// Another limit than the usual 30 seconds.
+    /// Another limit than the usual one, before the run is killed and the test fails.
     pub fn guard(mut self, guard: Duration) -> Q {
         self.guard = guard;
         self
@@ -571,11 +569,11 @@ fn heed_signals() {
 
 /// What root is allowed beyond the modes of files does not survive the next exec (Linux, capabilities(7)).
 fn give_up_privileges() -> io::Result<()> {
-    const DAC_OVERRIDE: libc::c_ulong = 1;
-    const DAC_READ_SEARCH: libc::c_ulong = 2;
     #[cfg(target_os = "linux")]
     // SAFETY: plain system calls without pointers.
     unsafe {
+        const DAC_OVERRIDE: libc::c_ulong = 1;
+        const DAC_READ_SEARCH: libc::c_ulong = 2;
         if libc::geteuid() == 0 {
             for capability in [DAC_OVERRIDE, DAC_READ_SEARCH] {
                 if libc::prctl(libc::PR_CAPBSET_DROP, capability) != 0 {

@@ -8,12 +8,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-/// How long a test waits for something that should happen at once.
-const GUARD: Duration = Duration::from_secs(30);
+use crate::fixtures::GUARD;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use libc::{SIGHUP, SIGINT, SIGTERM};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event, openai_reply,
-    prompt, snapshot, word,
+    GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event,
+    openai_reply, prompt, snapshot, word,
 };
 use crate::pty;
 use crate::sandbox::{Running, Sandbox};
@@ -268,7 +268,7 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
     let sandbox = Sandbox::new().server_env(&server);
     let lock = hold_the_lock(&sandbox);
     let (reader, writer) = full_pipe();
-    let mut running = sandbox.q(&["-s", "work", "one"]).stderr_to(writer).guard(Duration::from_secs(10)).spawn();
+    let mut running = sandbox.q(&["-s", "work", "one"]).stderr_to(writer).spawn();
     running.read_stdout_until("first ");
     running.signal(SIGTERM);
     running.wait().killed_by(SIGTERM);
@@ -319,5 +319,5 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
 fn wait_until_written(reader: &impl AsRawFd) {
     let mut readable = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure, which outlives the call.
-    assert_eq!(unsafe { libc::poll(&raw mut readable, 1, 30_000) }, 1, "nothing was written");
+    assert_eq!(unsafe { libc::poll(&raw mut readable, 1, GUARD.as_millis() as i32) }, 1, "nothing was written");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    HOUR, LISTED_MODEL, age, anthropic_stream, case, gemini_stream, openai_stream, snapshot, stored, word,
+    GUARD, HOUR, LISTED_MODEL, age, anthropic_stream, case, gemini_stream, openai_stream, snapshot, stored, word,
 };
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -357,7 +357,7 @@ fn exchange(server: &Server, request: &str) -> Received {
 
 fn send(server: &Server, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(GUARD)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     stream
 }

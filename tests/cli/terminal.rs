@@ -171,7 +171,7 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
         let running = both(sandbox.q(args).server_env(&server), &terminal).spawn();
         terminal.wait_for("waiting for openai, ", 0);
         assert!(started.elapsed() >= Duration::from_millis(300), "after {:?}", started.elapsed());
-        terminal.wait_for("waiting for openai, 1 s", 0);
+        terminal.wait_for_seconds("waiting for openai, ", 0);
         let screen = terminal.screen_so_far();
         assert!(screen.len() == 1 && screen[0].starts_with("waiting for openai, "), "{screen:?}");
         gate.open();
@@ -201,7 +201,7 @@ fn the_waiting_sign_is_only_for_those_who_see_it() {
     server.wait_for_requests(unseen.len());
     // It was started last: when it has waited for long enough, so have the others.
     let (seeing, running) = start("both");
-    seeing.wait_for("waiting for openai, 1 s", 0);
+    seeing.wait_for_seconds("waiting for openai, ", 0);
     for (variant, (terminal, _)) in &unseen {
         assert_eq!(String::from_utf8_lossy(&terminal.so_far()), "", "{variant}");
     }
@@ -265,9 +265,21 @@ fn the_waiting_sign_says_when_q_tries_again() {
     let terminal = Terminal::new(80);
     let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
     terminal.wait_for("retrying in ", 0);
-    terminal.wait_for("retrying in 1 s", 0);
     running.wait().exit(0);
     assert_eq!(terminal.screen(), ["Hello", ""]);
+}
+
+#[test]
+fn the_waiting_sign_counts_down_to_the_next_try() {
+    let server = Server::always(Reply::new(503).header("retry-after", "50").piece("{}"));
+    let sandbox = Sandbox::new();
+    let terminal = Terminal::new(80);
+    let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
+    let first = terminal.wait_for_seconds("retrying in ", 0);
+    let next = terminal.wait_for_seconds("retrying in ", terminal.so_far().len());
+    assert!(next < first && first <= 50, "{first}, {next}");
+    running.signal(libc::SIGTERM);
+    running.wait().killed_by(libc::SIGTERM);
 }
 
 #[test]
@@ -276,7 +288,7 @@ fn the_waiting_sign_says_that_standard_input_is_waited_for() {
     let sandbox = Sandbox::new();
     let terminal = Terminal::new(80);
     let mut running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).stdin_open().spawn();
-    terminal.wait_for("waiting for standard input, 1 s", 0);
+    terminal.wait_for_seconds("waiting for standard input, ", 0);
     server.expect_requests(0);
     running.write_stdin("log\n").close_stdin();
     running.wait().exit(0);
@@ -295,7 +307,8 @@ fn two_qs_in_a_pipeline_do_not_fight_over_the_line() {
     let terminal = Terminal::new(80);
     let running = both(sandbox.shell("q one | q -f two"), &terminal).spawn();
     server.wait_for_requests(1);
-    let before = terminal.wait_for("waiting for standard input, 1 s", 0);
+    terminal.wait_for_seconds("waiting for standard input, ", 0);
+    let before = terminal.so_far();
     assert!(!String::from_utf8_lossy(&before).contains("waiting for openai"), "two signs at once");
     gates[0].open();
     server.wait_for_requests(2);
@@ -313,7 +326,7 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
     let pipe = sandbox.root().join("key");
     make_pipe(&pipe);
     sandbox.config(&format!(
-        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat {}\"]\n",
+        "[providers.work]\nbase_url = \"{}/v1\"\nmodel = \"m\"\nkey_cmd = [\"/bin/sh\", \"-c\", \"printf 'Passphrase: ' >&2; cat '{}'\"]\n",
         server.url(),
         pipe.display()
     ));

