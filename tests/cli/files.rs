@@ -203,7 +203,7 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
         (&["--again"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
         (&["--undo"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
         (&["-s", "work", "more"], "q/sessions/work.json", "q/sessions/.tmp"),
-        (&["-s", "talk.json", "more"], "home/talk.json", "home/.talk.json.tmp"),
+        (&["-s", "talk.json", "more"], "home/talk.json", "home/.tmp-q"),
     ] {
         let _case = case(args);
         for name in [ARCHIVED, "work.json"] {

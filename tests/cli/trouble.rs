@@ -78,7 +78,7 @@ fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
     }
     let server = Server::openai("answer");
     for path in ["q", "q/sessions"] {
-        for args in [&["one"][..], &["-f", "one"], &["-s", "work", "one"]] {
+        for args in [&["one"][..], &["-f", "one"]] {
             let _case = case((path, args));
             let sandbox = Sandbox::new().server_env(&server);
             sandbox.write_current(&idle_for(HOUR, &["secret", "1"]));
