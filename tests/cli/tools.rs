@@ -412,7 +412,7 @@ fn a_call_that_was_not_offered_is_no_normal_end() {
 }
 
 #[test]
-fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
+fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
     let server = Server::start(move |request, _| (OPENAI.reply)(request, &answer));
@@ -427,7 +427,7 @@ fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert_eq!((saved["content"].as_str(), &saved["interrupted"]), (Some(taken.as_str()), &json!(true)));
+    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
 }
 
 #[test]
@@ -621,8 +621,9 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
     for message in file["messages"].as_array_mut().expect("messages") {
         assert!(message["timestamp"].is_string());
         let fields = message.as_object_mut().expect("a message");
-        fields.remove("timestamp");
-        fields.remove("steps");
+        for field in ["timestamp", "steps", "provider", "model", "usage"] {
+            fields.remove(field);
+        }
     }
     let known = json!({
         "version": 1, "provider": "openai", "model": file["model"], "created": created, "updated": updated, "tools": ["db"],
