@@ -158,9 +158,6 @@ pub(crate) struct Endpoint {
     hidden: Vec<Secret>,
 }
 
-/// A part of a path with more bytes than this may be a key.
-const LONGEST_SHOWN: usize = 15;
-
 impl Endpoint {
     /// Checks a URL.
     ///
@@ -190,40 +187,28 @@ impl Endpoint {
         self
     }
 
-    /// The parts of the path, each with whether it may be shown.
-    fn parts(&self) -> impl Iterator<Item = (&str, bool)> {
-        let path = self.path_and_query().split('?').next().unwrap_or_default();
-        let is_hidden = |part: &str| self.hidden.iter().any(|value| part.contains(value.expose()));
-        path.split('/').map(move |part| (part, part.len() <= LONGEST_SHOWN && !is_hidden(part)))
-    }
-
     /// The path and the query, for the request and for nothing else.
     pub(crate) fn path_and_query(&self) -> &str {
         self.path_and_query.expose()
     }
 
-    /// The parts of the URL that must not be shown: its password, the values of its query, and what may be a key.
+    /// The parts of the URL that must not be shown: its password, the values of its query, and those that are hidden.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let query = self.path_and_query().split_once('?').map_or("", |(_, query)| query);
         let values = query.split('&').map(|field| field.split_once('=').map_or(field, |(_, value)| value));
         let values = values.filter(|value| !value.is_empty());
         let in_both_forms =
             values.flat_map(|value| [Secret::new(value), Secret::new(percent_decode_str(value).decode_utf8_lossy())]);
-        let of_path = self.parts().filter(|(_, is_shown)| !is_shown).map(|(part, _)| Secret::new(part));
-        self.server
-            .secrets()
-            .into_iter()
-            .chain(in_both_forms)
-            .chain(of_path)
-            .chain(self.hidden.iter().cloned())
-            .collect()
+        self.server.secrets().into_iter().chain(in_both_forms).chain(self.hidden.iter().cloned()).collect()
     }
 }
 
-/// The URL without user, password and query, and without parts that may be a key.
+/// The URL without user, password and query, and without parts that are hidden.
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<&str> = self.parts().map(|(part, is_shown)| if is_shown { part } else { "…" }).collect();
+        let path = self.path_and_query().split('?').next().unwrap_or_default();
+        let is_hidden = |part: &str| self.hidden.iter().any(|value| part.contains(value.expose()));
+        let parts: Vec<&str> = path.split('/').map(|part| if is_hidden(part) { "…" } else { part }).collect();
         write!(formatter, "{}{}", self.server, parts.join("/"))
     }
 }
@@ -311,7 +296,12 @@ mod tests {
             ("https://h.example", "https://h.example", "/", "https://h.example/"),
             ("http://me:hunter22@h:1/a/b", "http://h:1", "/a/b", "http://h:1/a/b"),
             ("https://h?key=hunter22&a=b%20c", "https://h", "/?key=hunter22&a=b%20c", "https://h/"),
-            ("https://h/s/k3y4567890123456/mcp", "https://h", "/s/k3y4567890123456/mcp", "https://h/s/…/mcp"),
+            (
+                "https://h/an-organization-with-a-long-name/mcp",
+                "https://h",
+                "/an-organization-with-a-long-name/mcp",
+                "https://h/an-organization-with-a-long-name/mcp",
+            ),
             ("https://h/organizations/mcp", "https://h", "/organizations/mcp", "https://h/organizations/mcp"),
         ] {
             let endpoint = Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -321,15 +311,12 @@ mod tests {
         let secrets = |endpoint: &Endpoint| -> Vec<String> {
             endpoint.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
         };
-        let endpoint = Endpoint::parse("https://me:hunter22@h/k3y4567890123456?key=12%2F45&x").expect("a URL");
-        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "x", "x", "k3y4567890123456"];
+        let endpoint = Endpoint::parse("https://me:hunter22@h/a-long-part-of-a-path?key=12%2F45&x").expect("a URL");
+        let expected = ["hunter22", "hunter22", "bWU6aHVudGVyMjI=", "12%2F45", "12/45", "x", "x"];
         assert_eq!(secrets(&endpoint), expected);
         let endpoint =
             Endpoint::parse("https://h/a-b/mcp").expect("a URL").hiding(vec![Secret::new("b"), Secret::new("h/")]);
-        assert_eq!(
-            (endpoint.to_string().as_str(), secrets(&endpoint)),
-            ("https://h/…/mcp", vec!["a-b".to_owned(), "b".to_owned()])
-        );
+        assert_eq!((endpoint.to_string().as_str(), secrets(&endpoint)), ("https://h/…/mcp", vec!["b".to_owned()]));
         for text in
             ["", "h.example/mcp", "ftp://h/mcp", "https:///mcp", "https://h/mcp#x", "https://h#x", "https://h/a b"]
         {

@@ -25,8 +25,9 @@ pub(crate) struct Context {
 }
 
 /// The conversation of this run.
-pub(crate) struct Place<'a> {
-    pub(crate) folder: &'a Folder,
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
     /// How the user names it; in place of a number, the name.
     pub(crate) which: Which,
     pub(crate) location: Location,
@@ -42,7 +43,7 @@ impl Context {
     ///
     /// # Errors
     /// `File`: there is no home folder, or its path cannot be found. `Nothing`: the list has no such number.
-    pub(crate) fn place(&self) -> Result<Place<'_>, Error> {
+    pub(crate) fn place(&self) -> Result<Place, Error> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             Error::file("there is no home folder, so there are no conversations").advise("set HOME or XDG_STATE_HOME")
         })?;
@@ -63,7 +64,7 @@ impl Context {
             }
             which => which.clone(),
         };
-        Ok(Place { folder, which, location })
+        Ok(Place { folder: folder.clone(), which, location })
     }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn rules(values: &Values) -> Rules {
 /// Where the names of conversations are.
 const LISTED: &str = "q --list lists the conversations";
 
-impl Place<'_> {
+impl Place {
     /// The name of another conversation that is most similar to the given one.
     pub(crate) fn nearest(&self) -> Option<String> {
         let Which::Named(name) = &self.which else { return None };

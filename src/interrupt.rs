@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
@@ -81,7 +81,7 @@ impl Interrupts {
             return;
         }
         let signals: Vec<i32> =
-            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
+            [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter().filter(|signal| !unix::is_ignored(*signal)).collect();
         // If any of this fails, a signal still ends q as it did before.
         let Ok(mut arriving) = Signals::new(&signals) else { return };
         let handle = arriving.handle();

@@ -31,6 +31,7 @@ use crate::output::{Notes, Sign};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::Environment;
+use crate::tools::Groups;
 
 fn main() -> ExitCode {
     // These are read by a library, which takes an empty value for a path.
@@ -51,10 +52,14 @@ fn main() -> ExitCode {
         _ => Sign::default(),
     };
     let notes = Notes::new(arguments.quiet, arguments.verbose, sign);
-    match run(&arguments, environment, notes.clone()) {
+    let servers = Groups::default();
+    let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure(&error, arguments.json, &notes),
-    }
+    };
+    // The user need not wait for them to learn of a failure.
+    servers.end_rest();
+    status
 }
 
 /// The only place that reports an error.
@@ -69,7 +74,7 @@ fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
     ExitCode::from(error.exit_status())
 }
 
-fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<(), Error> {
+fn run(arguments: &Arguments, environment: Environment, notes: Notes, servers: &Groups) -> Result<(), Error> {
     // Help and version need no context.
     let context = || {
         Ok(Context {
@@ -81,7 +86,7 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
         })
     };
     match arguments.mode {
-        Mode::Ask => ask::ask(arguments, &context()?),
+        Mode::Ask => ask::ask(arguments, &context()?, servers),
         Mode::History => actions::history(&context()?, arguments.json),
         Mode::Last => actions::last(&context()?, arguments.extract, arguments.json),
         Mode::Undo => actions::undo(&context()?, arguments.json),
@@ -90,7 +95,7 @@ fn run(arguments: &Arguments, environment: Environment, notes: Notes) -> Result<
         Mode::Clear if arguments.all => actions::clear_all(&context()?, arguments.yes, arguments.json),
         Mode::Clear => actions::clear(&context()?, arguments.json),
         Mode::Status => actions::print_status(arguments, &context()?),
-        Mode::ListTools => actions::list_tools(arguments, &context()?),
+        Mode::ListTools => actions::list_tools(arguments, &context()?, servers),
         Mode::Models => actions::list_models(arguments, &context()?),
         Mode::Generate => output::print(&manual::generate(arguments.generate.as_deref().unwrap_or_default())),
         Mode::ShortHelp => output::print(&manual::short_help()),

@@ -22,6 +22,19 @@ impl Secret {
         [self.clone(), Secret::new(self.0.rsplit(' ').next().unwrap_or_default())]
     }
 
+    /// What must not be shown of a setting's value: all of it; but of an address, its password and its query.
+    pub(crate) fn parts_to_hide(&self) -> Vec<Secret> {
+        let is_scheme =
+            |text: &str| text.chars().all(|character| character.is_ascii_alphanumeric() || "+.-".contains(character));
+        let Some((_, address)) = self.0.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
+            return vec![self.clone()];
+        };
+        let (place, query) = address.split_once('?').unwrap_or((address, ""));
+        let login = place.rsplit_once('@').map_or("", |(login, _)| login);
+        let password = login.split_once(':').map_or(login, |(_, password)| password);
+        vec![Secret::new(password), Secret::new(query)]
+    }
+
     /// The value itself, for the request and for nothing else.
     pub(crate) fn expose(&self) -> &str {
         &self.0
@@ -61,6 +74,22 @@ mod tests {
     fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
         let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
         assert_eq!(redact("a bad key: sk-12345678!", &secrets), "a bad key: [redacted]!");
+    }
+
+    #[test]
+    fn all_of_a_value_is_hidden_unless_it_is_an_address() {
+        for (value, parts) in [
+            ("sk-12345678", &["sk-12345678"][..]),
+            ("", &[""]),
+            ("x y://z", &["x y://z"]),
+            ("https://api.example.com/v1", &["", ""]),
+            ("postgres://me:pa/s@s@h:1/db", &["pa/s@s", ""]),
+            ("redis://token@h", &["token", ""]),
+            ("https://h/?key=1&a=://b", &["", "key=1&a=://b"]),
+        ] {
+            let hidden: Vec<String> = Secret::new(value).parts_to_hide().iter().map(|part| part.0.clone()).collect();
+            assert_eq!(hidden, parts, "{value}");
+        }
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 /// Starts a thread that nobody waits for. All threads start here, because each other place would add a copy of the code
 /// to the program.
@@ -67,14 +69,50 @@ pub(crate) fn signal_group(leader: i32, signal: i32) -> bool {
     leader > 1 && unsafe { libc::kill(-leader, signal) } == 0
 }
 
-/// From now on this process is the parent of what its children leave behind, and can reap it. On other systems than
-/// Linux, the system itself does that at once; on Linux, in a container, perhaps nobody does.
-pub(crate) fn adopt_orphans() {
-    // SAFETY: the call has no conditions. Where it fails, it only takes longer to see that a group has ended.
-    #[cfg(target_os = "linux")]
+/// Sends a signal to a process.
+pub(crate) fn signal(process: i32, signal: i32) {
+    // SAFETY: the call has no conditions.
+    unsafe { libc::kill(process, signal) };
+}
+
+/// The program will lead a session of its own, which has no terminal, and a process group.
+pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
+    // SAFETY: before the program is executed, this makes one system call and allocates nothing.
     unsafe {
-        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        command.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        })
     }
+}
+
+/// Whether this process, from now on, is the parent of what its children leave behind, and can reap it. Returns whether
+/// it was. On other systems than Linux, the system itself does that at once; on Linux, in a container, perhaps nobody
+/// does.
+#[cfg(target_os = "linux")]
+pub(crate) fn adopt_orphans(adopts: bool) -> bool {
+    let mut before: libc::c_int = 0;
+    // SAFETY: the first call fills an integer that outlives it, the second has no conditions. Where they fail, it only
+    // takes longer to see that a group has ended.
+    unsafe {
+        libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut before, 0, 0, 0);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(adopts), 0, 0, 0);
+    }
+    before != 0
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn adopt_orphans(_: bool) -> bool {
+    false
+}
+
+/// The children of this process that still run, as far as the system lists them. Those that have ended are reaped.
+pub(crate) fn children() -> Vec<i32> {
+    let id = std::process::id();
+    let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let children = list.split_whitespace().filter_map(|child| child.parse().ok());
+    // SAFETY: without a place for the status the call has no conditions.
+    children.filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0).collect()
 }
 
 /// Reaps the children of this process that have ended and belong to a group.
@@ -100,12 +138,12 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// The size of the terminal on standard output, if there is one that knows its size.
-pub(crate) fn terminal_size() -> Option<Size> {
+/// The size of a terminal that knows its size.
+pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
     // SAFETY: `winsize` is plain data, for which zeroes are a value; the call only fills it.
     let size = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        (libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
+        (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &mut size) == 0).then_some(size)
     };
     let size = size.map(|size| Size { columns: usize::from(size.ws_col), rows: usize::from(size.ws_row) });
     size.filter(|size| size.columns > 0 && size.rows > 0)

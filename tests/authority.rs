@@ -27,21 +27,26 @@ impl Authority {
         self.0.pem()
     }
 
-    /// What a server needs to speak TLS under these names, in these years.
+    /// What a server needs to speak TLS under these names, in these years; without a name, with the authority's own
+    /// certificate.
     pub fn server(&self, names: &[&str], years: RangeInclusive<i32>) -> Arc<ServerConfig> {
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let mut params = CertificateParams::new(names).expect("names of hosts");
+        let hosts: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).expect("names of hosts");
         params.not_before = date_time_ymd(*years.start(), 1, 1);
         params.not_after = date_time_ymd(*years.end(), 12, 31);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        let (certificate, key) = match names {
+            [] => (self.0.der(), self.0.key()),
+            _ => (certificate.der(), &key),
+        };
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         // Named, because another crate may bring a second one into the build.
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions of TLS")
             .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key);
+            .with_single_cert(vec![certificate.clone()], key);
         Arc::new(config.expect("a key that fits the certificate"))
     }
 }

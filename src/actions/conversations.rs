@@ -24,7 +24,7 @@ use crate::session::timestamp::Timestamp;
 use crate::session::{Conversation, Exchange};
 use crate::settings::{Settings, Values};
 
-impl Place<'_> {
+impl Place {
     /// The link by which the conversation is named, if it is named by one.
     fn link(&self) -> Option<PathBuf> {
         match &self.which {
@@ -183,7 +183,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     print_to_reader(&text)?;
     let lock = place.lock()?;
     let rules = rules(&settings(context));
-    if !commit::undo(place.folder, &place.location.path, &undone, &rules, lock.as_ref()).map_err(failed)? {
+    if !commit::undo(&place.folder, &place.location.path, &undone, &rules, lock.as_ref()).map_err(failed)? {
         return Err(Error::file("nothing was undone: the conversation has changed in the meantime")
             .advise(format!("q --last{} shows what it says now", place.which.option())));
     }
@@ -231,12 +231,12 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     place.read()?.ok_or_else(nothing)?;
     let location = place.folder.locate(&which).map_err(state)?;
     place.folder.prepare().map_err(state)?;
-    let target = Place { folder: place.folder, which, location };
+    let target = Place { folder: place.folder.clone(), which, location };
     let lock = target.lock()?;
     // The conversation may have changed before the lock was held.
     let mut conversation = context.place()?.read()?.ok_or_else(nothing)?;
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
-    commit::copy(place.folder, &target.location.path, &conversation, lock.as_ref()).map_err(|error| {
+    commit::copy(&place.folder, &target.location.path, &conversation, lock.as_ref()).map_err(|error| {
         match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 Error::nothing(format!("there is already a conversation {}", name.display()))

@@ -77,7 +77,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
     let place = context.place()?;
     let words: Vec<String> = typed.iter().map(|word| folded(&word.to_string_lossy())).collect();
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
-    let size = unix::terminal_size().filter(|_| io::stdout().is_terminal() && !json);
+    let size = unix::terminal_size(&io::stdout()).filter(|_| io::stdout().is_terminal() && !json);
     // What the screen does not hold is not opened.
     let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
     let rows = read(&place, &words, room, all, &context.notes)?;

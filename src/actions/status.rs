@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -142,9 +143,9 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
 /// Which provider a question would go to; `named` is a conversation that keeps its own provider and model.
 fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
     let held =
-        named.and_then(|named| Some(HeldWith { provider: named.provider.as_deref()?, model: named.model.as_deref()? }));
+        named.and_then(|named| Some(HeldWith { provider: named.provider.clone()?, model: named.model.clone()? }));
     let nobody = |why: String| Asks { provider: None, model: None, why };
-    let choice = match choice::choose(settings, held) {
+    let choice = match choice::choose(settings, held.as_ref()) {
         Ok(Some(choice)) => choice,
         Err(error) => return nobody(error.message),
         Ok(None) => {
@@ -165,7 +166,7 @@ fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
     let why = match (&settings.provider, held) {
         (_, Some(held)) if held.provider == provider.name => "the conversation is with it".to_owned(),
         (Some(named), _) => named.origin.to_string(),
-        (None, _) => format!("the first with a key: {}", key(provider)),
+        (None, _) => format!("the first with a key: {}", key(&provider)),
     };
     Asks { provider: Some(provider.name.clone()), model: choice.model.name().map(str::to_owned), why }
 }
@@ -207,7 +208,7 @@ fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
 }
 
 fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
-    let status = |provider: &Provider| ProviderStatus {
+    let status = |provider: &Arc<Provider>| ProviderStatus {
         name: provider.name.clone(),
         api: provider.api.to_string(),
         address: provider.address().map_or_else(|error| error.message, ToString::to_string),

@@ -12,7 +12,7 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::print;
 use crate::settings::Settings;
-use crate::tools::{Offer, Selection, Starting};
+use crate::tools::{Groups, Offer, Selection, Starting};
 
 /// A tool in the JSON.
 #[derive(Serialize)]
@@ -33,24 +33,25 @@ impl From<Offer> for Listed {
     }
 }
 
-/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails.
+/// Prints the tools of the servers that `-t` names, else of all, with a note for each server that fails. They start in
+/// `groups`.
 ///
 /// # Errors
 /// What is wrong with the configuration, or with a server that was named.
-pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
+pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
     let selection = Selection::typed(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let interrupts = Interrupts::new(notes.sign());
     let starting = match &selection {
-        Some(selection) => Starting::new(selection, &settings, &interrupts, notes)?,
-        None => Starting::all(&settings, &interrupts, notes)?,
+        Some(selection) => Starting::new(selection, &settings, &interrupts, groups, notes)?,
+        None => Starting::all(&settings, &interrupts, groups, notes)?,
     };
     if starting.is_empty() && settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
         notes.note(&format!("no tool server is configured; a section [tools.NAME] in {file} adds one"));
     }
-    let listed: Vec<Listed> = starting.list(notes)?.into_iter().map(Listed::from).collect();
+    let listed: Vec<Listed> = starting.list(groups, notes)?.into_iter().map(Listed::from).collect();
     if arguments.json {
         let json = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&json);

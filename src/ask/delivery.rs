@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::record::Record;
 use super::screen::Screen;
@@ -69,61 +68,54 @@ impl Output {
 }
 
 /// What the JSON says besides the answer.
-pub(super) struct Facts<'a> {
-    pub(super) provider: &'a str,
-    pub(super) model: &'a str,
+pub(super) struct Facts {
+    pub(super) provider: String,
+    pub(super) model: String,
     /// How many messages of the conversation went with the question.
     pub(super) messages_sent: usize,
     /// The calls that led to the answer; `None` where no tools were offered.
-    pub(super) steps: Option<&'a [Step]>,
+    pub(super) steps: Option<Vec<Step>>,
     /// The usage of all requests together.
     pub(super) usage: Option<Usage>,
 }
 
 /// Takes the pieces of one answer.
-pub(super) struct Delivery<'a> {
+pub(super) struct Delivery {
     screen: Arc<Screen>,
     output: Output,
     record: Arc<Record>,
     /// Which conversation the exchange belongs to.
     which: Which,
     interrupts: Arc<Interrupts>,
-    notes: &'a Notes,
+    notes: Notes,
 }
 
 /// The JSON output.
-#[derive(Serialize)]
-struct Report<'a> {
-    answer: &'a str,
-    provider: &'a str,
-    model: &'a str,
-    finish: &'a str,
-    usage: Option<Usage>,
-    id: Option<String>,
-    session: Option<String>,
-    messages_sent: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rounds: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
+fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
+    let mut report = json!({
+        "answer": answer,
+        "provider": facts.provider,
+        "model": facts.model,
+        "finish": reply.finished().map_or("stop", Finish::reported),
+        "usage": facts.usage,
+        "id": committed.id,
+        "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
+        "messages_sent": facts.messages_sent,
+    });
+    if let Some(steps) = &facts.steps {
+        report["rounds"] = steps.len().into();
+        report["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();
+    }
+    report
 }
 
 /// A call in the JSON output.
-#[derive(Serialize)]
-struct ToolCall<'a> {
-    name: &'a str,
-    arguments: Value,
-    error: bool,
+fn tool_call(ran: &Ran) -> Value {
+    let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
+    json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
 }
 
-impl<'a> ToolCall<'a> {
-    fn of(ran: &'a Ran) -> ToolCall<'a> {
-        let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| ran.arguments.as_str().into());
-        ToolCall { name: &ran.name, arguments, error: ran.is_error }
-    }
-}
-
-impl<'a> Delivery<'a> {
+impl Delivery {
     /// With tools, text that calls follow is not the answer. So a pipe or a file gets text only at the end.
     ///
     /// # Errors
@@ -134,8 +126,8 @@ impl<'a> Delivery<'a> {
         record: Record,
         which: Which,
         interrupts: Arc<Interrupts>,
-        notes: &'a Notes,
-    ) -> Result<Delivery<'a>, Error> {
+        notes: &Notes,
+    ) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open().map_err(unwritable)?;
         if output.wraps {
             stdout.wrap();
@@ -149,7 +141,7 @@ impl<'a> Delivery<'a> {
             move || record.save_interrupted()
         });
         let screen = Screen::new(stdout);
-        Ok(Delivery { screen, output, record, which, interrupts, notes })
+        Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
     }
 
     /// From now on this model answers, in place of the chosen one.
@@ -260,24 +252,7 @@ impl<'a> Delivery<'a> {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => {
-                let json = serde_json::to_string(&Report {
-                    answer: &excerpt,
-                    provider: facts.provider,
-                    model: facts.model,
-                    finish: reply.finished().map_or("stop", Finish::reported),
-                    usage: facts.usage,
-                    id: committed.id,
-                    session: committed.path.map(|path| path.to_string_lossy().into_owned()),
-                    messages_sent: facts.messages_sent,
-                    rounds: facts.steps.map(<[Step]>::len),
-                    tool_calls: facts
-                        .steps
-                        .map(|steps| steps.iter().flat_map(|step| &step.calls).map(ToolCall::of).collect()),
-                });
-                let json = json.map_err(|error| Error::new(Kind::Output, error.to_string()))?;
-                self.screen.print(&json)
-            }
+            Form::Json => self.screen.print(&report(&excerpt, reply, facts, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,

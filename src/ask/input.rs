@@ -74,8 +74,8 @@ enum Content {
 }
 
 /// Reads standard input and files, which share their limits.
-pub(super) struct Reader<'a> {
-    notes: &'a Notes,
+pub(super) struct Reader {
+    notes: Notes,
     /// How many more bytes of text are allowed.
     text_left: usize,
     /// How many more bytes of base64 are allowed.
@@ -94,10 +94,10 @@ struct Source {
     is_file: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(notes: &'a Notes) -> Reader<'a> {
+impl Reader {
+    fn new(notes: &Notes) -> Reader {
         Reader {
-            notes,
+            notes: notes.clone(),
             text_left: LONGEST_TEXT,
             base64_left: ATTACHMENTS_TOGETHER,
             files: Vec::new(),
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// `Input`: a file that cannot be read, that is neither text nor an image or a PDF, or too much of it.
     /// `Usage`: standard input cannot be one of the files.
-    pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &'a Notes) -> Result<Reader<'a>, Error> {
+    pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in named {
             let content = if STDIN.iter().any(|stdin| name == stdin) {
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
             if is_file || reads { Some(self.read_patiently(|| Ok(io::stdin().lock()), &source)?) } else { None };
         if !is_file {
             let files = Files::of(self.files.into_iter().flatten());
-            return Ok((files, bytes.map(|bytes| text(bytes, &source.name, self.notes))));
+            return Ok((files, bytes.map(|bytes| text(bytes, &source.name, &self.notes))));
         }
         let stdin = self.content(&self.stdin.to_string_lossy(), bytes.unwrap_or_default(), &source);
         let mut stdin = Some(stdin);
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
         if path.to_str().is_none() {
-            note_replaced("the name of a file", self.notes);
+            note_replaced("the name of a file", &self.notes);
         }
         let name = path.to_string_lossy();
         // An empty name would be invisible.
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
         if bytes.is_empty() {
             self.notes.note(&format!("{} was empty", source.name));
         }
-        let text = text(bytes, &source.name, self.notes);
+        let text = text(bytes, &source.name, &self.notes);
         Content::Text { is_blank: text.trim().is_empty(), fence: fence::around_file(name, &text) }
     }
 }

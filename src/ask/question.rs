@@ -34,6 +34,27 @@ pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
     }
 }
 
+/// What is asked, before the conversation is read.
+pub(super) enum Given {
+    Question(Message),
+    /// What takes the place of parts of the conversation's last question.
+    Changes {
+        files: Files,
+        input: Option<String>,
+        words: String,
+    },
+}
+
+impl Given {
+    /// The question; `last` is the conversation's last one.
+    pub(super) fn into_question(self, last: Option<&Message>) -> Message {
+        match self {
+            Given::Question(question) => question,
+            Given::Changes { files, input, words } => again(last, &files, input, &words),
+        }
+    }
+}
+
 /// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
     let input = input.filter(|input| something(input).is_some());
@@ -57,7 +78,7 @@ fn without_line_ends(mut input: String) -> String {
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
-pub(super) fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
+fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let own = fence::split(last.map_or("", |last| &last.text));
     let fenced = input.filter(|input| something(input).is_some()).map(|input| fence::around_input(&input));
     let input = fenced.as_deref().unwrap_or(own.input);

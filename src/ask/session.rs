@@ -1,4 +1,4 @@
-//! The conversation of a question: which one it is, which of its messages are sent, and which server is asked.
+//! The conversation of a question: which one it is, whether it can be continued, and which server it is asked of.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use crate::context::{self, Context, Place};
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::message::Message;
+use crate::output::Notes;
 use crate::server::choice::HeldWith;
 use crate::server::discover;
 use crate::server::target::Target;
@@ -14,40 +15,35 @@ use crate::session::Conversation;
 use crate::session::commit::Committer;
 use crate::session::files;
 use crate::session::name::Which;
-use crate::session::rules::{self, Asked, Found, Intent, Seen};
+use crate::session::rules::{self, Asked, Found, Intent, Rules, Seen};
 use crate::session::timestamp::Timestamp;
-use crate::settings::{Settings, Values};
+use crate::settings::Settings;
 
 /// What the conversation has to do with this question.
-pub(super) struct Session<'a> {
+pub(super) struct Session {
     /// `None`: without a home folder nothing is read or saved.
-    place: Option<Place<'a>>,
+    place: Option<Place>,
     intent: Intent,
     /// See [`Committer::becomes_current`].
     becomes_current: Option<PathBuf>,
+    /// See [`Committer::pins`].
     pins: bool,
     /// The conversation as it is, without the exchange that is asked again.
-    conversation: Option<Conversation>,
-    /// Its last messages.
-    pub(super) window: Vec<Message>,
+    pub(super) conversation: Option<Conversation>,
+    /// The server that is asked.
+    pub(super) target: Target,
     /// The provider, and perhaps the model, that answers now; `None` if it answered before.
     pub(super) handed_to: Option<String>,
 }
 
-impl Session<'_> {
+impl Session {
+    fn new(place: Option<Place>, target: Target, intent: Intent, conversation: Option<Conversation>) -> Session {
+        Session { place, intent, becomes_current: None, pins: false, conversation, target, handed_to: None }
+    }
+
     /// How the user names the conversation.
     pub(super) fn which(&self) -> Which {
         self.place.as_ref().map_or(Which::Current { slot: None }, |place| place.which.clone())
-    }
-
-    /// The conversation's own system prompt.
-    pub(super) fn system(&self) -> Option<&String> {
-        self.conversation.as_ref()?.system.as_ref()
-    }
-
-    /// The tools that it remembers.
-    pub(super) fn tools(&self) -> &[String] {
-        self.conversation.as_ref().map_or(&[], |conversation| &conversation.tools)
     }
 
     /// The question to ask again.
@@ -58,33 +54,30 @@ impl Session<'_> {
         }
     }
 
-    /// How to save the exchange, if it is saved. `system` and `tools` are saved with it.
+    /// How to save the exchange; `None` without a place for it. `system` and `tools` are saved with it.
     pub(super) fn committer(
         &self,
-        target: &Target,
         model: &str,
         system: Option<String>,
         tools: Option<Vec<String>>,
         asked: Timestamp,
-        values: &Values,
+        rules: Rules,
     ) -> Option<Committer> {
-        let place = self.place.as_ref().filter(|_| values.save)?;
-        // Only what q would keep for a while only is trimmed, and not where a user names it.
+        let place = self.place.as_ref()?;
+        // Only q's own are trimmed, and not where a user names them.
         let is_trimmed = place.which.is_current() && place.location.is_unnamed;
-        let mut rules = context::rules(values);
-        rules.pairs = if is_trimmed { rules.pairs } else { usize::MAX };
         Some(Committer {
             folder: place.folder.clone(),
             location: place.location.clone(),
             intent: self.intent.clone(),
             becomes_current: self.becomes_current.clone(),
-            provider: target.provider().name.clone(),
+            provider: self.target.provider().name.clone(),
             model: model.to_owned(),
             pins: self.pins,
             system,
             tools,
             asked,
-            rules,
+            rules: Rules { pairs: if is_trimmed { rules.pairs } else { usize::MAX }, ..rules },
         })
     }
 }
@@ -94,11 +87,11 @@ impl Session<'_> {
 ///
 /// # Errors
 /// Why there is no server to ask.
-pub(super) fn known_target<'a>(
+pub(super) fn known_target(
     arguments: &Arguments,
-    settings: &'a Settings,
+    settings: &Settings,
     context: &Context,
-) -> Result<Option<Target<'a>>, Error> {
+) -> Result<Option<Target>, Error> {
     let has_own = arguments.again || !context.which.is_current();
     if arguments.provider.is_none() && has_own {
         return Ok(None);
@@ -121,50 +114,25 @@ fn is_pinned(context: &Context) -> bool {
 /// # Errors
 /// `Session`: the named conversation cannot be used, or its provider is gone. `Nothing`: a conversation that must exist
 /// does not, or has no question. Else why there is no server to ask.
-pub(super) fn open<'a>(
+pub(super) fn open(
     arguments: &Arguments,
-    known: Option<Target<'a>>,
-    settings: &'a Settings,
-    context: &'a Context,
+    known: Option<Target>,
+    settings: &Settings,
+    context: &Context,
     now: Timestamp,
-) -> Result<(Target<'a>, Session<'a>), Error> {
-    let place = find_place(arguments, context)?;
-    let pins = arguments.provider.is_some() || arguments.model.is_some();
-    let mut session = Session {
-        place: None,
-        intent: Intent::New,
-        becomes_current: None,
-        pins,
-        conversation: None,
-        window: Vec::new(),
-        handed_to: None,
+) -> Result<Session, Error> {
+    let mut session = match find_place(arguments, context)? {
+        Some(place) if arguments.again => open_again(place, settings, &context.notes)?,
+        Some(place) if !place.which.is_current() => open_named(place, arguments, settings, context)?,
+        Some(place) if arguments.follow => follow(place, known, settings, &context.notes, now)?,
+        place => Session::new(place, of_settings(known, settings, &context.notes)?, Intent::New, None),
     };
-    let target = match &place {
-        Some(place) if arguments.again => open_again(place, settings, context, &mut session)?,
-        Some(place) if !place.which.is_current() => open_named(arguments, place, settings, context, &mut session)?,
-        Some(place) if arguments.follow => open_current(place, known, settings, context, now, &mut session)?,
-        _ => known.map_or_else(|| discover::find(settings, None, &context.notes), Ok)?,
-    };
-    if let Some(conversation) = &session.conversation {
-        let same_provider = target.provider().name == conversation.provider;
-        let model = target.choice.named_model().filter(|model| *model != conversation.model);
-        // A user who names a conversation, or asks again, knows what goes where.
-        let is_followed = place.as_ref().is_some_and(|place| place.which.is_current()) && !arguments.again;
-        if is_followed && (!same_provider || model.is_some()) {
-            let name = &target.provider().name;
-            session.handed_to = Some(match model {
-                Some(model) if same_provider => format!("{name}, model {model}"),
-                _ => name.clone(),
-            });
-        }
-        session.window = conversation.window(settings.values.messages);
-    }
-    session.place = place;
-    Ok((target, session))
+    session.pins |= arguments.provider.is_some() || arguments.model.is_some();
+    Ok(session)
 }
 
 /// Where the conversation is. `None`: there is no place for a current one.
-fn find_place<'a>(arguments: &Arguments, context: &'a Context) -> Result<Option<Place<'a>>, Error> {
+fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
     match context.place() {
         Ok(place) => Ok(Some(place)),
         Err(error) if !context.which.is_current() && error.kind != Kind::Nothing => {
@@ -181,114 +149,114 @@ fn find_place<'a>(arguments: &Arguments, context: &'a Context) -> Result<Option<
     }
 }
 
+/// The server that the settings choose.
+fn of_settings(known: Option<Target>, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
+    known.map_or_else(|| discover::find(settings, None, notes), Ok)
+}
+
 /// The server for a conversation that keeps its own provider and model.
-fn keeping<'a>(conversation: &Conversation, settings: &'a Settings, context: &Context) -> Result<Target<'a>, Error> {
-    let held = HeldWith { provider: &conversation.provider, model: &conversation.model };
-    discover::find(settings, Some(held), &context.notes)
+fn of_conversation(conversation: &Conversation, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
+    let Conversation { provider, model, .. } = conversation.clone();
+    discover::find(settings, Some(&HeldWith { provider, model }), notes)
 }
 
-fn open_again<'a>(
-    place: &Place,
-    settings: &'a Settings,
-    context: &Context,
-    session: &mut Session,
-) -> Result<Target<'a>, Error> {
+/// The conversation whose last question is asked again.
+fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Session, Error> {
     let nothing = || Error::nothing("there is no question to ask again");
-    let mut conversation = match place.which.is_current() {
-        true => match files::read(&place.location.path).map_err(|error| Error::file(error.to_string()))? {
-            Found::Conversation(conversation) => Some(conversation),
-            Found::Unusable(reason) => {
-                return Err(Error::file(format!("{}: {reason}", place.location.path.display())));
-            }
-            Found::Nothing => None,
-        },
-        false => Some(read_named(place)?.ok_or_else(|| place.missing())?),
-    }
-    .ok_or_else(nothing)?;
-    let seen = Seen::new(&conversation);
-    session.intent = Intent::Again(seen, conversation.undo().ok_or_else(nothing)?);
-    let target = keeping(&conversation, settings, context)?;
-    session.conversation = Some(conversation);
-    Ok(target)
+    let mut conversation = match (read(&place)?, place.which.is_current()) {
+        (Some(conversation), _) => conversation,
+        (None, true) => return Err(nothing()),
+        (None, false) => return Err(place.missing()),
+    };
+    let intent = Intent::Again(Seen::new(&conversation), conversation.undo().ok_or_else(nothing)?);
+    let target = of_conversation(&conversation, settings, notes)?;
+    Ok(Session::new(Some(place), target, intent, Some(conversation)))
 }
 
-fn open_named<'a>(
-    arguments: &Arguments,
-    place: &Place,
-    settings: &'a Settings,
-    context: &Context,
-    session: &mut Session,
-) -> Result<Target<'a>, Error> {
-    session.conversation = read_named(place)?;
+/// A conversation by its name, id or path. One with a name may be new.
+fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context: &Context) -> Result<Session, Error> {
+    let notes = &context.notes;
     let is_unnamed = place.which.is_unnamed();
-    let Some(conversation) = &session.conversation else {
+    let Some(conversation) = read(&place)? else {
         if is_unnamed || arguments.follow {
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
             let other = place.nearest().map_or_else(String::new, |other| format!("; did you mean {other}?"));
-            context.notes.note(&format!("{} is a new conversation{other}", place.name()));
+            notes.note(&format!("{} is a new conversation{other}", place.name()));
         }
-        session.intent = Intent::Named;
-        return discover::find(settings, None, &context.notes);
+        let target = discover::find(settings, None, notes)?;
+        return Ok(Session::new(Some(place), target, Intent::Named, None));
     };
-    let target = keeping(conversation, settings, context)?;
-    session.intent = Intent::Follow(Seen::new(conversation));
+    let target = of_conversation(&conversation, settings, notes)?;
+    let mut becomes_current = None;
     if is_unnamed {
         if settings.values.save && !arguments.dry_run {
             place.folder.touch(&place.location);
         }
-        session.pins = true;
         if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
             && io::stdout().is_terminal()
         {
-            session.becomes_current = Some(place.folder.link(slot.as_deref()));
+            becomes_current = Some(place.folder.link(slot.as_deref()));
         }
     }
-    Ok(target)
+    let intent = Intent::Follow(Seen::new(&conversation));
+    let session = Session::new(Some(place), target, intent, Some(conversation));
+    Ok(Session { becomes_current, pins: is_unnamed, ..session })
+}
+
+/// A conversation by name, id or path, if it exists.
+fn read(place: &Place) -> Result<Option<Conversation>, Error> {
+    place.check_owner()?;
+    // Naming a file that cannot be used is a usage error.
+    let is_named = !place.which.is_current();
+    let failed = if matches!(place.which, Which::File(_)) { Kind::Session } else { Kind::File };
+    match files::read(&place.location.path).map_err(|error| Error::new(failed, error.to_string()))? {
+        Found::Conversation(conversation) => Ok(Some(conversation)),
+        Found::Unusable(reason) => {
+            let error = format!("{}: {reason}", place.location.path.display());
+            Err(match is_named {
+                true => Error::new(Kind::Session, error)
+                    .advise("it was left as it is; -s with another name starts another conversation"),
+                false => Error::file(error),
+            })
+        }
+        Found::Nothing => Ok(None),
+    }
 }
 
 /// The current conversation, if a follow-up can continue it; else a note says why q starts a new one.
-fn open_current<'a>(
-    place: &Place,
-    known: Option<Target<'a>>,
-    settings: &'a Settings,
-    context: &Context,
+fn follow(
+    place: Place,
+    known: Option<Target>,
+    settings: &Settings,
+    notes: &Notes,
     now: Timestamp,
-    session: &mut Session,
-) -> Result<Target<'a>, Error> {
-    session.intent = Intent::FollowOrNew;
-    let read = || files::read(&place.location.path);
-    let found = read().or_else(|error| match error.kind() {
+) -> Result<Session, Error> {
+    let found = files::read(&place.location.path).or_else(|error| match error.kind() {
         // If the folder is the user's own, saving would correct its mode too.
-        io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| read()),
+        io::ErrorKind::PermissionDenied => place.folder.prepare().and_then(|()| files::read(&place.location.path)),
         _ => Err(error),
     });
-    let from_settings = || known.map_or_else(|| discover::find(settings, None, &context.notes), Ok);
     let found = match found {
         Ok(found) => found,
         Err(error) => {
-            context.notes.note(&format!("the conversation cannot be read ({error}); starting a new conversation"));
-            return from_settings();
+            notes.note(&format!("the conversation cannot be read ({error}); starting a new conversation"));
+            return Ok(Session::new(Some(place), of_settings(known, settings, notes)?, Intent::FollowOrNew, None));
         }
     };
     let rules = context::rules(&settings.values);
-    let mut target = match &found {
+    let target = match &found {
         Found::Conversation(conversation) if conversation.pinned && !rules.is_idle(conversation, now) => {
-            keeping(conversation, settings, context)?
+            of_conversation(conversation, settings, notes)?
         }
-        _ => from_settings()?,
+        _ => of_settings(known, settings, notes)?,
     };
-    let asked = Asked { provider: &target.provider().name, model: target.choice.named_model(), at: now };
+    let model = target.choice.named_model().map(str::to_owned);
+    let asked = Asked { provider: target.provider().name.clone(), model, at: now };
     match (rules::obstacle(&found, &asked, &rules), found) {
-        (None, Found::Conversation(conversation)) => {
-            if target.provider().name == conversation.provider {
-                target.choice.continue_with(&conversation.model);
-            }
-            session.intent = Intent::Follow(Seen::new(&conversation));
-            session.conversation = Some(conversation);
-        }
-        (Some(obstacle), found) => {
+        (None, Found::Conversation(conversation)) => Ok(continue_current(place, target, conversation)),
+        (obstacle, found) => {
             let old = match found {
                 Found::Conversation(conversation) if rules.keeps() => {
                     let id = place.folder.id(&place.location.path, conversation.created);
@@ -296,23 +264,24 @@ fn open_current<'a>(
                 }
                 _ => String::new(),
             };
-            context.notes.note(&format!("{obstacle}; starting a new conversation{old}"));
+            if let Some(obstacle) = obstacle {
+                notes.note(&format!("{obstacle}; starting a new conversation{old}"));
+            }
+            Ok(Session::new(Some(place), target, Intent::FollowOrNew, None))
         }
-        (None, _) => {}
     }
-    Ok(target)
 }
 
-/// A conversation by name, id or path, if it exists.
-fn read_named(place: &Place) -> Result<Option<Conversation>, Error> {
-    place.check_owner()?;
-    match files::read(&place.location.path).map_err(|error| Error::new(Kind::Session, error.to_string()))? {
-        Found::Conversation(conversation) => Ok(Some(conversation)),
-        Found::Unusable(reason) => {
-            let path = place.location.path.display();
-            Err(Error::new(Kind::Session, format!("{path}: {reason}"))
-                .advise("it was left as it is; -s with another name starts another conversation"))
-        }
-        Found::Nothing => Ok(None),
+fn continue_current(place: Place, mut target: Target, conversation: Conversation) -> Session {
+    let is_same_provider = target.provider().name == conversation.provider;
+    if is_same_provider {
+        target.choice.continue_with(&conversation.model);
     }
+    let name = target.provider().name.clone();
+    let handed_to = match target.choice.named_model().filter(|model| *model != conversation.model) {
+        Some(model) if is_same_provider => Some(format!("{name}, model {model}")),
+        _ => Some(name).filter(|_| !is_same_provider),
+    };
+    let intent = Intent::Follow(Seen::new(&conversation));
+    Session { handed_to, ..Session::new(Some(place), target, intent, Some(conversation)) }
 }

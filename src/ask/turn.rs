@@ -1,6 +1,7 @@
 //! One question until its answer: q asks, runs the tools that the model calls, and asks again.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Delivery, Facts};
@@ -17,7 +18,7 @@ use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::tools::Toolbox;
+use crate::tools::{MOST_CALLS, Toolbox};
 
 /// What to do when nothing is left to leave out.
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
@@ -29,13 +30,13 @@ const SHORTEST_CUT: usize = 1_000;
 const SHOWN_OF_BASE64: usize = 32;
 
 /// One question to one provider, with as much of the conversation as it accepts, and the tools that it may call.
-pub(super) struct Turn<'a> {
-    pub(super) target: &'a Target<'a>,
+pub(super) struct Turn {
+    pub(super) target: Arc<Target>,
     pub(super) model: String,
     pub(super) system: String,
     pub(super) window: Window,
     pub(super) question: Message,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: Settings,
     /// The provider is asked not to store the request.
     pub(super) refuses_storage: bool,
     pub(super) stream: bool,
@@ -68,7 +69,7 @@ struct Answered {
     whole: Duration,
 }
 
-impl Turn<'_> {
+impl Turn {
     /// The next request.
     fn request(&self) -> Result<Request, Error> {
         let values = &self.settings.values;
@@ -121,7 +122,8 @@ impl Turn<'_> {
     /// # Errors
     /// Why there is no answer, or why it is incomplete.
     pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
-        let call = self.target.call(notes)?;
+        let target = Arc::clone(&self.target);
+        let call = target.call(notes)?;
         let mut usage = None;
         loop {
             let Answered { reply, mut ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
@@ -144,10 +146,10 @@ impl Turn<'_> {
             // Saving reads the conversation again, which may have megabytes of images.
             self.window.forget();
             let facts = Facts {
-                provider: &self.target.provider().name,
-                model: &self.model,
+                provider: self.target.provider().name.clone(),
+                model: self.model.clone(),
                 messages_sent,
-                steps: self.toolbox.as_ref().map(|_| &self.steps[..]),
+                steps: self.toolbox.as_ref().map(|_| self.steps.clone()),
                 usage,
             };
             // Notes come after the answer's last line.
@@ -220,8 +222,11 @@ impl Turn<'_> {
         let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let mut step = Step { text, echo: reply.echo(), ..Step::default() };
-        for call in reply.calls() {
-            let ran = toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes);
+        for (number, call) in reply.calls().iter().enumerate() {
+            let ran = match number < MOST_CALLS {
+                true => toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes),
+                false => Toolbox::refuse(call),
+            };
             delivery.ran(ran.clone());
             step.calls.push(ran);
         }

@@ -104,7 +104,7 @@ pub(crate) fn long() -> String {
          cwd      = \"/home/me/shop\"           # \".\" is where q was started; else home\n    \
          only     = [\"read_query\", \"list_*\"]  # the tools that are offered at all\n    \
          allow    = [\"list_*\"]                # those that run without asking\n    \
-         timeout  = \"60s\"                     # silence during one call\n    \
+         timeout  = \"60s\"                     # without answer or progress of a call\n    \
          start    = \"30s\"                     # until the tools are listed\n\n    \
          [tools.search]\n    \
          url      = \"https://mcp.example.com/mcp\"   # streamable HTTP\n    \
@@ -118,7 +118,7 @@ pub(crate) fn long() -> String {
         ),
         wrapped(
             "If a program says that a tool only reads, and reaches nothing outside, the tool runs at once. Any other call asks \
-             on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked. Calls and results \
+             on the terminal, unless allow or --yes covers it, and is refused where nobody can be asked, or its arguments do not fit the screen. Calls and results \
              are kept with the answer. q cannot sign in by OAuth; for a server that needs it, use command = [\"npx\", \
              \"mcp-remote\", \"URL\"] in place of url.",
             2

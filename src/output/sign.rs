@@ -126,7 +126,7 @@ impl State {
             }
         };
         // A line that wraps cannot be wiped.
-        let columns = unix::terminal_size().map_or(usize::MAX, |size| size.columns);
+        let columns = unix::terminal_size(&io::stdout()).map_or(usize::MAX, |size| size.columns);
         let text: String = text.chars().take(columns - 1).collect();
         if text != self.shown {
             // Losing the terminal is no reason to end.

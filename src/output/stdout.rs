@@ -116,7 +116,7 @@ impl Stdout {
 
     fn put_wrapped(&mut self, wrap: &dyn Fn(&mut Wrapper, usize) -> String) -> Result<(), OutputError> {
         let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
-        let wrapped = wrap(wrapper, unix::terminal_size().map_or(USUAL_COLUMNS, |size| size.columns));
+        let wrapped = wrap(wrapper, unix::terminal_size(&io::stdout()).map_or(USUAL_COLUMNS, |size| size.columns));
         self.put(&wrapped)
     }
 

@@ -28,10 +28,11 @@ impl Calls {
         &self.calls
     }
 
-    /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty.
-    pub(super) fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
+    /// Adds a fragment to the call with this index, or begins another call. Each of the texts may be empty. Returns the
+    /// position of the call, if there is one.
+    pub(super) fn add(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
         if id.is_empty() && name.is_empty() && arguments.is_empty() {
-            return;
+            return self.place(index);
         }
         let place = match self.place(index) {
             Some(place) if !begins_another(&self.calls[place], id, name) => place,
@@ -41,6 +42,7 @@ impl Calls {
         fill(&mut call.id, id);
         fill(&mut call.name, name);
         call.arguments.push_str(arguments);
+        Some(place)
     }
 
     /// Adds a call that came in one piece.

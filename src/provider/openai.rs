@@ -195,10 +195,10 @@ fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
     std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
 }
 
-/// Gives each call of a turn what came with it. `extra` has it by the call's id.
+/// Gives each call of a turn what came with it. `extra` has it by the call's position.
 fn add_extra(turn: &mut Value, extra: &Value) {
-    for call in turn["tool_calls"].as_array_mut().into_iter().flatten() {
-        if let Some(value) = call["id"].as_str().and_then(|id| extra.get(id)) {
+    for (place, call) in turn["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {
+        if let Some(value) = extra.get(place.to_string()) {
             call[EXTRA] = value.clone();
         }
     }
@@ -388,12 +388,12 @@ fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed
             Some(function) => (function.name.0.unwrap_or_default(), lenient::arguments(function.arguments)),
             None => Default::default(),
         };
+        let place = reply.call_fragment(index, &id, &name, &arguments);
         if let Some(extra) = lenient::if_readable::<Value>(fragment.extra_content)
-            && let Some(kept) = kept_fields(reply)
+            && let (Some(place), Some(kept)) = (place, kept_fields(reply))
         {
-            kept.entry(EXTRA).or_insert_with(|| json!({}))[&id] = extra;
+            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra;
         }
-        reply.call_fragment(index, &id, &name, &arguments);
     }
     Ok(())
 }
@@ -723,13 +723,17 @@ mod tests {
         let extra = json!({"google": {"thought_signature": "s"}});
         let call = json!({"id": "x", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let other = json!({"index": 1, "id": "y", "function": {"name": "b", "arguments": "{}"}});
-        let reply = replied_with_tools(Api::OpenAi, &[&event(&json!([call])), &event(&json!([other])), "[DONE]"]);
+        let nameless =
+            json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
+        let events = [call, other, nameless].map(|call| event(&json!([call])));
+        let reply = replied_with_tools(Api::OpenAi, &[&events[0], &events[1], &events[2], "[DONE]"]);
         let ran = |call: &crate::message::Call| Ran::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
         let step = Step { calls, echo: reply.echo(), ..Step::default() };
         let turn = elements_of(&step, table::USUAL).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
         assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
+        assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
     }
 
     #[test]

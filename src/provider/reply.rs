@@ -100,10 +100,11 @@ impl Reply {
         self.called_unoffered = true;
     }
 
-    /// Adds a fragment of the call with this index of the provider's. Each of the texts may be empty.
-    pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
+    /// Adds a fragment of the call with this index of the provider's, and returns the call's position. Each of the texts
+    /// may be empty.
+    pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
         self.more_after_finish |= self.finish.is_some();
-        self.calls.add(index, id, name, arguments);
+        self.calls.add(index, id, name, arguments)
     }
 
     /// Adds a call that came in one piece. Returns it with its id, which q may have made up.

@@ -1,13 +1,15 @@
 //! Decides, once, which provider and which model a question goes to: by options, settings, the conversation and the
 //! table of providers.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Kind};
 use crate::settings::{Given, Origin, Provider, Settings};
 
 /// A provider, and the model as far as it is known without asking the server.
 #[derive(Debug, Clone)]
-pub(crate) struct Choice<'a> {
-    pub(crate) provider: &'a Provider,
+pub(crate) struct Choice {
+    pub(crate) provider: Arc<Provider>,
     pub(crate) model: Model,
 }
 
@@ -35,10 +37,10 @@ impl Model {
 }
 
 /// The provider and the model that a conversation was last held with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HeldWith<'a> {
-    pub(crate) provider: &'a str,
-    pub(crate) model: &'a str,
+#[derive(Debug, Clone)]
+pub(crate) struct HeldWith {
+    pub(crate) provider: String,
+    pub(crate) model: String,
 }
 
 /// Chooses by options and settings. With `keeps`, the provider and the model of the conversation are chosen unless
@@ -46,7 +48,7 @@ pub(crate) struct HeldWith<'a> {
 ///
 /// # Errors
 /// `Session`: the conversation's provider is no longer configured.
-pub(crate) fn choose<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Result<Option<Choice<'a>>, Error> {
+pub(crate) fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Choice>, Error> {
     let by_option =
         |given: &Option<Given>| given.as_ref().is_some_and(|given| matches!(given.origin, Origin::Option(_)));
     let Some(held) = keeps else {
@@ -54,32 +56,32 @@ pub(crate) fn choose<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Res
     };
     let provider = match settings.chosen_provider().filter(|_| by_option(&settings.provider)) {
         Some(provider) => provider,
-        None => settings.provider_named(held.provider).ok_or_else(|| {
-            let name = held.provider;
+        None => settings.provider_named(&held.provider).ok_or_else(|| {
+            let name = &held.provider;
             Error::new(Kind::Session, format!("the conversation's provider “{name}” is not configured"))
                 .advise(format!("-p chooses one of {}", settings.provider_names()))
         })?,
     };
-    let choice = match (&settings.model, provider.name == held.provider) {
-        (Some(model), _) if by_option(&settings.model) => Choice { provider, model: Model::Named(model.text.clone()) },
-        (_, true) => Choice { provider, model: Model::OfConversation(held.model.to_owned()) },
-        (_, false) => of_settings(settings, provider),
+    let model = match (&settings.model, provider.name == held.provider) {
+        (Some(model), _) if by_option(&settings.model) => Model::Named(model.text.clone()),
+        (_, true) => Model::OfConversation(held.model.clone()),
+        (_, false) => return Ok(Some(of_settings(settings, provider))),
     };
-    Ok(Some(choice))
+    Ok(Some(Choice { provider: Arc::clone(provider), model }))
 }
 
 /// A provider with the model that is named for it, else its default.
-fn of_settings<'a>(settings: &Settings, provider: &'a Provider) -> Choice<'a> {
+fn of_settings(settings: &Settings, provider: &Arc<Provider>) -> Choice {
     let model = match (&settings.model, &provider.model) {
         (Some(named), _) => Model::Named(named.text.clone()),
         (None, Some(own)) if own.is_default() => Model::Default(own.text.clone()),
         (None, Some(own)) => Model::Named(own.text.clone()),
         (None, None) => Model::First,
     };
-    Choice { provider, model }
+    Choice { provider: Arc::clone(provider), model }
 }
 
-impl Choice<'_> {
+impl Choice {
     /// The model that the user has named.
     pub(crate) fn named_model(&self) -> Option<&str> {
         match &self.model {
@@ -131,8 +133,10 @@ mod tests {
             let arguments = Arguments { provider: option(provider), model: option(model), ..Arguments::default() };
             let settings =
                 Settings::load(&arguments, &Environment::of(variables), Path::new("")).expect("valid settings");
-            let keeps = keeps.map(|(provider, model)| HeldWith { provider, model });
-            let choice = choose(&settings, keeps).expect("a provider that is configured").expect("a provider");
+            let held = |(provider, model): (&str, &str)| HeldWith { provider: provider.into(), model: model.into() };
+            let choice = choose(&settings, keeps.map(held).as_ref())
+                .expect("a provider that is configured")
+                .expect("a provider");
             assert_eq!(
                 (choice.provider.name.as_str(), &choice.model),
                 (*expected, expected_model),
@@ -143,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_provider_that_is_gone_is_an_error_unless_an_option_names_another() {
-        let keeps = Some(HeldWith { provider: "gone", model: "m" });
+        let held = HeldWith { provider: "gone".into(), model: "m".into() };
+        let keeps = Some(&held);
         let load = |provider: Option<&str>| {
             let arguments = Arguments { provider: provider.map(str::to_owned), ..Arguments::default() };
             Settings::load(&arguments, &Environment::default(), Path::new("")).expect("valid settings")

@@ -57,7 +57,12 @@ pub(crate) enum Method<'a> {
 
 /// Whether one of the headers is the key.
 pub(crate) fn has_authorization(headers: &[(String, Secret)]) -> bool {
-    headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    headers.iter().any(is_authorization)
+}
+
+/// Whether this header is the key.
+pub(crate) fn is_authorization((name, _): &(String, Secret)) -> bool {
+    name.eq_ignore_ascii_case("authorization")
 }
 
 /// How long a request may take; `None` is for ever.
@@ -316,14 +321,28 @@ fn is_temporary_lookup_failure(error: &io::Error) -> bool {
     ["Temporary failure", "Try again", "try again"].iter().any(|known| reason.contains(known))
 }
 
+/// What the TLS library says about some failures, in better words where it has none, and what to do about them.
+const TLS_FAILURES: [(&str, Option<&str>, &str); 6] = [
+    ("UnknownIssuer", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),
+    ("BadSignature", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),
+    ("expired", None, "the server's certificate, or this machine's clock, is out of date"),
+    ("not valid yet", None, "the server's certificate, or this machine's clock, is out of date"),
+    (
+        "CaUsedAsEndEntity",
+        Some("the server's certificate is one for an authority, not for a server"),
+        "the server needs a certificate with CA:FALSE (openssl req -addext basicConstraints=CA:FALSE)",
+    ),
+    (
+        "InvalidContentType",
+        Some("the server does not speak TLS on this port"),
+        "if the server has no TLS, its address begins with http://",
+    ),
+];
+
 fn tls_cause(reason: &str, advice: &mut Option<String>) -> String {
-    if reason.contains("UnknownIssuer") || reason.contains("BadSignature") {
-        *advice =
-            Some("if the certificate is your company's or your own, name its authority in SSL_CERT_FILE".to_owned());
-    } else if reason.contains("expired") || reason.contains("not valid yet") {
-        *advice = Some("the server's certificate, or this machine's clock, is out of date".to_owned());
-    }
-    format!("TLS: {reason}")
+    let known = TLS_FAILURES.iter().find(|(mark, ..)| reason.contains(mark));
+    *advice = known.map(|(_, _, advice)| (*advice).to_owned());
+    format!("TLS: {}", known.and_then(|(_, words, _)| *words).unwrap_or(reason))
 }
 
 /// The proxy for an address, by its scheme, and the variable that names it.

@@ -1,6 +1,6 @@
 //! Finds a server to ask: the chosen provider, else the first server on this machine that has a model.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::choice::{self, Choice, HeldWith, Model};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 ///
 /// # Errors
 /// `Settings`: there is no server, or the chosen one cannot be used. `Session`: the conversation's provider is gone.
-pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &Notes) -> Result<Target<'a>, Error> {
+pub(crate) fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes) -> Result<Target, Error> {
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
     }
@@ -36,20 +36,20 @@ pub(crate) fn find<'a>(settings: &'a Settings, keeps: Option<HeldWith>, notes: &
 ///
 /// # Errors
 /// As for [`find`].
-pub(crate) fn chosen<'a>(settings: &'a Settings, keeps: Option<HeldWith>) -> Result<Option<Target<'a>>, Error> {
+pub(crate) fn chosen(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Target>, Error> {
     choice::choose(settings, keeps)?.map(|choice| Target::new(choice, settings)).transpose()
 }
 
 /// A running server, and the first model that it lists.
-pub(crate) struct Running<'a> {
-    pub(crate) provider: &'a Provider,
+pub(crate) struct Running {
+    pub(crate) provider: Arc<Provider>,
     pub(crate) model: String,
 }
 
 /// The first provider that needs no key and answers in time with at least one model.
-pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
+pub(crate) fn running(settings: &Settings) -> Option<Running> {
     let (send, answers) = mpsc::channel();
-    let candidates: Vec<&Provider> = settings.providers.iter().filter(|provider| provider.key == Key::None).collect();
+    let candidates: Vec<_> = settings.providers.iter().filter(|provider| provider.key == Key::None).cloned().collect();
     for (index, provider) in candidates.iter().enumerate() {
         let client =
             provider.address().and_then(|address| Client::new(address, Some(PATIENCE), 0, &settings.environment));
@@ -57,10 +57,10 @@ pub(crate) fn running(settings: &Settings) -> Option<Running<'_>> {
             let _ = send.send((index, None));
             continue;
         };
-        let (send, provider) = (send.clone(), (*provider).clone());
+        let (send, provider) = (send.clone(), Arc::clone(provider));
         // Not joined, because a server that hangs must not delay the others.
         let _ = unix::start_thread(move || {
-            let target = Target::without_key(Choice { provider: &provider, model: Model::First }, client);
+            let target = Target::without_key(Choice { provider, model: Model::First }, client);
             let _ = send.send((index, target.model(&Notes::default()).ok()));
         });
     }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 use crate::secret::Secret;
 use crate::settings::usable_key;
+use crate::unix;
 
 /// The most that q reads of what the command prints.
 const LONGEST_OUTPUT: u64 = 64 << 10;
@@ -17,6 +18,8 @@ const LONGEST_OUTPUT: u64 = 64 << 10;
 pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
     let (program, arguments) = command.split_first().ok_or_else(|| Error::settings("key_cmd names no command"))?;
     let cannot = |error: std::io::Error| Error::settings(format!("key_cmd: cannot run {program}: {error}"));
+    // What it leaves running, such as an agent that keeps passwords, is not one of q's tool servers.
+    let adopts = unix::adopt_orphans(false);
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -30,6 +33,7 @@ pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
         stdout.take(LONGEST_OUTPUT).read_to_end(&mut printed).map_err(cannot)?;
     }
     let status = child.wait().map_err(cannot)?;
+    unix::adopt_orphans(adopts);
     if !status.success() {
         return Err(
             Error::settings(format!("key_cmd: {program} failed ({status})")).advise("run it by hand to see why")

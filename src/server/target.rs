@@ -1,5 +1,7 @@
 //! The server that q asks: a provider with its model, its key and a client for its address.
 
+use std::sync::Arc;
+
 use super::call::Call;
 use super::choice::{Choice, Model};
 use super::client::{self, Client};
@@ -31,18 +33,18 @@ fn newest_of(models: &[Listed], family: &str) -> Option<String> {
 }
 
 /// Everything that a request needs besides its question.
-pub(crate) struct Target<'a> {
-    pub(crate) choice: Choice<'a>,
+pub(crate) struct Target {
+    pub(crate) choice: Choice,
     key: Option<Secret>,
     client: Client,
 }
 
-impl<'a> Target<'a> {
+impl Target {
     /// Checks everything that can be checked before anything is sent.
     ///
     /// # Errors
     /// `Settings`: the key is missing or invalid, the address is not a URL, or proxy or certificates cannot be used.
-    pub(crate) fn new(choice: Choice<'a>, settings: &Settings) -> Result<Target<'a>, Error> {
+    pub(crate) fn new(choice: Choice, settings: &Settings) -> Result<Target, Error> {
         let values = &settings.values;
         let address = choice.provider.address()?;
         let key = choice.provider.key()?;
@@ -51,12 +53,12 @@ impl<'a> Target<'a> {
     }
 
     /// A server that needs no key, with a client of its own.
-    pub(super) fn without_key(choice: Choice<'a>, client: Client) -> Target<'a> {
+    pub(super) fn without_key(choice: Choice, client: Client) -> Target {
         Target { choice, key: None, client }
     }
 
-    pub(crate) fn provider(&self) -> &'a Provider {
-        self.choice.provider
+    pub(crate) fn provider(&self) -> &Provider {
+        &self.choice.provider
     }
 
     /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
@@ -65,7 +67,7 @@ impl<'a> Target<'a> {
     /// # Errors
     /// `Settings`: it failed, or printed no key.
     pub(crate) fn fetch_key(&mut self, notes: &Notes) -> Result<(), Error> {
-        let provider = self.provider();
+        let provider = Arc::clone(&self.choice.provider);
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
             notes.sign().stop();

@@ -89,7 +89,7 @@ impl Committer {
 
     fn apply(&self, exchange: &Exchange, lock: &Lock) -> io::Result<Committed> {
         let (path, intent) = self.path_now(lock)?;
-        let asked = Asked { provider: &self.provider, model: Some(&self.model), at: self.asked };
+        let asked = Asked { provider: self.provider.clone(), model: Some(self.model.clone()), at: self.asked };
         match rules::decide(&intent, files::read(&path)?, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {
                 Some(link) => self.begin_current(exchange, link, Some(lock)),

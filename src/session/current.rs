@@ -57,7 +57,7 @@ impl Folder {
 
     fn adopt_conversation(&self, link: &Path, mut conversation: Conversation, lock: &Lock) -> io::Result<PathBuf> {
         let path = self.file(&conversation.created.id());
-        match second_name(link, &path) {
+        match second_name(link, &path, &self.temporary(&path)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(_) if !are_same(link, &path) => {}
             _ => return Ok(path),
@@ -74,7 +74,7 @@ impl Folder {
     fn free_name(&self, path: &Path, mut moment: Timestamp, ending: &str) -> io::Result<PathBuf> {
         loop {
             let name = self.sessions.join(format!("{}{ending}", moment.id()));
-            match second_name(path, &name) {
+            match second_name(path, &name, &self.temporary(&name)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !are_same(path, &name) => {
                     moment = moment.next();
                 }
@@ -91,7 +91,11 @@ impl Folder {
     /// where the conversation is then.
     pub(super) fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
         let (temporary, name) = (temporary_link(link), path.file_name().unwrap_or_default());
-        let mut failed = io::Error::from(io::ErrorKind::ResourceBusy);
+        let failed = |error| {
+            let _ = fs::remove_file(&temporary);
+            named(error, "replace", link)
+        };
+        let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
         for _ in 0..MAX_ATTEMPTS {
             if fs::read_link(link).is_ok_and(|target| target.as_os_str() == name) {
                 return Ok(path.to_owned());
@@ -106,11 +110,11 @@ impl Folder {
                 linked => linked.map_err(|error| named(error, "make the link", link))?,
             }
             match fs::rename(&temporary, link) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => failed = error,
-                renamed => return renamed.map(|()| path.to_owned()).map_err(|error| named(error, "replace", link)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => last = error,
+                renamed => return renamed.map(|()| path.to_owned()).map_err(failed),
             }
         }
-        Err(named(failed, "replace", link))
+        Err(failed(last))
     }
 }
 

@@ -95,7 +95,10 @@ pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>
 
 /// The same by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
-    let created = write(temporary, bytes, None).and_then(|()| second_name(temporary, path));
+    let created = write(temporary, bytes, None).and_then(|()| match fs::hard_link(temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs::rename(temporary, path),
+        linked => linked,
+    });
     let _ = fs::remove_file(temporary);
     created
 }
@@ -110,14 +113,10 @@ pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<
 }
 
 /// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.
-pub(super) fn second_name(path: &Path, name: &Path) -> io::Result<()> {
+pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Result<()> {
     match fs::hard_link(path, name) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            let bytes = fs::read(path)?;
-            let written = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(name);
-            written.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
-        }
-        done => done,
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create(name, &fs::read(path)?, temporary),
+        linked => linked,
     }
 }
 

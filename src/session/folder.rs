@@ -207,7 +207,7 @@ impl Folder {
     }
 
     /// The file that is written before it replaces another. Only the holder of the lock writes it, so one name is enough.
-    fn temporary(&self, path: &Path) -> PathBuf {
+    pub(super) fn temporary(&self, path: &Path) -> PathBuf {
         let name = if self.has(path) { TEMPORARY.to_owned() } else { format!("{TEMPORARY}-q") };
         path.with_file_name(name)
     }
@@ -268,7 +268,7 @@ impl Folder {
         let id = self.id(path, conversation.created);
         for number in 1.. {
             let state = self.file(&format!("{}{STATE}{number}", name::base(&id)));
-            match second_name(path, &state) {
+            match second_name(path, &state, &self.temporary(&state)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(()) => {

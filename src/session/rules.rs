@@ -85,11 +85,11 @@ impl Seen {
 }
 
 /// Who was asked now, and when.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
-    pub(crate) provider: &'a str,
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) provider: String,
     /// `None` if no model is named anywhere: the conversation's own is used.
-    pub(crate) model: Option<&'a str>,
+    pub(crate) model: Option<String>,
     pub(crate) at: Timestamp,
 }
 
@@ -156,10 +156,10 @@ pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<Ob
         return None;
     }
     if conversation.provider != asked.provider {
-        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: asked.provider.to_owned() });
+        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: asked.provider.clone() });
     }
-    let model = asked.model.filter(|model| *model != conversation.model)?;
-    Some(Obstacle::Model { was: conversation.model.clone(), is: model.to_owned() })
+    let model = asked.model.clone().filter(|model| *model != conversation.model)?;
+    Some(Obstacle::Model { was: conversation.model.clone(), is: model })
 }
 
 impl std::fmt::Display for Obstacle {
@@ -185,8 +185,8 @@ mod tests {
     const RULES: Rules =
         Rules { pairs: 20, keep: None, expire: Some(Duration::from_secs(24 * 3600)), continue_on_mismatch: false };
 
-    fn asked<'a>(provider: &'a str, model: Option<&'a str>, second: i64) -> Asked<'a> {
-        Asked { provider, model, at: moment(second) }
+    fn asked(provider: &str, model: Option<&str>, second: i64) -> Asked {
+        Asked { provider: provider.to_owned(), model: model.map(str::to_owned), at: moment(second) }
     }
 
     #[test]

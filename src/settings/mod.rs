@@ -12,6 +12,7 @@ mod tools;
 mod value;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use origin::{Environment, Given, Origin};
 pub(crate) use providers::{Key, Provider, usable_key};
@@ -27,7 +28,7 @@ use crate::provider::request::Field;
 pub(crate) struct Settings {
     pub(crate) values: Values,
     /// Those of the file, in its order, then those of the table.
-    pub(crate) providers: Vec<Provider>,
+    pub(crate) providers: Vec<Arc<Provider>>,
     /// In the order of the file.
     pub(crate) tools: Vec<ToolServer>,
     /// The named provider, if any.
@@ -77,6 +78,7 @@ impl Settings {
             given.push(effective);
         }
         let providers = providers::all(written.providers, environment, file);
+        let providers: Vec<Arc<Provider>> = providers.into_iter().map(Arc::new).collect();
         let (provider, model) = levels.choose(&providers);
         if let Some(provider) = &provider {
             known(&providers, provider, file)?;
@@ -134,7 +136,7 @@ impl Settings {
     }
 
     /// The provider with this name, if it is configured.
-    pub(crate) fn provider_named(&self, name: &str) -> Option<&Provider> {
+    pub(crate) fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
@@ -144,7 +146,7 @@ impl Settings {
     }
 
     /// The named provider, else the first with its key set.
-    pub(crate) fn chosen_provider(&self) -> Option<&Provider> {
+    pub(crate) fn chosen_provider(&self) -> Option<&Arc<Provider>> {
         match &self.provider {
             Some(named) => self.provider_named(&named.text),
             None => first_with_key(&self.providers),
@@ -152,15 +154,15 @@ impl Settings {
     }
 }
 
-fn first_with_key(providers: &[Provider]) -> Option<&Provider> {
+fn first_with_key(providers: &[Arc<Provider>]) -> Option<&Arc<Provider>> {
     providers.iter().find(|provider| provider.has_key())
 }
 
-fn joined_names(providers: &[Provider]) -> String {
+fn joined_names(providers: &[Arc<Provider>]) -> String {
     providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(providers: &[Provider], named: &Given, file: &Path) -> Result<(), Error> {
+fn known(providers: &[Arc<Provider>], named: &Given, file: &Path) -> Result<(), Error> {
     if providers.iter().any(|provider| provider.name == named.text) {
         return Ok(());
     }
@@ -226,7 +228,7 @@ impl Levels {
 
     /// A model goes with the provider that it was set for: a level that names another provider drops the models
     /// of the levels below it.
-    fn choose(self, providers: &[Provider]) -> (Option<Given>, Option<Given>) {
+    fn choose(self, providers: &[Arc<Provider>]) -> (Option<Given>, Option<Given>) {
         let unnamed = first_with_key(providers).map(|provider| provider.name.clone());
         let mut provider: Option<Given> = None;
         let mut model = None;

@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 20;
 /// A name with a special meaning for `-t`.
 pub(crate) const NO_TOOLS: &str = "none";
 
-/// The silence during a call after which it has failed.
+/// The time without an answer or progress after which a call has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take until its tools are listed.
@@ -61,7 +61,7 @@ pub(crate) struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// How long it may be silent during a call; `None` is for ever.
+    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
@@ -182,6 +182,11 @@ impl ToolServer {
     pub(crate) fn allows(&self, tool: &str) -> bool {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
+
+    /// The patterns for tools that run without asking that fit none of these tools.
+    pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
+        self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
+    }
 }
 
 impl LocalServer {
@@ -213,11 +218,10 @@ impl LocalServer {
         Ok(())
     }
 
-    /// The values that must not be shown: those of `env`, and those of the variables that `env_from` passes on.
-    pub(crate) fn secrets(&self, own: &Environment) -> Vec<Secret> {
+    /// The values that nobody else must get: those of the variables that `env_from` passes on.
+    pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
-        let of_own = own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value));
-        self.env.iter().map(|(_, value)| value.clone()).chain(of_own).collect()
+        own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
     }
 
     /// All variables that it gets.

@@ -5,11 +5,16 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::time::Duration;
 
-use crate::output::Notes;
-use crate::unix;
+use unicode_width::UnicodeWidthChar;
 
-/// A person cannot judge longer arguments.
-const LONGEST_SHOWN: usize = 4_000;
+use crate::output::Notes;
+use crate::unix::{self, Size};
+
+/// The size of a terminal that does not say it.
+const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
+
+/// More blanks in a row are shown as their number, so that they cannot push anything out of sight.
+const MOST_BLANKS: usize = 3;
 
 /// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
 const HANG_UP: Duration = Duration::from_secs(1);
@@ -55,20 +60,22 @@ impl Consent {
         let refused = |why: &str| {
             notes.note(&format!("{} did not run: {why}; {} or --yes allows it", asked.name, asked.setting));
         };
-        let shown = shown(asked.arguments);
-        if shown.chars().count() > LONGEST_SHOWN {
-            refused("its arguments are too long to be shown");
-            return Err("The call was refused: its arguments are too long to be shown to the user.");
-        }
-        if self.always.contains(asked.name) {
-            return Ok(());
-        }
-        let Some(terminal) = terminal() else {
+        let (terminal, is_allowed) = (terminal(), self.always.contains(asked.name));
+        if terminal.is_none() && !is_allowed {
             refused("nobody can be asked here");
             return Err("The call was refused: nobody can be asked whether it may run.");
-        };
+        }
+        let call = format!("q: run {} {}", asked.name, shown(asked.arguments));
+        let question = format!("q: run {}? [y]es, [N]o, [a]lways in this run ", asked.name);
+        let size = terminal.as_ref().and_then(unix::terminal_size).unwrap_or(USUAL_SIZE);
+        // What scrolls away cannot be judged, and what is left could imitate another call.
+        if rows(&call, size.columns) + rows(&question, size.columns) > size.rows {
+            refused("its arguments do not fit the screen");
+            return Err("The call was refused: its arguments do not fit the user's screen.");
+        }
+        let Some(terminal) = terminal.filter(|_| !is_allowed) else { return Ok(()) };
         notes.sign().stop();
-        let answer = ask_at(terminal, &format!("q: run {} {shown}? [y]es, [N]o, [a]lways in this run ", asked.name));
+        let answer = ask_at(terminal, &format!("{call}\n{question}"));
         match answer.unwrap_or_default().trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             "a" | "always" => {
@@ -106,11 +113,32 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
     read.map(|_| answer)
 }
 
-/// Text in which nothing can hide: characters that do not print are shown by their numbers.
+/// How many rows of a terminal a line takes.
+fn rows(line: &str, columns: usize) -> usize {
+    let (mut rows, mut column) = (1, 0);
+    for width in line.chars().filter_map(UnicodeWidthChar::width) {
+        column += width;
+        // A character is not broken in two.
+        if column > columns {
+            rows += 1;
+            column = width;
+        }
+    }
+    rows
+}
+
+/// Text in which nothing can hide: characters that do not print are shown by their numbers, and so are many blanks.
 fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if !is_printable(character) || is_invisible(character) {
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        if character == ' ' {
+            let blanks = 1 + std::iter::from_fn(|| rest.next_if_eq(&' ')).count();
+            match blanks > MOST_BLANKS {
+                true => shown.push_str(&format!("⟨{blanks} blanks⟩")),
+                false => shown.push_str(&" ".repeat(blanks)),
+            }
+        } else if !is_printable(character) || is_invisible(character) {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
                 shown.push_str(&format!("\\u{unit:04x}"));
@@ -141,7 +169,6 @@ fn is_invisible(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Sign;
 
     #[test]
     fn nothing_can_hide_in_arguments() {
@@ -155,27 +182,25 @@ mod tests {
             ("\u{e000}\u{fffe}\u{378}\u{10ffff}", "\\ue000\\ufffe\\u0378\\udbff\\udfff"),
             ("\u{2800}\u{1d159}\u{3164}", "\\u2800\\ud834\\udd59\\u3164"),
             ("\\n e\u{301} 'n' 👍", "\\n e\u{301} 'n' 👍"),
+            ("   a    b ", "   a⟨4 blanks⟩b "),
+            ("\u{a0}    ", "\\u00a0⟨4 blanks⟩"),
         ] {
             assert_eq!(shown(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_allowed_runs_at_once_but_what_nobody_could_read_only_by_a_setting() {
-        let notes = Notes::new(true, false, Sign::new(true, None));
-        let long = "x".repeat(LONGEST_SHOWN + 1);
-        let mut consent = Consent::new(false);
-        consent.always.insert("db__a".to_owned());
-        for (name, arguments, allowed, runs) in [
-            ("db__b", "{}", true, true),
-            ("db__b", &*long, true, true),
-            ("db__a", "{}", false, true),
-            ("db__a", &long, false, false),
+    fn lines_take_the_rows_that_a_terminal_needs() {
+        for (line, columns, expected) in [
+            ("", 4, 1),
+            ("abcd", 4, 1),
+            ("abcde", 4, 2),
+            ("日本", 4, 1),
+            ("a日本", 4, 2),
+            ("日日日", 3, 3),
+            ("e\u{301}e", 2, 1),
         ] {
-            let asked = Asked { name, arguments, allowed, setting: "" };
-            assert_eq!(consent.ask(&asked, &notes).is_ok(), runs, "{name} {allowed}");
+            assert_eq!(rows(line, columns), expected, "{line} in {columns}");
         }
-        consent.yes = true;
-        assert!(consent.ask(&Asked { name: "db__b", arguments: &long, allowed: false, setting: "" }, &notes).is_ok());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Failure {
     pub(crate) what: String,
     /// Where the server is.
     pub(crate) address: Option<String>,
-    /// The last lines that it wrote to standard error.
+    /// The first and the last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
 }
@@ -28,8 +28,10 @@ pub(crate) enum Lost {
 
 impl Failure {
     /// The tools were not listed in time.
-    pub(crate) fn too_slow(patience: Option<Duration>) -> Failure {
-        format!("did not list its tools within {}", seconds(patience)).into()
+    pub(crate) fn too_slow(name: &str, patience: Option<Duration>) -> Failure {
+        let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+        let what = format!("did not list its tools within {}", seconds(patience));
+        Failure { advice: Some(advice), ..what.into() }
     }
 
     /// A call to a server that did not start.

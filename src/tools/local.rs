@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::failure::{self, Failure};
 use super::process::{Groups, Input, LONGEST_LINE, Line, Process, Program, Report};
-use super::protocol::{About, Event, Protocol};
+use super::protocol::{self, About, Event, Protocol};
 use super::result::{self, Outcome};
 
 /// How often to look whether a silent server still runs.
@@ -22,8 +22,6 @@ pub(crate) struct Conversation {
     pub(crate) process: Process,
     protocol: Arc<Mutex<Protocol>>,
     events: Receiver<Heard>,
-    /// When the server wrote its last line.
-    heard: Arc<Mutex<Instant>>,
     since: Instant,
     is_ready: bool,
 }
@@ -44,18 +42,14 @@ impl Conversation {
         let (protocol, first_line) = Protocol::open(false);
         let protocol = Arc::new(Mutex::new(protocol));
         let (sender, events) = mpsc::channel();
-        let heard = Arc::new(Mutex::new(since));
         let read = {
-            let (protocol, heard, report) = (Arc::clone(&protocol), Arc::clone(&heard), Arc::clone(report));
-            move |input: &Input, line: Line| {
-                *heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                hear(&line, &protocol, input, &sender, &report);
-            }
+            let (protocol, report) = (Arc::clone(&protocol), Arc::clone(report));
+            move |input: &Input, line: Line| hear(&line, &protocol, input, &sender, &report)
         };
         let process = Process::start(program, groups, read, Arc::clone(report));
         let process = process.map_err(|error| cannot_run(program, &error))?;
         process.send(first_line);
-        Ok(Conversation { process, protocol, events, heard, since, is_ready: false })
+        Ok(Conversation { process, protocol, events, since, is_ready: false })
     }
 
     /// What the server says about itself once its tools are listed, and when it had said it; `None` if that takes
@@ -65,6 +59,7 @@ impl Conversation {
     /// The server has ended, is too slow, or does not speak the protocol.
     pub(crate) fn wait(
         &mut self,
+        name: &str,
         patience: Option<Duration>,
         slice: Duration,
     ) -> Option<Result<(About, Instant), Failure>> {
@@ -82,7 +77,7 @@ impl Conversation {
                     return None;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Some(Err(Failure { lines: self.process.last_lines(), ..Failure::too_slow(patience) }));
+                    return Some(Err(Failure { lines: self.process.lines(), ..Failure::too_slow(name, patience) }));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Some(Err(self.fallen_silent("before its tools were listed")));
@@ -91,7 +86,7 @@ impl Conversation {
         }
     }
 
-    /// The outcome of a call, during which the server may be silent for `patience`.
+    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
     ///
     /// # Errors
     /// The server cannot continue.
@@ -105,19 +100,18 @@ impl Conversation {
             return Err(Failure::not_started());
         }
         let (id, line) = self.protocol().call(tool, arguments);
+        self.process.report_again();
         if !self.process.send(line) {
             return Err(self.ended("does not read what it is sent, and was ended"));
         }
-        let sent = Instant::now();
+        let mut deadline = after(Instant::now(), patience);
         loop {
-            // Any line shows that the server still works.
-            let deadline = after(sent.max(self.last_heard()), patience);
             match self.next(deadline) {
+                Ok(Heard { event: Event::Progress, at }) => deadline = after(at, patience),
                 Ok(Heard { event: Event::Answer(answered, answer), .. }) if answered == id => {
                     return Ok(result::read(&answer));
                 }
                 Ok(_) => (),
-                Err(RecvTimeoutError::Timeout) if after(sent.max(self.last_heard()), patience) > deadline => (),
                 Err(RecvTimeoutError::Timeout) => {
                     let line = self.protocol().cancel(id);
                     self.process.send(line);
@@ -145,10 +139,6 @@ impl Conversation {
         }
     }
 
-    fn last_heard(&self) -> Instant {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
     pub(crate) fn has_ended(&mut self) -> bool {
         loop {
@@ -170,13 +160,13 @@ impl Conversation {
             return self.ended(&format!("ended {when}"));
         }
         self.process.end();
-        Failure { lines: self.process.last_lines(), ..format!("closed its output {when}").into() }
+        Failure { lines: self.process.lines(), ..format!("closed its output {when}").into() }
     }
 
-    /// How the server failed: the reason, its exit status and its last lines. Nothing of it is left after this.
+    /// How the server failed: the reason, its exit status and its lines. Nothing of it is left after this.
     fn ended(&mut self, words: &str) -> Failure {
         let status = self.process.end().map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
-        Failure { lines: self.process.last_lines(), ..format!("{words}{status}").into() }
+        Failure { lines: self.process.lines(), ..format!("{words}{status}").into() }
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
@@ -188,12 +178,14 @@ impl Conversation {
 fn hear(line: &Line, protocol: &Mutex<Protocol>, input: &Input, heard: &mpsc::Sender<Heard>, report: &Report) {
     let events = {
         let mut protocol = protocol.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.is_cut { protocol.receive_too_long(LONGEST_LINE) } else { protocol.receive(&line.bytes) }
+        match line.is_cut && protocol::is_message(&line.bytes) {
+            true => protocol.receive_too_long(LONGEST_LINE),
+            false => protocol.receive(&line.bytes),
+        }
     };
     for event in events {
         match event {
-            // A server that does not read gets no answers to its own requests.
-            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => _ = input.send(line),
+            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => input.send_patiently(line),
             Event::Detail(text) => report(&text),
             event => _ = heard.send(Heard { event, at: Instant::now() }),
         }

@@ -14,7 +14,8 @@ mod server;
 mod start;
 mod toolbox;
 
+pub(crate) use process::Groups;
 pub(crate) use result::cut;
 pub(crate) use selection::Selection;
 pub(crate) use start::Starting;
-pub(crate) use toolbox::{Offer, Toolbox};
+pub(crate) use toolbox::{MOST_CALLS, Offer, Toolbox};

@@ -9,7 +9,7 @@ use super::server::{Place, Spec};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
-use crate::server::client::{Client, has_authorization};
+use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
 use crate::settings::{self, Environment, KeyPlace, LocalServer, RemoteServer, Settings, ToolServer, usable_key};
 
@@ -20,8 +20,10 @@ const USUAL_PATH: &str = "/usr/bin:/bin";
 pub(super) struct Prepared {
     pub(super) section: ToolServer,
     pub(super) spec: Spec,
-    /// Values that must not be shown.
-    pub(super) secrets: Vec<Secret>,
+    /// Values that only the server may get.
+    pub(super) keys: Vec<Secret>,
+    /// Other values that must not be shown.
+    pub(super) hidden: Vec<Secret>,
 }
 
 /// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
@@ -53,20 +55,22 @@ pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<()
 /// # Errors
 /// `Settings`: its folder or its key is missing, or proxy or certificates cannot be used.
 pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
-    let (place, secrets) = match &section.place {
+    let (place, keys, hidden) = match &section.place {
         settings::Place::Local(local) => {
             let program = program(&section.name, local, &settings.environment)?;
-            (Place::Local(program), local.secrets(&settings.environment))
+            let hidden = local.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
+            (Place::Local(program), local.keys(&settings.environment), hidden)
         }
-        settings::Place::Remote(server) => {
-            let server = remote(&section, server, settings, notes)
+        settings::Place::Remote(remote) => {
+            let server = self::remote(&section, remote, settings, notes)
                 .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
-            let secrets = server.secrets.clone();
-            (Place::Remote(Arc::new(server)), secrets)
+            let keys = server.keys.clone();
+            let headers = remote.headers.iter().flat_map(|(_, value)| value.with_last_word());
+            (Place::Remote(Arc::new(server)), keys, headers.chain(remote.url.secrets()).collect())
         }
     };
     let spec = Spec { name: section.name.clone(), place, start: section.start, timeout: section.timeout };
-    Ok(Prepared { section, spec, secrets })
+    Ok(Prepared { section, spec, keys, hidden })
 }
 
 fn program(name: &str, local: &LocalServer, environment: &Environment) -> Result<Program, Error> {
@@ -119,9 +123,9 @@ fn remote(
     if has_authorization(&headers) && address.is_exposed() {
         notes.note(&format!("the key of the tool server {name} goes to {address} unencrypted"));
     }
-    let values = headers.iter().flat_map(|(_, value)| value.with_last_word());
-    let secrets = values.chain(server.url.secrets()).collect();
-    Ok(remote::Server { client, url: server.url.clone(), headers, secrets, key_advice })
+    let values = headers.iter().filter(|header| is_authorization(header)).flat_map(|(_, value)| value.with_last_word());
+    let keys = values.chain(address.secrets()).collect();
+    Ok(remote::Server { client, url: server.url.clone(), headers, keys, key_advice })
 }
 
 /// What to do about a refusal where no key is configured as such.

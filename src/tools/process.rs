@@ -1,11 +1,10 @@
 //! A server's process: lines to it and from it, and ending it together with everything that it has started.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,11 +14,16 @@ use crate::unix;
 /// The longest line that a server may write.
 pub(crate) const LONGEST_LINE: usize = 16 << 20;
 
-/// How many lines of a server's standard error are kept, and how much of each.
-const LAST_LINES: usize = 20;
-const LONGEST_LAST_LINE: usize = 500;
+/// How many of the first and of the last lines of a server's standard error are kept, and how much of each. Many programs
+/// report an error first and then explain how they are used.
+const FIRST_LINES: usize = 5;
+const LAST_LINES: usize = 15;
+const LONGEST_KEPT_LINE: usize = 500;
 
-/// How many lines may wait for a server that does not read.
+/// How many lines of a server's standard error are reported while it starts, and during each call.
+const MOST_REPORTED: usize = 200;
+
+/// How many lines may wait for a server that does not read, before the next one fails or waits too.
 const LONGEST_QUEUE: usize = 64;
 
 /// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
@@ -29,7 +33,7 @@ const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(3
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 
 /// How long the last lines of a process that has ended may take.
-const LAST_LINES_WAIT: Duration = Duration::from_millis(500);
+const LINES_WAIT: Duration = Duration::from_millis(500);
 
 /// How long groups have between SIGTERM and SIGKILL once a signal has come.
 const LAST_MOMENT: Duration = Duration::from_millis(150);
@@ -47,6 +51,10 @@ struct Leaders {
     ids: Vec<i32>,
     /// Whether q is about to end, so that no more are started.
     is_closed: bool,
+    /// Whether servers may take their time to end: a call has run, or all went well.
+    is_patient: bool,
+    /// The children that q had before it started a server; `None`: it has started none.
+    strangers: Option<Vec<i32>>,
 }
 
 /// What is left of a process group.
@@ -67,12 +75,40 @@ impl Groups {
 
     /// Ends every group, and lets no more start. Groups that were asked to end get a moment for it.
     pub(crate) fn kill(&self) {
+        self.kill_after(LAST_MOMENT);
+    }
+
+    /// Ends what is left once q has nothing else to do: groups that were asked to end, and processes that servers have
+    /// started outside of their groups. Those have become children of q, where the system supports that.
+    pub(crate) fn end_rest(&self) {
+        self.kill_after(PATIENCE[1]);
+        let Some(strangers) = lock(&self.0).strangers.take() else { return };
+        for signal in [libc::SIGTERM, libc::SIGKILL] {
+            let (began, mut signalled) = (Instant::now(), Vec::new());
+            while began.elapsed() < PATIENCE[1] {
+                let mut left = unix::children();
+                left.retain(|child| !strangers.contains(child));
+                if left.is_empty() {
+                    return;
+                }
+                for child in left {
+                    if !signalled.contains(&child) {
+                        unix::signal(child, signal);
+                        signalled.push(child);
+                    }
+                }
+                thread::sleep(POLL[0]);
+            }
+        }
+    }
+
+    fn kill_after(&self, patience: Duration) {
         let began = Instant::now();
         let is_left = |id: &i32| {
             unix::reap_group(*id);
             unix::signal_group(*id, 0)
         };
-        while began.elapsed() < LAST_MOMENT && lock(&self.0).ids.iter().any(is_left) {
+        while began.elapsed() < patience && lock(&self.0).ids.iter().any(is_left) {
             thread::sleep(POLL[0]);
         }
         self.signal_all(libc::SIGKILL);
@@ -93,15 +129,25 @@ impl Groups {
         }
     }
 
-    /// Starts a process as the leader of a new group.
+    /// From now on, servers may take their time to end.
+    pub(crate) fn be_patient(&self) {
+        lock(&self.0).is_patient = true;
+    }
+
+    pub(crate) fn is_patient(&self) -> bool {
+        lock(&self.0).is_patient
+    }
+
+    /// Starts a process as the leader of a new session and group.
     fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         // Locked until the group is known, so that a signal cannot miss it.
         let mut leaders = lock(&self.0);
         if leaders.is_closed {
             return Err(io::Error::other("q is about to end"));
         }
-        unix::adopt_orphans();
-        let child = command.process_group(0).spawn()?;
+        leaders.strangers.get_or_insert_with(unix::children);
+        unix::adopt_orphans(true);
+        let child = unix::in_own_session(command).spawn()?;
         leaders.ids.extend(i32::try_from(child.id()));
         Ok(child)
     }
@@ -143,6 +189,12 @@ impl Input {
         lock(&self.0).as_ref().is_some_and(|queue| queue.try_send(line).is_ok())
     }
 
+    /// Sends a line, and waits for its place in the queue: a process that does not read is not read either.
+    pub(crate) fn send_patiently(&self, line: String) {
+        let queue = lock(&self.0).clone();
+        let _ = queue.map(|queue| queue.send(line));
+    }
+
     /// Closes the input after what has been sent.
     fn close(&self) {
         lock(&self.0).take();
@@ -167,6 +219,15 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
 }
 
+/// What a process writes to standard error.
+#[derive(Debug, Clone, Default)]
+struct Errors {
+    /// The first and the last lines.
+    kept: Arc<Mutex<Vec<String>>>,
+    /// How many lines have been reported since the last call began.
+    reported: Arc<AtomicUsize>,
+}
+
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -174,9 +235,9 @@ pub(crate) struct Process {
     id: i32,
     groups: Groups,
     input: Input,
-    last_lines: Arc<Mutex<VecDeque<String>>>,
+    errors: Errors,
     /// Ends when all of standard error has been read.
-    last_lines_end: Option<mpsc::Receiver<()>>,
+    errors_end: Option<mpsc::Receiver<()>>,
     is_gone: bool,
 }
 
@@ -205,19 +266,19 @@ impl Process {
             leader,
             groups: groups.clone(),
             input: Input(Arc::new(Mutex::new(Some(queue)))),
-            last_lines: Arc::default(),
-            last_lines_end: None,
+            errors: Errors::default(),
+            errors_end: None,
             is_gone: false,
         };
         if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             unix::start_thread(move || write_lines(stdin, &lines))?;
-            let last_lines = Arc::clone(&process.last_lines);
+            let errors = process.errors.clone();
             let (is_open, end) = mpsc::channel();
             unix::start_thread(move || {
-                keep_last_lines(stderr, &last_lines, &report);
+                errors.read(stderr, &report);
                 drop(is_open);
             })?;
-            process.last_lines_end = Some(end);
+            process.errors_end = Some(end);
             let input = process.input.clone();
             unix::start_thread(move || {
                 let mut stdout = BufReader::new(stdout);
@@ -234,23 +295,28 @@ impl Process {
         self.input.send(line)
     }
 
+    /// A call begins, during which lines of standard error are reported again.
+    pub(crate) fn report_again(&self) {
+        self.errors.reported.store(0, Ordering::Relaxed);
+    }
+
     /// Whether the process itself has ended, whatever is left of its group.
     pub(crate) fn leader_has_ended(&mut self) -> bool {
         self.groups.look(self.id, &mut self.leader) != Left::Leader
     }
 
-    /// Ends the process and its group, and returns how the process itself ended.
+    /// Ends a process that has failed, and its group, and returns how the process itself ended.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
-        end_all(&mut [self]);
+        end_within(&mut [self], [Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
         self.leader.try_wait().ok().flatten()
     }
 
-    /// The last lines of standard error so far, or all the last ones if the process has ended.
-    pub(crate) fn last_lines(&self) -> Vec<String> {
-        if let (true, Some(end)) = (self.is_gone, &self.last_lines_end) {
-            let _ = end.recv_timeout(LAST_LINES_WAIT);
+    /// The first and the last lines of standard error; if the process still runs, those of what it has written so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        if let (true, Some(end)) = (self.is_gone, &self.errors_end) {
+            let _ = end.recv_timeout(LINES_WAIT);
         }
-        lock(&self.last_lines).iter().cloned().collect()
+        lock(&self.errors.kept).clone()
     }
 
     /// Whether nothing of the group is left.
@@ -262,16 +328,29 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.end();
+        end_all(&mut [self]);
+    }
+}
+
+/// Asks several processes and their groups to end, and does not wait: [`Groups::end_rest`] does.
+pub(crate) fn dismiss_all(processes: &mut [&mut Process]) {
+    for process in processes {
+        process.input.close();
+        process.groups.signal(process.id, libc::SIGTERM);
+        process.is_gone = true;
     }
 }
 
 /// Ends several processes and their groups at the same time: the end of input first, then SIGTERM, then SIGKILL.
 pub(crate) fn end_all(processes: &mut [&mut Process]) {
+    end_within(processes, PATIENCE);
+}
+
+fn end_within(processes: &mut [&mut Process], patience: [Duration; 3]) {
     for process in processes.iter() {
         process.input.close();
     }
-    for (patience, signal) in PATIENCE.into_iter().zip([Some(libc::SIGTERM), Some(libc::SIGKILL), None]) {
+    for (patience, signal) in patience.into_iter().zip([Some(libc::SIGTERM), Some(libc::SIGKILL), None]) {
         if wait_until_gone(processes, patience) {
             return;
         }
@@ -313,20 +392,29 @@ fn write_lines(mut stdin: ChildStdin, lines: &mpsc::Receiver<String>) {
     }
 }
 
-/// Reads standard error to its end, so that the process never waits for it.
-fn keep_last_lines(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>, report: &Report) {
-    let mut stderr = BufReader::new(stderr);
-    while let Ok(Some(line)) = read_line(&mut stderr, LONGEST_LAST_LINE) {
-        let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
-        if line.is_empty() {
-            continue;
+impl Errors {
+    /// Reads standard error to its end, so that the process never waits for it.
+    fn read(&self, stderr: ChildStderr, report: &Report) {
+        let mut stderr = BufReader::new(stderr);
+        while let Ok(Some(line)) = read_line(&mut stderr, LONGEST_KEPT_LINE) {
+            let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
+            if line.is_empty() {
+                continue;
+            }
+            match self.reported.fetch_add(1, Ordering::Relaxed) {
+                0..MOST_REPORTED => report(&line),
+                MOST_REPORTED => report("writes more to standard error, which is not shown"),
+                _ => (),
+            }
+            let mut kept = lock(&self.kept);
+            kept.push(line);
+            // A mark stands for those between.
+            match kept.len().saturating_sub(FIRST_LINES + LAST_LINES) {
+                0 => (),
+                1 => kept[FIRST_LINES] = "…".to_owned(),
+                _ => _ = kept.remove(FIRST_LINES + 1),
+            }
         }
-        report(&line);
-        let mut kept = lock(kept);
-        if kept.len() == LAST_LINES {
-            kept.pop_front();
-        }
-        kept.push_back(line);
     }
 }
 
@@ -381,8 +469,8 @@ mod tests {
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
     fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
         let start = Instant::now();
-        let status = process.end();
-        let took = start.elapsed();
+        end_all(&mut [&mut process]);
+        let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
         assert!(!unix::signal_group(process.id, 0), "something is left of the group");
         assert!(lock(&process.groups.0).ids.is_empty());
         (status, took)
@@ -486,15 +574,42 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_of_standard_error_are_kept() {
-        let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d%0999d\\n\\n\", i, 0 }' >&2; echo done";
+    fn a_line_that_may_wait_is_not_lost() {
+        let command = ["/bin/sh", "-c", "echo ready; wc -l"].map(str::to_owned).to_vec();
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let program = Program { command, environment, folder: "/".into() };
+        let (sender, lines) = mpsc::channel();
+        let read = move |input: &Input, line: Line| {
+            if line == text("ready") {
+                (0..1000).for_each(|_| input.send_patiently("x".repeat(1000)));
+                input.close();
+            }
+            sender.send(line).expect("a test that listens");
+        };
+        let process = Process::start(&program, &Groups::default(), read, Arc::new(|_: &str| ())).expect("a process");
+        let counted = lines.iter().nth(1).expect("a number");
+        assert_eq!(String::from_utf8_lossy(&counted.bytes).trim(), "1000");
+        drop(process);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_has_a_session_of_its_own() {
+        let (_process, lines) = shell("echo $$; cut -d' ' -f6 /proc/$$/stat", &Groups::default());
+        assert_eq!(lines.recv().expect("a process"), lines.recv().expect("a session"));
+    }
+
+    #[test]
+    fn the_first_and_the_last_lines_of_standard_error_are_kept() {
+        let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("done"));
         process.end();
-        let last = process.last_lines();
-        assert_eq!(last.len(), LAST_LINES);
-        assert!(last[0].starts_with("210") && last[19].starts_with("400"), "{last:?}");
-        assert!(last.iter().all(|line| line.len() == LONGEST_LAST_LINE));
+        let kept = process.lines();
+        let numbers: Vec<&str> = kept.iter().map(|line| line.split(':').next().expect("a word")).collect();
+        let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
+        assert_eq!(numbers.join(" "), expected);
+        assert!(kept.iter().all(|line| line.len() == LONGEST_KEPT_LINE || line == "…"));
     }
 
     #[test]

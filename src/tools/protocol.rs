@@ -82,6 +82,8 @@ pub(crate) enum Event {
     Ready(About),
     /// The server cannot be used, for this reason.
     Unusable(String),
+    /// The call that waits for its answer makes progress.
+    Progress,
     /// The answer to a call.
     Answer(Id, Result<Value, Refusal>),
     /// A detail for `-v`.
@@ -89,7 +91,7 @@ pub(crate) enum Event {
 }
 
 /// One conversation with a server, from the first line to the last call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Protocol {
     is_paired: bool,
     state: State,
@@ -138,7 +140,7 @@ impl Protocol {
 
     /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, String) {
-        // Ask for progress, because each line shows that the server still works.
+        // Progress shows that the server still works on this call.
         let meta = json!({"progressToken": self.last_id + 1});
         let line = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
         self.state = State::Calling(self.last_id);
@@ -161,18 +163,14 @@ impl Protocol {
         }
         match parse(line) {
             Ok(message @ Value::Object(_)) => self.receive_message(&message, line.len()),
-            // One version of the protocol has such batches.
-            Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) => {
-                batch.iter().flat_map(|message| self.receive_message(message, line.len())).collect()
-            }
-            Err(error) if String::from_utf8_lossy(line).contains("\"jsonrpc\"") => {
+            Err(error) if is_message(line) && String::from_utf8_lossy(line).contains("\"jsonrpc\"") => {
                 self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
             }
             _ => vec![Event::Detail(format!("wrote a line that is not a message: {}", quote(line)))],
         }
     }
 
-    /// Handles a line that was too long to read.
+    /// Handles a message that was too long to read.
     pub(crate) fn receive_too_long(&mut self, limit: usize) -> Vec<Event> {
         self.receive_unreadable(format!("sent a message of more than {} MB", limit / 1_000_000))
     }
@@ -194,14 +192,17 @@ impl Protocol {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
-            (Some(method), None) => Self::notice(method, &message["params"]),
+            (Some(method), None) => self.notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
         }
     }
 
-    fn notice(method: &str, parameters: &Value) -> Vec<Event> {
-        match method {
-            "notifications/message" => vec![Event::Detail(log_line(parameters))],
+    fn notice(&self, method: &str, parameters: &Value) -> Vec<Event> {
+        match (method, self.state) {
+            ("notifications/message", _) => vec![Event::Detail(log_line(parameters))],
+            ("notifications/progress", State::Calling(id)) if is_number(&parameters["progressToken"], id) => {
+                vec![Event::Progress]
+            }
             _ => Vec::new(),
         }
     }
@@ -212,10 +213,8 @@ impl Protocol {
         // A server that could not read a request does not know its number. A program may mean a notification with
         // this, unless there was only the first request.
         let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
-        // Some servers write each number as a float.
-        let id = id.as_f64().or_else(|| id.as_str()?.parse().ok());
         // Anything else is the late answer to a call that was given up.
-        if id != Some(self.last_id as f64) && !is_nameless {
+        if !is_number(id, self.last_id) && !is_nameless {
             return Vec::new();
         }
         let answer = match error {
@@ -305,6 +304,16 @@ impl Protocol {
         self.last_id += 1;
         json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": parameters}).to_string()
     }
+}
+
+/// Whether a line is meant as a message; servers may write other lines, too.
+pub(crate) fn is_message(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"{")
+}
+
+/// Whether a value is this number. Some servers write each number as a float, or as text.
+fn is_number(value: &Value, number: Id) -> bool {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok()) == Some(number as f64)
 }
 
 /// The answer to a request of the server.
@@ -626,11 +635,18 @@ mod tests {
         for other in [answer(1, &json!({})), answer(99, &json!({})), json!({"id": null, "result": 1}).to_string()] {
             assert_eq!(protocol.receive(other.as_bytes()), [], "{other}");
         }
-        let progress = r#"{"method":"notifications/progress","params":{"progressToken":3,"progress":1}}"#;
-        assert_eq!(protocol.receive(progress.as_bytes()), []);
+        let progress = |token: &str| {
+            let parameters = format!(r#"{{"progressToken":{token},"progress":1}}"#);
+            format!(r#"{{"method":"notifications/progress","params":{parameters}}}"#)
+        };
+        for (token, events) in [("3", &[Event::Progress][..]), ("\"3\"", &[Event::Progress]), ("2", &[]), ("null", &[])]
+        {
+            assert_eq!(protocol.receive(progress(token).as_bytes()), events, "{token}");
+        }
         let result = answer(3, &json!({"content": []}));
         assert_eq!(protocol.receive(result.as_bytes()), [Event::Answer(3, Ok(json!({"content": []})))]);
         assert_eq!(protocol.receive(result.as_bytes()), []);
+        assert_eq!(protocol.receive(progress("3").as_bytes()), []);
         let (id, _) = protocol.call("a", &Map::new());
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
         let refusal = Refusal { message: "no".to_owned(), code: Some(-32602), data: None };
@@ -669,21 +685,14 @@ mod tests {
         assert_eq!(protocol.receive(b"\xff"), noise("\u{fffd}"));
         assert_eq!(protocol.receive(b"5"), noise("5"));
         assert_eq!(protocol.receive(b"[1,{}]"), noise("[1,{}]"));
+        for debug in [r#"sending {"jsonrpc":"2.0","id":1}"#, r#"[{"jsonrpc":"2.0"}]"#, "{'jsonrpc': '2.0'}"] {
+            assert_eq!(protocol.receive(debug.as_bytes()), noise(debug));
+        }
         assert_eq!(protocol.receive(b" "), []);
         let deep = "[".repeat(10_000);
         assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(LONGEST_QUOTE)));
         let log = br#"{"method":"notifications/message","params":{"level":"info","data":{"a":1}}}"#;
         assert_eq!(protocol.receive(log), [Event::Detail("info: {\"a\":1}".to_owned())]);
-    }
-
-    #[test]
-    fn a_batch_is_read_message_by_message() {
-        let mut protocol = ready();
-        let (id, _) = protocol.call("a", &Map::new());
-        let batch = format!(r#"[{{"id":9,"method":"ping"}},{}]"#, answer(id, &json!({})));
-        let events = protocol.receive(batch.as_bytes());
-        assert_eq!(events.len(), 2);
-        assert_eq!(events[1], Event::Answer(id, Ok(json!({}))));
     }
 
     #[test]
@@ -735,8 +744,7 @@ mod tests {
         ]);
         let message = (id, body).prop_map(|(id, body)| format!("{{\"id\":{id},{body}}}"));
         prop_oneof![
-            6 => message.clone(),
-            1 => prop::collection::vec(message, 0..3).prop_map(|batch| format!("[{}]", batch.join(","))),
+            6 => message,
             1 => "[\\[\\]{}\":a1,\\\\u ]{0,20}",
         ]
     }
@@ -761,7 +769,7 @@ mod tests {
                         Event::Unusable(_) => is_unusable = true,
                         Event::Notify(line) | Event::Reply(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
-                        Event::Detail(_) => {}
+                        Event::Detail(_) | Event::Progress => {}
                     }
                 }
             }

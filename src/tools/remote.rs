@@ -37,14 +37,17 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// The same where q has nothing to gain from it.
 const COURTESY: Duration = Duration::from_secs(2);
 
+/// How long the end of a session may take.
+pub(super) const GOODBYE: Duration = Duration::from_millis(200);
+
 /// A server over HTTP, ready to be asked.
 pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) url: Endpoint,
     /// The headers of every request, with the key.
     pub(crate) headers: Vec<(String, Secret)>,
-    /// What must not be shown, even if the server repeats it.
-    pub(crate) secrets: Vec<Secret>,
+    /// What nobody else must see, even if the server repeats it.
+    pub(crate) keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub(crate) key_advice: String,
 }
@@ -79,7 +82,10 @@ impl Conversation {
         let since = Instant::now();
         let server = Arc::clone(server);
         unix::start_thread(move || {
-            let opened = Session::open(server, since, patience, report);
+            let opened = match Session::open(server, since, patience, report) {
+                Err(Failed { cause: Cause::Silence, .. }) => return,
+                opened => opened.map_err(|failed| failed.failure),
+            };
             // Nobody waits any more.
             if let Err(SendError(Ok(opened))) = sender.send(opened) {
                 opened.session.end();
@@ -95,13 +101,14 @@ impl Conversation {
     /// The server is too slow, refuses, or does not speak the protocol.
     pub(crate) fn wait(
         &mut self,
+        name: &str,
         patience: Option<Duration>,
         slice: Duration,
     ) -> Option<Result<(About, Instant), Failure>> {
         let left = patience.map_or(Duration::MAX, |patience| patience.saturating_sub(self.since.elapsed()));
         let opened = match self.opening.recv_timeout(left.min(slice)) {
             Err(RecvTimeoutError::Timeout) if left > slice => return None,
-            Err(_) => Err(Failure::too_slow(patience)),
+            Err(_) => Err(Failure::too_slow(name, patience)),
             Ok(opened) => opened,
         };
         Some(opened.map(|Opened { session, about, at }| {
@@ -110,7 +117,7 @@ impl Conversation {
         }))
     }
 
-    /// The outcome of a call, during which the server may be silent for `patience`.
+    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
     ///
     /// # Errors
     /// Why there is none.
@@ -122,23 +129,25 @@ impl Conversation {
     ) -> Result<Outcome, Lost> {
         let Some(session) = &mut self.session else { return Err(Lost::Server(Failure::not_started())) };
         let (id, line) = session.protocol.call(tool, arguments);
-        match session.ask(&line, patience) {
-            Ok(Event::Answer(_, answer)) => {
-                let outcome = result::read(&answer);
-                // An error may repeat the key; what a tool returns is left as it is.
-                let is_error = outcome.is_error;
-                let text = if is_error { secret::redact(&outcome.text, &session.server.secrets) } else { outcome.text };
-                Ok(Outcome { text, ..outcome })
+        // On a thread, because other bytes than progress must not prolong the wait.
+        let (sender, events) = mpsc::channel();
+        let mut asking = Session { progress: Some(sender.clone()), ..session.clone() };
+        let started = unix::start_thread(move || _ = sender.send(Some(asking.ask(&line, patience))));
+        started.map_err(|error| Lost::Call(error.to_string().into()))?;
+        loop {
+            match events.recv_timeout(patience.unwrap_or(Duration::MAX)) {
+                Ok(None) => (),
+                Ok(Some(Ok(Event::Answer(_, answer)))) => return Ok(result::read(&answer)),
+                // The protocol answers a call with nothing else.
+                Ok(Some(Ok(_))) => return Err(Lost::Call("there is no result".to_owned().into())),
+                Err(_) | Ok(Some(Err(Failed { cause: Cause::Silence, .. }))) => {
+                    let line = session.protocol.cancel(id);
+                    session.notify(&line, COURTESY);
+                    return Ok(Outcome::failed(failure::no_answer(patience)));
+                }
+                Ok(Some(Err(Failed { cause: Cause::Forgotten, failure }))) => return Err(Lost::Session(failure)),
+                Ok(Some(Err(Failed { failure, .. }))) => return Err(Lost::Call(failure)),
             }
-            // The protocol answers a call with nothing else.
-            Ok(_) => Err(Lost::Call("there is no result".to_owned().into())),
-            Err(Failed { cause: Cause::Silence, .. }) => {
-                let line = session.protocol.cancel(id);
-                session.notify(&line, COURTESY);
-                Ok(Outcome::failed(failure::no_answer(patience)))
-            }
-            Err(Failed { cause: Cause::Forgotten, failure }) => Err(Lost::Session(failure)),
-            Err(Failed { failure, .. }) => Err(Lost::Call(failure)),
         }
     }
 
@@ -178,34 +187,29 @@ impl From<Failure> for Failed {
 }
 
 /// A session with a server, or only the way to it if it has no sessions.
+#[derive(Clone)]
 struct Session {
     server: Arc<Server>,
     protocol: Protocol,
     /// The server's name for the session.
     id: Option<Secret>,
     report: Report,
+    /// Gets `None` for each report of progress.
+    progress: Option<mpsc::Sender<Option<Result<Event, Failed>>>>,
 }
 
 impl Session {
     /// Starts a session and lists the tools.
-    fn open(
-        server: Arc<Server>,
-        since: Instant,
-        patience: Option<Duration>,
-        report: Report,
-    ) -> Result<Opened, Failure> {
+    fn open(server: Arc<Server>, since: Instant, patience: Option<Duration>, report: Report) -> Result<Opened, Failed> {
         let (protocol, line) = Protocol::open(true);
-        let mut session = Session { server, protocol, id: None, report };
+        let mut session = Session { server, protocol, id: None, report, progress: None };
         let deadline = patience.and_then(|patience| since.checked_add(patience));
         match session.list(line, deadline, patience) {
             Ok(about) => Ok(Opened { session, about, at: Instant::now() }),
             Err(failed) => {
                 // The server must not keep a session that nobody uses.
                 session.end();
-                Err(match failed.cause {
-                    Cause::Silence => Failure::too_slow(patience),
-                    _ => failed.failure,
-                })
+                Err(failed)
             }
         }
     }
@@ -218,7 +222,7 @@ impl Session {
                 Event::Ready(about) => return Ok(about),
                 Event::Unusable(reason) => return Err(self.failure(&reason).into()),
                 // The protocol continues with nothing else.
-                Event::Notify(_) | Event::Reply(_) | Event::Answer(..) | Event::Detail(_) => {
+                Event::Notify(_) | Event::Reply(_) | Event::Progress | Event::Answer(..) | Event::Detail(_) => {
                     return Err(self.failure("it did not list its tools").into());
                 }
             }
@@ -313,6 +317,7 @@ impl Session {
                 Event::Notify(line) => self.notify(&line, NOTICE),
                 Event::Reply(line) => self.reply(line),
                 Event::Detail(text) => (self.report)(&text),
+                Event::Progress => _ = self.progress.as_ref().map(|progress| progress.send(None)),
                 event => return Some(event),
             }
         }
@@ -343,7 +348,7 @@ impl Session {
     /// Ends the session; a server may refuse that, or have ended it before.
     fn end(&self) {
         if self.id.is_some() {
-            let limits = Limits { silence: None, total: Some(COURTESY) };
+            let limits = Limits { silence: None, total: Some(GOODBYE) };
             let _ = self.server.send(Method::Delete, &self.headers(false), limits);
         }
     }
@@ -387,7 +392,7 @@ impl Session {
     }
 
     fn failure(&self, what: &str) -> Failure {
-        let what = secret::redact(what, &self.server.secrets);
+        let what = secret::redact(what, &self.server.keys);
         Failure { address: Some(self.server.url.to_string()), ..what.into() }
     }
 
@@ -404,7 +409,7 @@ impl Session {
             },
             TransportError::Status { status, body, retry_after, location } => {
                 // Redact before anything is cut off, so that no part of a secret is left.
-                let said = provider::failure::read(&secret::redact(&body, &self.server.secrets));
+                let said = provider::failure::read(&secret::redact(&body, &self.server.keys));
                 let said = said.map_or_else(|| "the server gives no reason".to_owned(), |error| error.message);
                 let failure = self.failure(&format!("{}{said}", client::status_words(status)));
                 if status == 404 && self.id.is_some() {
@@ -427,7 +432,7 @@ impl Session {
             }
             300..=399 => {
                 let to = location.unwrap_or_else(|| "the new address".to_owned());
-                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.secrets))
+                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.keys))
             }
             429 | 500..=599 => retry::advice(retry_after)?,
             _ => return None,

@@ -16,16 +16,13 @@ use crate::error::{Error, Kind};
 /// How long one look at a server that starts may take.
 pub(super) const A_WHILE: Duration = Duration::from_millis(50);
 
-/// How long q waits for sessions to end, once its processes have.
-const GOODBYE: Duration = Duration::from_secs(2);
-
 /// A server as it is configured.
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) place: Place,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
-    /// How long it may be silent during a call; `None` is for ever.
+    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -93,7 +90,7 @@ impl Server {
     /// `Tools`: the server has ended, is too slow, refuses, or does not speak the protocol.
     pub(crate) fn wait(&mut self, slice: Duration) -> Option<Result<Started, Error>> {
         let ready = match &mut self.connection {
-            Some(connection) => connection.wait(self.spec.start, slice)?,
+            Some(connection) => connection.wait(&self.spec, slice)?,
             None => Err(Failure::not_started()),
         };
         Some(match ready {
@@ -110,6 +107,7 @@ impl Server {
     /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
     /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
+        self.groups.be_patient();
         let mut called = self.try_call(tool, arguments);
         if let Err(Lost::Session(failure)) = &called {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
@@ -154,7 +152,7 @@ impl Server {
             None => {
                 self.is_second = true;
                 let mut connection = Connection::open(&self.spec, &self.groups, &self.report)?;
-                while connection.wait(self.spec.start, A_WHILE).transpose()?.is_none() {}
+                while connection.wait(&self.spec, A_WHILE).transpose()?.is_none() {}
                 connection
             }
         };
@@ -172,10 +170,10 @@ impl Connection {
         }
     }
 
-    fn wait(&mut self, patience: Option<Duration>, slice: Duration) -> Option<Result<(About, Instant), Failure>> {
+    fn wait(&mut self, spec: &Spec, slice: Duration) -> Option<Result<(About, Instant), Failure>> {
         match self {
-            Connection::Local(conversation) => conversation.wait(patience, slice),
-            Connection::Remote(conversation) => conversation.wait(patience, slice),
+            Connection::Local(conversation) => conversation.wait(&spec.name, spec.start, slice),
+            Connection::Remote(conversation) => conversation.wait(&spec.name, spec.start, slice),
         }
     }
 
@@ -188,13 +186,15 @@ impl Connection {
     }
 }
 
-/// The servers of one run. Dropping them ends them all at the same time.
+/// The servers of one run. Dropping them ends them all at the same time, or asks them to end if the run has failed before
+/// any call.
 #[derive(Default)]
 pub(crate) struct Servers(pub(crate) Vec<Server>);
 
 impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel();
+        let is_patient = self.0.iter().any(|server| server.groups.is_patient());
         let mut processes = Vec::new();
         for connection in self.0.iter_mut().filter_map(|server| server.connection.as_mut()) {
             match connection {
@@ -203,9 +203,12 @@ impl Drop for Servers {
             }
         }
         drop(is_open);
-        process::end_all(&mut processes);
+        match is_patient {
+            true => process::end_all(&mut processes),
+            false => process::dismiss_all(&mut processes),
+        }
         // Nothing is ever sent: this waits until every session has dropped its end.
-        let _ = ends.recv_timeout(GOODBYE);
+        let _ = ends.recv_timeout(remote::GOODBYE);
     }
 }
 
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!(call(&mut server, "{}"), outcome("again", false));
         let process = &mut conversation(&mut server).process;
         process.end();
-        let call = process.last_lines().concat();
+        let call = process.lines().concat();
         assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
     }
 
@@ -329,6 +332,28 @@ mod tests {
         details.sort();
         let noise = "db: wrote a line that is not a message: noise";
         assert_eq!(details, ["db: info: logged", "db: problem", noise]);
+    }
+
+    #[test]
+    fn of_many_lines_only_the_first_are_reported_while_it_starts_and_in_each_call() {
+        let (sender, details) = mpsc::channel();
+        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
+        let noise = "awk 'BEGIN { for (i = 0; i < 300; i++) print \"noise\" }' >&2";
+        let script = format!("{noise}; {START} read -r call; {noise}; text 3 ok; read -r end");
+        let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
+        wait(&mut server).expect("tools");
+        // What it has written before its tools were listed has been read before the call, or is read during it.
+        while !format!("{:?}", conversation(&mut server).process).contains("reported: 300") {
+            std::thread::yield_now();
+        }
+        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
+        conversation(&mut server).process.end();
+        conversation(&mut server).process.lines();
+        drop((server, report));
+        let details: Vec<String> = details.iter().collect();
+        assert_eq!(details.iter().filter(|line| *line == "db: noise").count(), 400);
+        assert_eq!(details[200], "db: writes more to standard error, which is not shown");
+        assert_eq!(details.len(), 402);
     }
 
     #[test]
@@ -357,6 +382,11 @@ mod tests {
             (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
             (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
             (spec("exec >&-; read -r line; read -r end"), "db: closed its output before its tools were listed"),
+            // It gets no time for what it would still do.
+            (
+                spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
+                "db: closed its output before its tools were listed",
+            ),
             (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
             (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
         ] {
@@ -372,8 +402,10 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_too_long_fails_only_its_call() {
-        let long = "read -r call; head -c 17000000 /dev/zero | tr '\\0' x; echo; read -r call; text 4 ok; read -r end";
-        let mut server = started(long);
+        let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
+        // Only the first one is meant as a message.
+        let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
+        let mut server = started(&script);
         assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
@@ -443,6 +475,7 @@ mod tests {
         let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
         let servers = (0..3).map(|_| Server::start(spec(&script), &groups, &silent()).expect("a process")).collect();
         let mut servers = Servers(servers);
+        groups.be_patient();
         for server in &mut servers.0 {
             wait(server).expect("tools");
         }
@@ -452,6 +485,6 @@ mod tests {
         // One after the other would take at least six seconds.
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
         // Nothing is left that a signal could reach.
-        assert_eq!(format!("{groups:?}"), format!("{:?}", Groups::default()));
+        assert!(format!("{groups:?}").contains("ids: []"), "{groups:?}");
     }
 }

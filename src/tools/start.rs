@@ -32,6 +32,9 @@ pub(crate) struct Starting {
     servers: Servers,
     /// The configuration file.
     file: PathBuf,
+    /// Values that the model does not get.
+    keys: Vec<Secret>,
+    /// Values that are not shown; the keys are among them.
     secrets: Vec<Secret>,
 }
 
@@ -44,10 +47,11 @@ impl Starting {
         selection: &Selection,
         settings: &Settings,
         interrupts: &Arc<Interrupts>,
+        groups: &Groups,
         notes: &Notes,
     ) -> Result<Starting, Error> {
         if selection.is_empty() {
-            return Ok(Starting::nothing(Some(selection.clone()), Vec::new(), settings));
+            return Ok(Starting::nothing(Some(selection.clone()), &[], settings));
         }
         let configured = settings.tool_servers()?;
         let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
@@ -58,11 +62,10 @@ impl Starting {
         }
         let prepared = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
         let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
-        let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
-        let mut starting = Starting::nothing(Some(selection.clone()), secrets, settings);
+        let mut starting = Starting::nothing(Some(selection.clone()), &prepared, settings);
+        let report = starting.report(&prepared, interrupts, groups, notes);
         for one in prepared {
-            starting.start(one, &launch)?;
+            starting.start(one, groups, &report)?;
         }
         Ok(starting)
     }
@@ -71,7 +74,12 @@ impl Starting {
     ///
     /// # Errors
     /// `Settings`: the file that the setting `mcp` names cannot be read.
-    pub(crate) fn all(settings: &Settings, interrupts: &Arc<Interrupts>, notes: &Notes) -> Result<Starting, Error> {
+    pub(crate) fn all(
+        settings: &Settings,
+        interrupts: &Arc<Interrupts>,
+        groups: &Groups,
+        notes: &Notes,
+    ) -> Result<Starting, Error> {
         let prepare = |one: Configured| {
             let section = valid(one)?;
             prepare::check(&section, &settings.environment)?;
@@ -79,22 +87,41 @@ impl Starting {
         };
         let configured = settings.tool_servers()?.into_iter();
         let prepared: Vec<Prepared> = configured.filter_map(|one| noted(prepare(one), notes)).collect();
-        let secrets = secrets(&prepared, settings);
-        let launch = Launch::new(&prepared, &secrets, interrupts, notes);
-        let mut starting = Starting::nothing(None, secrets, settings);
+        let mut starting = Starting::nothing(None, &prepared, settings);
+        let report = starting.report(&prepared, interrupts, groups, notes);
         for one in prepared {
-            let _ = noted(starting.start(one, &launch), notes);
+            let _ = noted(starting.start(one, groups, &report), notes);
         }
         Ok(starting)
     }
 
-    /// No servers yet.
-    fn nothing(selection: Option<Selection>, secrets: Vec<Secret>, settings: &Settings) -> Starting {
-        Starting { selection, sections: Vec::new(), servers: Servers::default(), file: settings.file.clone(), secrets }
+    /// None of these servers yet.
+    fn nothing(selection: Option<Selection>, prepared: &[Prepared], settings: &Settings) -> Starting {
+        let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
+            Key::Variables { found: Some((_, key)), .. } => Some(key),
+            _ => None,
+        });
+        let keys: Vec<Secret> = prepared.iter().flat_map(|server| &server.keys).chain(of_providers).cloned().collect();
+        let hidden = prepared.iter().flat_map(|server| &server.hidden);
+        let secrets = keys.iter().chain(hidden).cloned().collect();
+        let file = settings.file.clone();
+        Starting { selection, sections: Vec::new(), servers: Servers::default(), file, keys, secrets }
     }
 
-    fn start(&mut self, server: Prepared, launch: &Launch) -> Result<(), Error> {
-        self.servers.0.push(Server::start(server.spec, &launch.groups, &launch.report)?);
+    /// What reports details about servers; from now on, a signal ends them.
+    fn report(&self, prepared: &[Prepared], interrupts: &Arc<Interrupts>, groups: &Groups, notes: &Notes) -> Report {
+        if !prepared.is_empty() {
+            let (first, last) = (groups.clone(), groups.clone());
+            interrupts.before_the_end(When::First, move || first.terminate());
+            interrupts.before_the_end(When::Last, move || last.kill());
+            interrupts.install();
+        }
+        let (notes, secrets) = (notes.clone(), self.secrets.clone());
+        Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
+    }
+
+    fn start(&mut self, server: Prepared, groups: &Groups, report: &Report) -> Result<(), Error> {
+        self.servers.0.push(Server::start(server.spec, groups, report)?);
         self.sections.push(server.section);
         Ok(())
     }
@@ -110,21 +137,21 @@ impl Starting {
     /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
     pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         let Some(selection) = self.selection.take().filter(|selection| !selection.is_empty()) else { return Ok(None) };
-        let secrets = self.secrets.clone();
+        let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
         let (sections, servers, offers) = self.collect(notes, |error, _| Err(error))?;
         let offers = choose(&selection, &sections, offers, notes)?;
         if offers.len() > MOST_TOOLS {
             return Err(Error::settings(format!("there are {} tools, more than {MOST_TOOLS}", offers.len()))
                 .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section"));
         }
-        Ok(Some(Toolbox::new(servers, offers, yes, secrets)))
+        Ok(Some(Toolbox::new(servers, offers, yes, keys, secrets)))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
     ///
     /// # Errors
     /// As for [`Starting::finish`].
-    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn list(mut self, groups: &Groups, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let selection = self.selection.take();
         let is_lenient = selection.is_none();
         let (sections, _servers, mut offers) = self.collect(notes, |error, notes| match is_lenient {
@@ -134,10 +161,11 @@ impl Starting {
             }
             false => Err(error),
         })?;
-        if let Some(selection) = selection {
-            return choose(&selection, &sections, offers, notes);
+        match selection {
+            Some(selection) => offers = choose(&selection, &sections, offers, notes)?,
+            None => sort(&mut offers, notes),
         }
-        sort(&mut offers, notes);
+        groups.be_patient();
         Ok(offers)
     }
 
@@ -178,27 +206,6 @@ impl Starting {
     }
 }
 
-/// What q needs to start a server.
-struct Launch {
-    groups: Groups,
-    report: Report,
-}
-
-impl Launch {
-    fn new(servers: &[Prepared], secrets: &[Secret], interrupts: &Arc<Interrupts>, notes: &Notes) -> Launch {
-        let groups = Groups::default();
-        if !servers.is_empty() {
-            let (first, last) = (groups.clone(), groups.clone());
-            interrupts.before_the_end(When::First, move || first.terminate());
-            interrupts.before_the_end(When::Last, move || last.kill());
-            interrupts.install();
-        }
-        let (notes, secrets) = (notes.clone(), secrets.to_vec());
-        let report: Report = Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)));
-        Launch { groups, report }
-    }
-}
-
 /// A tool of one of the servers.
 fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Offer {
     let Offered { name, description, schema, hints } = tool;
@@ -217,13 +224,13 @@ fn offer(server: usize, section: &ToolServer, tool: Offered, file: &Path) -> Off
 /// The setting that would let a tool run without asking.
 fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
     let (name, file) = (&section.name, file.display());
-    let place = match (section.is_shared, &section.place) {
-        (false, _) => "",
-        (true, Place::Local(_)) => ", together with its command,",
-        (true, Place::Remote(_)) => ", together with its url,",
+    let (article, place) = match (section.is_shared, &section.place) {
+        (false, _) => ("the", ""),
+        (true, Place::Local(_)) => ("a", ", together with its command,"),
+        (true, Place::Remote(_)) => ("a", ", together with its url,"),
     };
     // TOML has the same text in quotes as JSON.
-    format!("allow = [{}] in a section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
+    format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
 }
 
 /// The server, or what is wrong with its configuration.
@@ -267,6 +274,10 @@ fn offered(
     }
     if about.has_more {
         notes.note(&format!("{name}: only the first {count} tools are listed; the server has more"));
+    }
+    let names: Vec<&str> = about.tools.iter().map(|tool| tool.name.as_str()).collect();
+    for pattern in section.idle_patterns(&names) {
+        notes.note(&format!("{name}: “{pattern}” in allow matches none of its tools"));
     }
     let tools = about.tools.into_iter().filter(|tool| section.offers(&tool.name));
     let offers: Vec<Offer> = tools.map(|tool| offer(index, section, tool, file)).collect();
@@ -321,13 +332,4 @@ fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
         false => format!("the servers are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
-}
-
-/// Values that must not be shown: those of the servers, and the keys of providers.
-fn secrets(servers: &[Prepared], settings: &Settings) -> Vec<Secret> {
-    let keys = settings.providers.iter().filter_map(|provider| match &provider.key {
-        Key::Variables { found: Some((_, key)), .. } => Some(key.clone()),
-        _ => None,
-    });
-    servers.iter().flat_map(|server| server.secrets.iter().cloned()).chain(keys).collect()
 }

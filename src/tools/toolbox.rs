@@ -12,15 +12,15 @@ use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 
+/// The most calls of one reply that run.
+pub(crate) const MOST_CALLS: usize = 32;
+
 /// The most bytes of one result, and of all results of a question.
 const LONGEST_RESULT: usize = 50_000;
 const LONGEST_RESULTS: usize = 400_000;
 
 /// The most bytes of the mark for a part left out.
 const LONGEST_MARK: usize = 40;
-
-/// How often in a row the model may make the same call with the same arguments.
-const SAME_CALLS: usize = 2;
 
 /// The tools that a question may use.
 pub(crate) struct Toolbox {
@@ -29,12 +29,12 @@ pub(crate) struct Toolbox {
     tools: Vec<Tool>,
     offers: Vec<Offer>,
     consent: Consent,
-    /// Values of the servers that must not be shown.
+    /// Values that the model does not get.
+    keys: Vec<Secret>,
+    /// Values that are not shown.
     secrets: Vec<Secret>,
     /// How many more bytes of results are allowed.
     room: usize,
-    /// The last call, and how often it has come in a row.
-    last: Option<(Call, usize)>,
 }
 
 /// A tool of a server.
@@ -54,15 +54,28 @@ pub(crate) struct Offer {
 }
 
 impl Toolbox {
-    /// `offers` are sorted by name; with `yes` every call runs without asking; `secrets` are not shown.
-    pub(super) fn new(servers: Servers, offers: Vec<Offer>, yes: bool, secrets: Vec<Secret>) -> Toolbox {
+    /// `offers` are sorted by name; with `yes` every call runs without asking; the model does not get the `keys`, and the
+    /// `secrets` are not shown.
+    pub(super) fn new(
+        servers: Servers,
+        offers: Vec<Offer>,
+        yes: bool,
+        keys: Vec<Secret>,
+        secrets: Vec<Secret>,
+    ) -> Toolbox {
         let tools = offers.iter().map(|offer| offer.shown.clone()).collect();
-        Toolbox { servers, tools, offers, consent: Consent::new(yes), secrets, room: LONGEST_RESULTS, last: None }
+        Toolbox { servers, tools, offers, consent: Consent::new(yes), keys, secrets, room: LONGEST_RESULTS }
     }
 
     /// The tools offered to the model, sorted by name.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.tools
+    }
+
+    /// Refuses a call after too many in one reply.
+    pub(crate) fn refuse(call: &Call) -> Ran {
+        let result = format!("The call was refused: at most {MOST_CALLS} calls of one reply run.");
+        Ran::new(call, result, true)
     }
 
     /// Runs a call, if it may run, and calls `runs` just before. `watched`: a person sees each call as a line.
@@ -74,6 +87,7 @@ impl Toolbox {
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
+        let text = secret::redact(&text, &self.keys);
         let whole = text.len();
         let most = LONGEST_RESULT.min(self.room);
         let text = if whole <= most { text } else { result::cut(&text, most.saturating_sub(LONGEST_MARK)) };
@@ -95,7 +109,6 @@ impl Toolbox {
         let at = at.ok_or_else(|| format!("There is no tool {}. There are: {}.", call.name, there()))?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
-        self.refuse_repetition(call)?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         // The user must see all of it to agree.
@@ -110,16 +123,6 @@ impl Toolbox {
         notes.sign().wait_for(&format!("waiting for {}", call.name));
         runs();
         Ok(self.servers.0[offer.server].call(&offer.tool, &arguments))
-    }
-
-    fn refuse_repetition(&mut self, call: &Call) -> Result<(), String> {
-        let same = |last: &Call| (&last.name, &last.arguments) == (&call.name, &call.arguments);
-        let count = self.last.as_ref().filter(|(last, _)| same(last)).map_or(1, |(_, count)| count + 1);
-        self.last = Some((call.clone(), count));
-        if count > SAME_CALLS {
-            return Err(format!("The same call came {count} times in a row. Its result will not change."));
-        }
-        Ok(())
     }
 }
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ACTIONS, ARCHIVED, CREATED, LARGEST, STORED_MODEL, case, full_device, hold_the_lock, lacks, numbered, prompt,
-    snapshot, stored, with, with_every_kind,
+    ACTIONS, ARCHIVED, CREATED, EARLIER, ID, LARGEST, OTHER, STORED_MODEL, case, full_device, hold_the_lock, lacks,
+    numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -202,7 +202,7 @@ fn the_code_of_the_last_answer_is_printed_alone() {
 }
 
 #[test]
-fn undo_drops_the_last_exchange_and_archives_the_conversation_as_it_was() {
+fn undo_drops_the_last_exchange_and_an_earlier_state_keeps_it() {
     let mut conversation = stored(&["one", "two", "three\n", "four"]);
     conversation["x-title"] = json!({"a": [1.50, null]});
     conversation["messages"][0]["x-stars"] = json!(5);
@@ -211,6 +211,8 @@ fn undo_drops_the_last_exchange_and_archives_the_conversation_as_it_was() {
         ("current.json", &["--undo"][..], ""),
         ("current-tty1.json", &["--undo"], "tty1"),
         ("work.json", &["--undo", "-s", "work"], ""),
+        (ARCHIVED, &["--undo", "-s", ID], ""),
+        // Of a file elsewhere the earlier state is one by itself.
         ("../../../home/talk.json", &["--undo", "-s", "talk.json"], ""),
     ] {
         let _case = case(name);
@@ -223,7 +225,11 @@ fn undo_drops_the_last_exchange_and_archives_the_conversation_as_it_was() {
         assert_eq!(after["messages"][0], conversation["messages"][0]);
         assert_eq!(after["x-title"], conversation["x-title"]);
         assert_eq!((&after["provider"], &after["model"]), (&conversation["provider"], &conversation["model"]));
-        sandbox.expect_bytes(ARCHIVED, &text);
+        let state = sandbox.all_files().into_iter().find(|file| file.contains('~') || name.starts_with('.'));
+        let state = state.expect("an earlier state");
+        assert_eq!(state.contains('~'), !name.starts_with('.'), "{state}");
+        assert_eq!(sandbox.session(&state), conversation);
+        sandbox.q(&["--last", "-s", state.trim_end_matches(".json")]).run().success().stdout("four\n");
     }
 }
 
@@ -232,38 +238,33 @@ fn undo_goes_back_step_by_step_to_nothing() {
     let sandbox = with_current();
     sandbox.q(&["--undo"]).run().success().stdout("three\n");
     sandbox.q(&["--undo"]).run().success().stdout("one\n");
-    let second = ARCHIVED.replace(".json", "-2.json");
-    sandbox.expect_files(&[second.as_str(), ARCHIVED]);
-    sandbox.expect_texts(ARCHIVED, &["one", "two", "three", "four"]);
+    let second = EARLIER.replace("~1", "~2");
+    sandbox.expect_texts(EARLIER, &["one", "two", "three", "four"]);
     sandbox.expect_texts(&second, &["one", "two"]);
     for _ in 0..2 {
         sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
     }
-    sandbox.expect_files(&[second.as_str(), ARCHIVED]);
+    sandbox.expect_texts("current.json", &[""; 0]);
+    sandbox.expect_files(&["current.json", EARLIER, second.as_str()]);
 }
 
 #[test]
 fn undo_finds_the_last_exchange_of_odd_conversations() {
     let (user, assistant) = (json!({"role": "user", "content": "u"}), json!({"role": "assistant", "content": "a"}));
-    for (before, left) in
-        [(vec![&user, &user], 1), (vec![&user, &assistant, &user], 2), (vec![&assistant, &user, &assistant], 1)]
-    {
+    for (before, left) in [
+        (vec![&user, &user], 1),
+        (vec![&user, &assistant, &user], 2),
+        (vec![&assistant, &user, &assistant], 1),
+        (vec![&user], 0),
+        (vec![&user, &assistant, &assistant], 0),
+    ] {
         let _case = case(&before);
         let sandbox = Sandbox::new();
         let conversation = with(stored::<&str>(&[]), "messages", json!(before));
         sandbox.write_current(&conversation);
         sandbox.q(&["--undo"]).run().success().stdout("u\n");
-        assert_eq!(sandbox.session(ARCHIVED), conversation);
+        assert_eq!(sandbox.session(EARLIER), conversation);
         assert_eq!(sandbox.current()["messages"], json!(before[..left]));
-    }
-    for only in [vec![&user], vec![&user, &assistant, &assistant]] {
-        let _case = case(&only);
-        let sandbox = Sandbox::new();
-        let conversation = with(stored::<&str>(&[]), "messages", json!(only));
-        sandbox.write_current(&conversation);
-        sandbox.q(&["--undo"]).run().success().stdout("u\n");
-        assert_eq!(sandbox.session(ARCHIVED), conversation);
-        sandbox.expect_files(&[ARCHIVED]);
     }
     for none in [vec![&assistant], vec![]] {
         let _case = case(&none);
@@ -273,15 +274,6 @@ fn undo_finds_the_last_exchange_of_odd_conversations() {
         sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
         before.expect_unchanged();
     }
-}
-
-#[test]
-fn undo_archives_nothing_where_nothing_is_to_be_kept() {
-    let sandbox = with_current().env("Q_KEEP", "0");
-    sandbox.q(&["--undo"]).run().success().stdout("three\n");
-    sandbox.expect_files(&["current.json"]);
-    sandbox.q(&["--undo"]).run().success().stdout("one\n");
-    sandbox.expect_no_files();
 }
 
 #[test]
@@ -300,7 +292,7 @@ fn undo_and_follow_ask_the_last_question_again() {
         assert_eq!(prompt(&server.requests()[asked]), sent);
         sandbox.expect_texts(name, &["one", "two", question, &format!("answer {asked}")]);
 
-        // The only question of all: nothing is left to go on with.
+        // The only question of all.
         sandbox.write_session(name, &stored(&["one", "two"]));
         sandbox.shell(script).run().exit(0).stdout(format!("answer {}\n", asked + 1));
         assert_eq!(prompt(&server.requests()[asked + 1]), "<context>\none\n</context>\n\nin one line");
@@ -367,13 +359,11 @@ fn of_two_undos_at_once_one_drops_the_exchange_and_the_other_says_so() {
         let undo = sandbox.q(&["--undo"]).stdout_to(writer).spawn();
         reader.read_exact(&mut [0]).unwrap();
         sandbox.q(&["--undo"]).run().success();
-        let files = sandbox.session_files();
+        let files = snapshot(sandbox.sessions());
         io::copy(&mut reader, &mut io::sink()).unwrap();
         undo.wait().exit(1).stderr_contains("nothing was undone: the conversation has changed in the meantime");
-        assert_eq!(sandbox.session_files(), files);
-        if !left.is_empty() {
-            sandbox.expect_texts("current.json", left);
-        }
+        files.expect_unchanged();
+        sandbox.expect_texts("current.json", left);
     }
 }
 
@@ -402,7 +392,7 @@ fn clear_deletes_one_and_mentions_the_others() {
         (&["--clear"][..], "", "current.json"),
         (&["--clear"], "tty1", "current-tty1.json"),
         (&["--clear", "-s", "work"], "", "work.json"),
-        (&["--clear", "-s", "session_20260102030405"], "", ARCHIVED),
+        (&["--clear", "-s", "session_20260115000000000"], "", OTHER),
         (&["--clear", "-s", "talk.json"], "", "talk.json"),
     ] {
         let _case = case((typed, slot));
@@ -501,14 +491,13 @@ fn a_current_conversation_that_cannot_be_read_is_reported_and_stays() {
 #[test]
 fn actions_report_as_json_what_they_show_or_have_done() {
     let sandbox = with_current();
-    let id = "session_20260102030405678";
     let printed = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();
     let expected = json!({
-        "id": id, "provider": "openai", "model": STORED_MODEL, "answer": "four", "finish": "stop", "interrupted": false,
+        "id": ID, "provider": "openai", "model": STORED_MODEL, "answer": "four", "finish": "stop", "interrupted": false,
     });
     assert_eq!(printed(&["--last", "-j"]), expected);
     assert_eq!(printed(&["--copy", "work", "-j"]), json!({"id": "work"}));
-    assert_eq!(printed(&["--undo", "-j"]), json!({"question": "three"}));
+    assert_eq!(printed(&["--undo", "-j"]), json!({"id": ID, "question": "three"}));
     assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
     let none = sandbox.q(&["--clear", "-j"]).run();
     assert_eq!(none.stdout_json(), json!({"cleared": 0}));
@@ -527,7 +516,7 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     odd["messages"][1]["interrupted"] = json!(false);
     sandbox.write_session("odd.json", &odd);
     assert_eq!(printed(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
-    assert_eq!(printed(&["--clear", "--all", "-j"])["cleared"], 3);
+    assert_eq!(printed(&["--clear", "--all", "-j"])["cleared"], 2);
     let nothing = sandbox.q(&["--last", "-j"]).run();
     assert_eq!(nothing.exit(1).stdout_json()["error"]["message"], "there is no conversation");
 }
@@ -572,36 +561,6 @@ fn a_copy_overwrites_nothing_and_has_a_name_that_a_user_may_give() {
     assert_eq!(snapshot(sandbox.sessions()).contents(), before.contents());
     assert_eq!(fs::read_to_string(sandbox.home().join("talk.json")).unwrap(), "mine");
     Sandbox::new().q(&["--copy", "new"]).run().exit(1).stdout_is_empty().stderr_contains("no conversation");
-}
-
-#[test]
-fn an_undo_of_everything_leaves_the_system_prompt() {
-    for (ask, again) in [
-        (&["-S", "pirate", "one"][..], &["-f", "two"][..]),
-        (&["-s", "work", "-S", "pirate", "one"], &["-s", "work", "two"]),
-    ] {
-        let _case = case(ask);
-        let (server, sandbox) = numbered();
-        sandbox.q(ask).run().success();
-        let undo = if ask[0] == "-s" { &["--undo", "-s", "work"][..] } else { &["--undo"] };
-        sandbox.q(undo).run().success().stdout("one\n");
-        sandbox.q(undo).run().exit(1).stdout_is_empty();
-        sandbox.q(again).run().success();
-        assert_eq!(server.last_request().json()["messages"][0]["content"], "pirate");
-    }
-    // What is left keeps no name from a copy, and is nothing to be archived.
-    let (_server, sandbox) = numbered();
-    sandbox.q(&["-s", "work", "-S", "pirate", "one"]).run().success();
-    sandbox.q(&["--undo", "-s", "work"]).run().success();
-    sandbox.q(&["two"]).run().success();
-    sandbox.q(&["--copy", "work"]).run().success();
-    sandbox.expect_texts("work.json", &["two", "answer 1"]);
-    let (_server, sandbox) = numbered();
-    sandbox.q(&["-S", "pirate", "one"]).run().success();
-    sandbox.q(&["--undo"]).run().success();
-    sandbox.q(&["new"]).run().success();
-    sandbox.expect_texts("current.json", &["new", "answer 1"]);
-    sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer 0"]);
 }
 
 #[test]

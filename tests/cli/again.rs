@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, HOUR, LARGEST, STORED_MODEL, case, failure, finish, first_word_then_silence, held_back, idle_for,
-    numbered, openai_reply, openai_stream, prompt, snapshot, stored, texts, with, word,
+    ANTHROPIC_MODEL, ARCHIVED, EARLIER, HOUR, LARGEST, STORED_MODEL, case, failure, finish, first_word_then_silence,
+    held_back, idle_for, numbered, openai_reply, openai_stream, prompt, snapshot, stored, texts, with, word,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -27,8 +27,7 @@ fn the_last_question_is_asked_with_the_history_before_it_and_its_answer_replaced
     assert_eq!(prompt(&sent), format!("Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: {FENCED}"));
     assert_eq!(sent.json()["model"], STORED_MODEL);
     sandbox.expect_texts("current.json", &["one", "two", FENCED, "answer 0"]);
-    sandbox.expect_texts(&sandbox.only_archived(), &["one", "two", FENCED, "four"]);
-    assert_ne!(sandbox.current()["created"], sandbox.session(&sandbox.only_archived())["created"]);
+    sandbox.expect_texts(EARLIER, &["one", "two", FENCED, "four"]);
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn words_and_input_take_the_place_of_the_old_ones() {
 }
 
 #[test]
-fn a_stronger_model_is_asked_again_and_signs_its_answer() {
+fn a_stronger_model_is_asked_again_and_stays() {
     let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
     for (args, provider, model) in
         [(&["-m", "big"][..], "openai", "big"), (&["-p", "anthropic"], "anthropic", ANTHROPIC_MODEL)]
@@ -60,18 +59,21 @@ fn a_stronger_model_is_asked_again_and_signs_its_answer() {
             Sandbox::new().server_env(&openai).anthropic_env(&claude).env("Q_PROVIDER", "openai").env("Q_MODEL", "x");
         sandbox.write_current(&stored(&["one", "two"]));
         sandbox.q(&["--again"]).args(args).run().success();
-        let current = sandbox.current();
-        assert_eq!((&current["provider"], &current["model"]), (&json!("openai"), &json!(STORED_MODEL)));
-        let answer = &current["messages"][1];
-        assert_eq!((&answer["provider"], &answer["model"]), (&json!(provider), &json!(model)));
-        sandbox.q(&["--again"]).run().success();
-        assert_eq!(sandbox.current()["messages"][1].get("model"), None);
+        for _ in 0..2 {
+            let current = sandbox.current();
+            for said_by in [&current, &current["messages"][1]] {
+                assert_eq!((&said_by["provider"], &said_by["model"]), (&json!(provider), &json!(model)));
+            }
+            assert_eq!(current["pinned"], true);
+            sandbox.q(&["--again"]).run().success();
+        }
     }
-    assert_eq!(openai.last_request().json()["model"], STORED_MODEL);
+    openai.expect_requests(3);
+    claude.expect_requests(3);
 }
 
 #[test]
-fn named_conversations_files_and_archived_ones_are_asked_again_too() {
+fn named_conversations_files_and_ids_are_asked_again_too() {
     let (_server, sandbox) = numbered();
     sandbox.write_session("work.json", &stored(&["one", "two"]));
     sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
@@ -81,10 +83,8 @@ fn named_conversations_files_and_archived_ones_are_asked_again_too() {
     assert_eq!(texts(&sandbox.home_session("talk.json")), ["uno", "answer 1"]);
     let id = sandbox.q(&["-j", "first"]).run().success().stdout_json()["id"].as_str().expect("an id").to_owned();
     sandbox.q(&["second"]).run().success();
-    let printed = sandbox.q(&["-j", "-s", &id, "--again"]).run().success().stdout_json();
-    assert_ne!(printed["id"], id.as_str());
-    sandbox.q(&["--last", "-s", printed["id"].as_str().expect("an id")]).run().success().stdout("answer 4\n");
-    sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 2\n");
+    assert_eq!(sandbox.q(&["-j", "-s", &id, "--again"]).run().success().stdout_json()["id"], id.as_str());
+    sandbox.q(&["--last", "-s", &id]).run().success().stdout("answer 4\n");
     sandbox.expect_texts("current.json", &["second", "answer 3"]);
 }
 
@@ -127,7 +127,7 @@ fn what_fails_or_breaks_off_leaves_the_conversation_as_it_is() {
         match kept {
             None => sandbox.expect_files(&["current.json"]),
             Some(text) => {
-                outcome.stderr_contains("saved on its own");
+                outcome.stderr_contains("the new answer is incomplete: this exchange is saved on its own, in ");
                 sandbox.expect_texts(&sandbox.only_archived(), &["in other words", text]);
             }
         }
@@ -158,12 +158,12 @@ fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
     let mut running = sandbox.q(&["--again"]).spawn();
-    let shown = running.read_stdout_until("first ");
+    running.read_stdout_until("first ");
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM);
     sandbox.expect_bytes("current.json", before);
     let archived = sandbox.session(&sandbox.only_archived());
-    assert_eq!(texts(&archived), ["one", String::from_utf8_lossy(&shown).as_ref()]);
+    assert_eq!(texts(&archived), ["one", "first "]);
     assert_eq!(archived["messages"][1]["interrupted"], true);
 }
 
@@ -180,47 +180,40 @@ fn first_held_back() -> (Server, Gate) {
 
 #[test]
 fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
-    let (server, gate) = first_held_back();
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "two"]));
-    let running = sandbox.q(&["--again"]).spawn();
-    server.wait_for_requests(1);
-    sandbox.q(&["-f", "more"]).run().success();
-    gate.open();
-    let outcome = running.wait();
-    outcome
-        .exit(0)
-        .stdout("again\n")
-        .stderr_contains("has changed in the meantime")
-        .stderr_contains("saved on its own");
-    sandbox.expect_texts("current.json", &["one", "two", "more", "other"]);
-    sandbox.expect_texts(&sandbox.only_archived(), &["one", "again"]);
-}
-
-#[test]
-fn an_answer_reaches_its_conversation_though_that_was_archived_meanwhile() {
-    for (meanwhile, current) in [("new", vec!["new", "other"]), ("--undo", vec!["zero", "0"])] {
+    for (meanwhile, kept) in [(&["-f", "more"][..], &["one", "two", "more", "other"][..]), (&["--undo"], &[])] {
+        let _case = case(meanwhile);
         let (server, gate) = first_held_back();
         let sandbox = Sandbox::new().server_env(&server);
-        sandbox.write_current(&stored(&["zero", "0", "one", "two"]));
+        sandbox.write_current(&idle_for(HOUR, &["one", "two"]));
         let running = sandbox.q(&["--again"]).spawn();
         server.wait_for_requests(1);
-        sandbox.q(&[meanwhile]).run().success();
+        sandbox.q(meanwhile).run().success();
         gate.open();
-        let outcome = running.wait();
-        outcome.exit(0).stdout("again\n").stderr_contains("the conversation was archived in the meantime");
-        sandbox.expect_texts("current.json", &current);
-        let mut archived: Vec<Vec<String>> =
-            sandbox.archived().iter().map(|name| texts(&sandbox.session(name))).collect();
-        archived.sort();
-        assert_eq!(archived, [["zero", "0", "one", "again"], ["zero", "0", "one", "two"]], "{meanwhile}");
-        let id = outcome.stderr_text().rsplit(' ').next().unwrap_or_default().trim().to_owned();
-        sandbox.q(&["-s", &id, "--last"]).run().success().stdout("again\n");
+        let note = "the conversation has changed in the meantime: this exchange is saved on its own, in ";
+        running.wait().exit(0).stdout("again\n").stderr_contains(note);
+        sandbox.expect_texts("current.json", kept);
+        let own = sandbox.archived().into_iter().find(|name| !name.contains('~')).expect("one of its own");
+        sandbox.expect_texts(&own, &["one", "again"]);
     }
 }
 
 #[test]
-fn nothing_is_archived_or_saved_where_that_is_not_wanted() {
+fn an_answer_reaches_its_conversation_though_another_is_current_by_then() {
+    let (server, gate) = first_held_back();
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_current(&stored(&["zero", "0", "one", "two"]));
+    let running = sandbox.q(&["--again"]).spawn();
+    server.wait_for_requests(1);
+    sandbox.q(&["new"]).run().success();
+    gate.open();
+    running.wait().success().stdout("again\n");
+    sandbox.expect_texts("current.json", &["new", "other"]);
+    sandbox.expect_texts(ARCHIVED, &["zero", "0", "one", "again"]);
+    sandbox.expect_texts(EARLIER, &["zero", "0", "one", "two"]);
+}
+
+#[test]
+fn nothing_is_saved_or_kept_where_that_is_not_wanted() {
     let (server, sandbox) = talked();
     let before = snapshot(sandbox.state());
     sandbox.q(&["--again", "--no-save"]).run().success();
@@ -248,16 +241,15 @@ fn code_and_json_come_of_the_new_answer() {
 fn a_conversation_does_not_grow_too_large_by_another_question() {
     let (_server, sandbox) = numbered();
     sandbox.write_session("work.json", &stored(&["x".repeat(LARGEST / 2).as_str(), "two", "three", "four"]));
+    let before = sandbox.read_bytes("work.json");
     let long = "y".repeat(LARGEST / 2);
     let ask = sandbox.q(&["-s", "work", "--again", "shorter"]).stdin(&long).env("Q_MAX_HISTORY", "0");
-    // Also where nothing else is archived, no message is lost.
-    let outcome = ask.env("Q_KEEP", "0").run();
-    outcome.exit(0).stderr_contains("more than 10000000 bytes");
+    let outcome = ask.run();
+    outcome.exit(0).stderr_contains_all(&["more than 10000000 bytes", "the full conversation is in ", "work~1.json"]);
     assert_eq!(texts(&sandbox.session("work.json")).len(), 2);
     sandbox.q(&["--last", "-s", "work"]).run().success().stdout("answer 0\n");
-    let archived = sandbox.only_archived();
-    assert_eq!(texts(&sandbox.session(&archived)).len(), 4);
-    outcome.stderr_contains(&format!("all of it is in {}", sandbox.sessions().join(&archived).display()));
+    sandbox.expect_bytes("work~1.json", before);
+    sandbox.expect_files(&["work.json", "work~1.json"]);
 }
 
 #[test]

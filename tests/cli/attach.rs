@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, MINUTE, PIXEL, PNG, ago, answering, asked_by, case, failure, first_word_then_silence, make_pipe,
-    numbered, prompt, refused, shown, snapshot, stored, texts, with,
+    DIALECTS, Dialect, PIXEL, PNG, answering, asked_by, case, failure, first_word_then_silence, make_pipe, numbered,
+    prompt, refused, shown, snapshot, texts,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Sandbox};
@@ -408,17 +408,6 @@ fn verbose_shows_what_is_attached() {
 }
 
 #[test]
-fn contents_that_are_no_longer_kept_are_not_sent() {
-    let (server, sandbox) = numbered();
-    let mut conversation = with(stored(&["why?", "so"]), "updated", ago(MINUTE));
-    conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);
-    sandbox.write_current(&conversation);
-    let outcome = sandbox.q(&["-v", "-f", "and?"]).run();
-    outcome.exit(0).stderr_contains("gone.png, image/png, not sent, because it is no longer kept");
-    assert!(prompt(&server.request()).ends_with("Human: and?"));
-}
-
-#[test]
 fn nothing_is_kept_of_a_file_that_is_asked_about_without_saving() {
     let (_server, sandbox) = with_files();
     let before = snapshot(sandbox.state());
@@ -500,17 +489,6 @@ fn a_name_that_is_no_text_or_no_line_is_shown_as_one() {
     let outcome = sandbox.q(&["-v", "-a", "two\nq: lines.png", "why?"]).run();
     outcome.exit(0).stderr_contains("message 1: two q: lines.png, image/png");
     server.expect_requests(2);
-}
-
-#[test]
-fn an_image_that_is_no_longer_kept_is_missed_where_it_is_asked_about_again() {
-    let (server, sandbox) = numbered();
-    let mut conversation = with(stored(&["", "so"]), "updated", ago(MINUTE));
-    conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);
-    sandbox.write_current(&conversation);
-    let outcome = sandbox.q(&["--again"]).run();
-    outcome.exit(0).stderr("q: gone.png is no longer kept, so it is not sent\n");
-    assert_eq!(prompt(&server.request()), "[gone.png, no longer kept]");
 }
 
 #[test]

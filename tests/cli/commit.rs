@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, HOUR, LARGEST, age, ahead, case, change_when_created, held_back, hold_the_lock, idle_for,
-    openai_reply, prompt, snapshot, texts, with,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, PIXEL, ahead, attachment, case, held_back, hold_the_lock, id_of, idle_for,
+    lock_folder, openai_reply, prompt, snapshot, stored, texts, with_attachments,
 };
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
@@ -31,13 +32,13 @@ fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
 }
 
 #[test]
-fn follow_ups_at_the_same_time_with_nothing_to_follow_begin_one_conversation() {
+fn follow_ups_at_the_same_time_with_nothing_to_follow_all_land() {
     let (sandbox, outcomes) = crowd(Sandbox::new().env("Q_PAIRS", "1000"), &["-f"]);
     for outcome in outcomes {
-        outcome.exit(0).stderr("q: there is no conversation to continue: this is a new one\n");
+        outcome.exit(0).stderr_contains("q: there is no conversation to continue").stderr_has_lines(1);
     }
-    sandbox.expect_files(&["current.json"]);
-    assert_eq!(exchanges(&texts(&sandbox.current())), crowd_exchanges());
+    let said: Vec<String> = sandbox.session_files().iter().flat_map(|name| texts(&sandbox.session(name))).collect();
+    assert_eq!(exchanges(&said), crowd_exchanges());
 }
 
 #[test]
@@ -46,48 +47,31 @@ fn plain_questions_at_the_same_time_are_a_conversation_each() {
     for outcome in outcomes {
         outcome.success();
     }
-    let files = sandbox.session_files();
+    let files: Vec<String> = sandbox.all_files().into_iter().filter(|name| name != "current.json").collect();
     assert_eq!(files.len(), CROWD);
-    let mut created = BTreeSet::new();
     let mut said = Vec::new();
     for name in &files {
         let kept = sandbox.session(name);
-        let begun = kept["created"].as_str().unwrap().to_owned();
-        assert!(name == "current.json" || name.starts_with(&stamped(&begun)), "{name} was created {begun}");
-        created.insert(begun);
+        assert_eq!(*name, id_of(&kept) + ".json");
         said.extend(texts(&kept));
     }
-    assert_eq!(created.len(), CROWD, "two conversations cannot be distinguished");
     assert_eq!(exchanges(&said), crowd_exchanges());
-    let current = sandbox.current()["created"].as_str().unwrap().to_owned();
-    assert_eq!(Some(&current), created.last(), "the current one is the newest");
+    assert!(files.contains(&format!("{}.json", sandbox.current_id())), "the link leads to one of them");
 }
 
 #[test]
-fn a_follow_up_overtaken_by_a_new_question_lands_where_its_conversation_lies() {
-    let (overtaken, sandbox) = overtaken("", |sandbox| {
-        sandbox.q(&["new"]).run().success();
-    });
-    overtaken.success().stdout("late\n");
-    sandbox.expect_texts("current.json", &["new", "answer"]);
-    sandbox.expect_texts(&sandbox.only_archived(), &["one", "1", "slow", "late"]);
-}
-
-#[test]
-fn a_follow_up_overtaken_twice_finds_its_own_among_those_of_the_same_second() {
-    let second = "session_20260102030405-2.json";
-    let (overtaken, sandbox) = overtaken("", |sandbox| {
-        sandbox.q(&["new"]).run().success();
-        // Takes the old one's name, so that only what is in the files distinguishes them.
-        assert_eq!(sandbox.only_archived(), ARCHIVED);
-        fs::rename(sandbox.sessions().join(ARCHIVED), sandbox.sessions().join(second)).unwrap();
-        let other = with(idle_for(HOUR, &["another", "2"]), "created", "2026-01-02T03:04:05.001Z");
-        sandbox.write_session(ARCHIVED, &other);
-    });
-    overtaken.success().stdout("late\n");
-    assert_eq!(sandbox.archived(), [second, ARCHIVED]);
-    sandbox.expect_texts(ARCHIVED, &["another", "2"]);
-    sandbox.expect_texts(second, &["one", "1", "slow", "late"]);
+fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    for milliseconds in 0..2_000 {
+        let created = json!({"created": ahead(Duration::from_millis(milliseconds))});
+        sandbox.write_bytes(&(id_of(&created) + ".json"), "taken");
+    }
+    sandbox.q(&["one"]).run().success();
+    sandbox.q(&["two"]).run().success();
+    let taken = sandbox.archived().iter().filter(|name| sandbox.read_bytes(name) == b"taken").count();
+    assert_eq!((taken, sandbox.session_files().len()), (2_000, 2_002));
+    assert_eq!(sandbox.current_id(), id_of(&sandbox.current()));
 }
 
 #[test]
@@ -95,52 +79,51 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
     let clear = |sandbox: &Sandbox| {
         sandbox.q(&["--clear"]).run().success();
     };
-    let kept_alone = |overtaken: Outcome, sandbox: &Sandbox| {
-        let own = sandbox.only_archived();
-        overtaken.exit(0).stdout("late\n").stderr_contains("q: ").stderr_contains("cleared").stderr_contains(&own);
-        sandbox.expect_texts(&own, &["slow", "late"]);
-        own
-    };
-    let (outcome, sandbox) = overtaken("", clear);
-    let own = kept_alone(outcome, &sandbox);
-    // What was cleared must not come back.
-    sandbox.expect_files(&[own]);
-
-    let (outcome, sandbox) = overtaken("", |sandbox| {
+    let new = |sandbox: &Sandbox| {
         clear(sandbox);
         sandbox.q(&["new"]).run().success();
-    });
-    kept_alone(outcome, &sandbox);
-    sandbox.expect_texts("current.json", &["new", "answer"]);
-}
-
-#[test]
-fn a_follow_up_is_added_to_what_is_there_by_then() {
-    let (overtaken, sandbox) = overtaken("2", |sandbox| {
-        sandbox.q(&["-f", "quick"]).run().success();
-    });
-    overtaken.success();
-    sandbox.expect_texts("current.json", &["quick", "answer", "slow", "late"]);
-    sandbox.expect_files(&["current.json"]);
+    };
+    // Another one under the same id.
+    let other = |sandbox: &Sandbox| {
+        fs::write(sandbox.sessions().join("current.json"), stored(&["two", "2"]).to_string()).expect("a conversation");
+    };
+    let meanwhile: [(&dyn Fn(&Sandbox), &[&str]); 3] =
+        [(&clear, &[]), (&new, &["new", "answer"]), (&other, &["two", "2"])];
+    for (number, linked) in [0, 1, 2].into_iter().flat_map(|number| [(number, false), (number, true)]) {
+        let _case = case((number, linked));
+        let (meanwhile, current) = meanwhile[number];
+        let (outcome, sandbox) = overtaken(linked, meanwhile);
+        let own = sandbox.only_archived();
+        let note =
+            "q: the conversation was cleared or replaced in the meantime: this exchange is saved on its own, in ";
+        outcome.exit(0).stdout("late\n").stderr_contains(note).stderr_contains(&own).stderr_has_lines(1);
+        sandbox.expect_texts(&own, &["slow", "late"]);
+        // What was cleared must not come back.
+        if current.is_empty() {
+            sandbox.expect_files(&[own]);
+        } else {
+            sandbox.expect_texts("current.json", current);
+        }
+    }
 }
 
 #[test]
 fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_seconds() {
     let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
+    sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "1"]));
     let before = sandbox.read_bytes("current.json");
     let lock = hold_the_lock(&sandbox);
     // A file elsewhere has its folder locked.
     let elsewhere = Sandbox::new().server_env(&server);
     elsewhere.write_home("talk.json", idle_for(HOUR, &["one", "1"]).to_string());
     let home = snapshot(elsewhere.home());
-    let folder = fs::File::open(elsewhere.home()).expect("a folder");
-    folder.lock().expect("a lock");
-    let runs = [sandbox.q(&["-f", "two"]), sandbox.q(&["two"]), elsewhere.q(&["-s", "talk.json", "two"])];
+    let folder = lock_folder(&elsewhere.home());
+    let runs = [sandbox.q(&["-f", "two"]), sandbox.q(&["--again", "two"]), elsewhere.q(&["-s", "talk.json", "two"])];
     for running in runs.map(Q::spawn) {
         let outcome = running.wait();
-        outcome.exit(0).stdout("answer\n").stderr_contains("q: another q holds the lock").stderr_contains("session_");
+        let note = "q: another q holds the lock: this exchange is saved on its own, in ";
+        outcome.exit(0).stdout("answer\n").stderr_contains(note).stderr_contains("session_");
         outcome.check(outcome.elapsed().as_secs() >= 5, || "expected five seconds of patience".to_owned());
     }
     drop((lock, folder));
@@ -159,226 +142,126 @@ fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let lock = hold_the_lock(&sandbox);
-    let mut running = sandbox.q(&["one"]).spawn();
+    let mut running = sandbox.q(&["-s", "work", "one"]).spawn();
     // All of the answer is there before it is saved.
     running.read_stdout_until("answer\n");
     sandbox.expect_no_files();
     drop(lock);
     running.wait().success();
-    sandbox.expect_texts("current.json", &["one", "answer"]);
+    sandbox.expect_texts("work.json", &["one", "answer"]);
 }
 
 #[test]
-fn what_is_archived_is_named_by_its_beginning_and_never_overwrites() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "never");
-    let mut kept = Vec::new();
-    for (number, created) in ["05.000", "05.001", "05.999", "06.000"].iter().enumerate() {
-        let _case = case(created);
-        let old = idle_for(HOUR, &["old", &number.to_string()]);
-        sandbox.write_current(&with(old, "created", format!("2026-01-02T05:04:{created}+02:00")));
-        kept.push(sandbox.read_bytes("current.json"));
-        sandbox.q(&["new"]).run().success();
-    }
-    let names = ["05.json", "05-2.json", "05-3.json", "06.json"].map(|end| format!("session_202601020304{end}"));
-    for (name, bytes) in names.iter().zip(&kept) {
-        sandbox.expect_bytes(name, bytes);
-    }
-    for number in 1..=2 {
-        let _case = case(number);
-        sandbox.write_bytes("current.json", format!("not JSON {number}"));
-        change_when_created(&sandbox.sessions().join("current.json"));
-        sandbox.q(&["new"]).run().success();
-    }
-    sandbox.expect_bytes("session_20260102030405.json.unreadable", b"not JSON 1");
-    sandbox.expect_bytes("session_20260102030405-2.json.unreadable", b"not JSON 2");
-    assert_eq!(sandbox.session_files().len(), 7);
-}
-
-#[test]
-fn a_new_conversation_begins_after_the_one_that_it_displaces() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    let displaced = ahead(HOUR);
-    sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", displaced.as_str()));
-    sandbox.q(&["two"]).run().success();
-    let created = sandbox.current()["created"].as_str().expect("a time").to_owned();
-    assert!(created > displaced && created < ahead(HOUR), "{created} and {displaced}");
-}
-
-#[test]
-fn what_nobody_changed_for_long_is_removed_once_a_day_and_unopened() {
-    let server = Server::openai("answer");
-    for (keep, left) in [
-        ("", &["current.json", "named.json", "session_20260102030405-2.json"][..]),
-        (
-            "45d",
-            &[
-                "current-tty1.json",
-                "current.json",
-                "named.json",
-                "session_20260102030405-2.json",
-                "session_20260102030405.json",
-            ],
-        ),
-    ] {
-        let _case = case(keep);
-        let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
-        // None of them is a conversation: they are not opened.
-        let fill = || {
-            for (name, days) in [
-                ("session_20260102030405.json", 40),
-                ("session_20260102030405-2.json", 20),
-                ("session_20260102030405.json.unreadable", 50),
-                ("current-tty1.json", 40),
-                ("named.json", 400),
-            ] {
-                sandbox.write_bytes(name, "{");
-                age(&sandbox.sessions().join(name), days * DAY);
-            }
-        };
-        fill();
-        sandbox.q(&["-f", "one"]).run().exit(0);
-        sandbox.expect_files(left);
-        fill();
-        sandbox.q(&["-f", "two"]).run().success();
-        assert_eq!(sandbox.session_files().len(), 6, "looked again on the same day");
-        for entry in fs::read_dir(sandbox.state().join("q")).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                age(&path, DAY + HOUR);
-            }
-        }
-        sandbox.q(&["-f", "three"]).run().success();
-        sandbox.expect_files(left);
-    }
-}
-
-#[test]
-fn however_many_are_archived_a_new_one_pushes_none_out() {
+fn however_many_there_are_a_new_one_pushes_none_out() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     for number in 0..1_500 {
-        sandbox.write_session(&format!("session_20260102030405-{number}.json"), &idle_for(HOUR, &["one", "1"]));
+        sandbox.write_bytes(&format!("session_2026010203040{number:04}.json"), "{}");
     }
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
     let before = snapshot(sandbox.sessions());
-    sandbox.q(&["two"]).run().success();
-    let changes = before.changes();
-    assert!(
-        changes.len() == 2 && changes[0].starts_with("+ session_") && changes[1] == "~ current.json",
-        "{changes:?}"
-    );
+    sandbox.q(&["one"]).run().success();
+    assert_eq!(before.changes(), ["+ current.json".to_owned(), format!("+ {}.json", sandbox.current_id())]);
 }
 
 #[test]
-fn what_is_archived_now_is_there_afterwards_however_long_it_was_idle() {
-    let server = Server::openai("answer");
-    for bytes in [idle_for(40 * DAY, &["one", "1"]).to_string(), "not JSON".to_owned()] {
-        for args in [&["two"][..], &["-f", "two"]] {
-            let _case = case((&bytes, args));
-            let sandbox = Sandbox::new().server_env(&server);
-            sandbox.write_bytes("current.json", &bytes);
-            age(&sandbox.sessions().join("current.json"), 40 * DAY);
-            sandbox.q(args).run().exit(0);
-            sandbox.expect_bytes(&sandbox.only_archived(), &bytes);
-        }
-    }
-}
-
-#[test]
-fn keep_says_whether_what_is_displaced_is_archived_and_for_how_long() {
-    let server = Server::openai("answer");
-    for (keep, archived) in [("0", &[][..]), ("never", &["session_20250102030405.json", ARCHIVED])] {
-        let _case = case(keep);
-        let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", keep);
-        for created in ["2025-01-02T03:04:05.000Z", "2026-01-02T03:04:05.000Z"] {
-            sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", created));
-            sandbox.q(&["two"]).run().success();
-            sandbox.expect_texts("current.json", &["two", "answer"]);
-            for name in sandbox.archived() {
-                age(&sandbox.sessions().join(name), 4000 * DAY);
+fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_earlier_state_has_them() {
+    let long = "x".repeat(990_000);
+    for (name, state, args) in [
+        ("current.json", EARLIER, &["-f"][..]),
+        ("work.json", "work~1.json", &["-s", "work"]),
+        (ARCHIVED, EARLIER, &["-s", ID]),
+    ] {
+        for keep in ["", "0"] {
+            let _case = case((name, keep));
+            let server = Server::openai("answer");
+            let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never").env("Q_KEEP", keep);
+            let attached = [attachment("a.png", "image/png", PIXEL)];
+            let old = with_attachments(with_attachments(stored(&[long.as_str(); 10]), 0, &attached), 8, &attached);
+            sandbox.write_session(name, &old);
+            let before = sandbox.read_bytes(name);
+            assert!(before.len() < LARGEST, "{} bytes", before.len());
+            let outcome = sandbox.q(args).args(&["--messages", "0", "two"]).stdin("y".repeat(200_000)).run();
+            let continued = sandbox.session(name);
+            let kept = texts(&continued);
+            let note = format!(
+                "q: the conversation would have more than 10000000 bytes: it continues with its newest {} messages",
+                kept.len()
+            );
+            outcome.exit(0).stdout("answer\n").stderr_contains(&note).stderr_has_lines(1);
+            if keep.is_empty() {
+                let path = sandbox.sessions().join(state);
+                outcome.stderr_contains(&format!("; the full conversation is in {}\n", path.display()));
+                sandbox.expect_bytes(state, &before);
             }
-            // As on another day.
-            let _ = fs::remove_file(sandbox.state().join("q/swept"));
+            assert_eq!(sandbox.all_files().iter().any(|name| name.contains('~')), keep.is_empty());
+            let bytes = sandbox.read_bytes(name).len();
+            outcome.check(bytes <= LARGEST, || format!("expected at most {LARGEST} bytes, not {bytes}"));
+            assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
+            let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
+            outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
+            assert_eq!(continued["created"], old["created"]);
+            // What is left is whole.
+            assert_eq!(continued["messages"][kept.len() - 4]["attachments"], json!(attached));
+            sandbox.q(args).args(&["--messages", "2", "three"]).run().success();
+            assert_eq!(texts(&sandbox.session(name)).len(), kept.len() + 2);
         }
-        assert_eq!(sandbox.archived(), archived);
     }
 }
 
 #[test]
-fn a_conversation_that_would_grow_too_large_is_archived_whole_and_continues() {
+fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    let long = "x".repeat(990_000);
-    let old = idle_for(HOUR, &[long.as_str(); 10]);
-    sandbox.write_current(&old);
-    let before = sandbox.read_bytes("current.json");
-    assert!(before.len() < LARGEST, "{} bytes", before.len());
-    let more = "y".repeat(200_000);
-    let outcome = sandbox.q(&["-f", "--messages", "0", "two"]).stdin(&more).run();
-    let archived = sandbox.only_archived();
-    outcome.exit(0).stdout("answer\n").stderr_contains("q: the conversation would").stderr_contains(&archived);
-    sandbox.expect_bytes(&archived, &before);
-    let continued = sandbox.current();
-    let kept = texts(&continued);
-    let bytes = sandbox.read_bytes("current.json").len();
-    outcome.check(bytes <= LARGEST, || format!("expected at most {LARGEST} bytes, not {bytes}"));
-    assert!(kept.len() > 2 && kept.len().is_multiple_of(2) && kept.len() < 12, "{} messages", kept.len());
-    let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
-    outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
-    assert_ne!(continued["created"], old["created"], "the two could not be distinguished");
-    sandbox.q(&["-f", "--messages", "2", "three"]).run().success();
-    assert_eq!(texts(&sandbox.current()).len(), kept.len() + 2);
-    assert_eq!(sandbox.session_files().len(), 2);
+    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
+    for args in [&["-f", "two"][..], &["-s", "work", "two"], &["--undo"], &["new"]] {
+        let _case = case(args);
+        // Half a conversation that was about to take the current one's place, and a link.
+        sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
+        sandbox.link(".tmp-current.json", ARCHIVED);
+        sandbox.q(args).run().exit(0);
+        let left: Vec<String> = sandbox.all_files().into_iter().filter(|name| name.starts_with('.')).collect();
+        assert_eq!(left, [""; 0]);
+    }
+}
+
+#[test]
+fn a_follow_up_overtaken_by_a_new_question_lands_in_its_own_conversation() {
+    for linked in [false, true] {
+        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
+            sandbox.q(&["new"]).run().success();
+        });
+        overtaken.success().stdout("late\n");
+        sandbox.expect_texts("current.json", &["new", "answer"]);
+        sandbox.expect_texts(ARCHIVED, &["one", "1", "slow", "late"]);
+        assert_eq!(sandbox.archived(), [ARCHIVED]);
+    }
+}
+
+#[test]
+fn a_follow_up_is_added_to_what_is_there_by_then() {
+    for linked in [false, true] {
+        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
+            sandbox.q(&["-f", "quick"]).run().success();
+        });
+        overtaken.success();
+        sandbox.expect_texts("current.json", &["quick", "answer", "slow", "late"]);
+        sandbox.expect_files(&["current.json"]);
+    }
 }
 
 #[test]
 fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-    let before = snapshot(sandbox.root());
+    sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
+    let before = sandbox.read_bytes(ARCHIVED);
     // In the file each of them takes two bytes.
     let input = "\"".repeat(6_000_000);
     for option in ["-f", "--no-stream"] {
         let outcome = sandbox.q(&[option, "two"]).stdin(&input).run();
         outcome.exit(0).stdout("answer\n").stderr_contains("q: ").stderr_contains("not saved");
-        before.expect_unchanged();
-    }
-}
-
-#[test]
-fn what_a_killed_run_left_behind_is_gone_after_the_next_save() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-    // Half a conversation that was about to take the current one's place.
-    sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
-    // Of another run that never had the lock, longer ago than any could still be at work.
-    sandbox.write_bytes(".tmp-4711", "{");
-    age(&sandbox.sessions().join(".tmp-4711"), 2 * DAY);
-    sandbox.q(&["-f", "two"]).run().success();
-    sandbox.expect_files(&["current.json"]);
-    sandbox.expect_texts("current.json", &["one", "1", "two", "answer"]);
-}
-
-#[test]
-fn what_a_killed_run_had_archived_already_is_not_kept_twice() {
-    let server = Server::openai("answer");
-    for (questions, kept) in
-        [(&[&["three"][..]][..], &["one", "1"][..]), (&[&["-f", "two"], &["three"]], &["one", "1", "two", "answer"])]
-    {
-        let _case = case(questions);
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", CREATED));
-        // So it is between archiving the old conversation and putting the new one in its place.
-        fs::hard_link(sandbox.sessions().join("current.json"), sandbox.sessions().join(ARCHIVED)).unwrap();
-        for question in questions {
-            sandbox.q(question).run().success();
-        }
-        sandbox.expect_files(&["current.json", ARCHIVED]);
-        sandbox.expect_texts(ARCHIVED, kept);
+        sandbox.expect_bytes("current.json", &before);
+        assert_eq!(sandbox.all_files(), ["current.json", ARCHIVED]);
     }
 }
 
@@ -416,8 +299,9 @@ fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
         }
     }
     sandbox.q(&["-f", "question the last"]).run().success();
-    let names = sandbox.session_files();
-    assert!(names.iter().all(|name| name.ends_with(".json")), "{names:?}");
+    let names = sandbox.all_files();
+    assert!(names.iter().all(|name| name.ends_with(".json") && !name.starts_with('.')), "{names:?}");
+    sandbox.current_id();
 }
 
 /// The questions of a conversation, each of which has its own answer.
@@ -473,22 +357,19 @@ fn echo(gate: Option<Gate>) -> Server {
     })
 }
 
-/// The name under which a conversation that was started then is archived, without its end.
-fn stamped(created: &str) -> String {
-    let digits: String = created.chars().filter(char::is_ascii_digit).take(14).collect();
-    format!("session_{digits}")
-}
-
-/// What becomes of a follow-up, `slow`, if something else happens while its answer is held back.
-fn overtaken(pairs: &str, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
+/// What becomes of a follow-up, `slow`, if something else happens while its answer is held back; two pairs are kept.
+fn overtaken(linked: bool, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |request, _| match prompt(request).ends_with("Human: slow") {
         true => held_back(&held, "late"),
         false => openai_reply(request, "answer"),
     });
-    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", pairs);
-    sandbox.write_current(&with(idle_for(HOUR, &["one", "1"]), "created", CREATED));
+    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", "2").env("Q_EXPIRE", "never");
+    match linked {
+        true => sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "1"])),
+        false => sandbox.write_current(&stored(&["one", "1"])),
+    }
     let slow = sandbox.q(&["-f", "slow"]).spawn();
     server.wait_for_requests(1);
     meanwhile(&sandbox);

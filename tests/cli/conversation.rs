@@ -8,9 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, ARCHIVED, DAY, DONE, GROQ_MODEL, HOUR, LARGEST, MINUTE, OPENAI_MODEL, STORED_MODEL, ago, case,
-    change_when_created, failure, finish, first_word_then_silence, held_back, idle_for, in_two_parts, mode, numbered,
-    openai_event, openai_reply, prompt, set_mode, snapshot, stored, texts, with, word,
+    ANTHROPIC_MODEL, ARCHIVED, CREATED, DAY, DONE, GROQ_MODEL, HOUR, INPUT_TOKENS, LARGEST, MINUTE, OPENAI_MODEL,
+    OUTPUT_TOKENS, PIXEL, STORED_MODEL, case, change_when_created, failure, finish, first_word_then_silence, held_back,
+    idle_for, in_two_parts, mode, numbered, openai_event, openai_reply, prompt, snapshot, stored, texts, with, word,
 };
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -32,10 +32,14 @@ fn a_question_is_kept_in_the_format_that_is_promised() {
     );
     let messages = kept["messages"].as_array().unwrap();
     for (message, role, content) in [(&messages[0], "user", "say hello"), (&messages[1], "assistant", "Hello there")] {
-        assert_eq!(keys(message), ["content", "role", "timestamp"], "interrupted only where true");
         assert_eq!((&message["role"], &message["content"]), (&json!(role), &json!(content)));
     }
     assert_eq!(messages.len(), 2);
+    assert_eq!(keys(&messages[0]), ["content", "role", "timestamp"]);
+    let of_answers = ["content", "model", "provider", "role", "timestamp", "usage"];
+    assert_eq!(keys(&messages[1]), of_answers, "interrupted only where true");
+    assert_eq!((&messages[1]["provider"], &messages[1]["model"]), (&json!("openai"), &json!(OPENAI_MODEL)));
+    assert_eq!(messages[1]["usage"], json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}));
 
     let written = [&kept["created"], &messages[0]["timestamp"], &messages[1]["timestamp"], &kept["updated"]];
     let moments = written.map(|written| {
@@ -46,22 +50,13 @@ fn a_question_is_kept_in_the_format_that_is_promised() {
     });
     assert!(moments.is_sorted() && moments[0] >= before && moments[3] <= after, "{before} {moments:?} {after}");
 
-    for (path, right) in [("q", 0o700), ("q/sessions", 0o700), ("q/sessions/current.json", 0o600), ("q/lock", 0o600)] {
+    for (path, right) in [("q", 0o700), ("q/sessions", 0o700), ("q/sessions/current.json", 0o600)] {
         assert_eq!(mode(&sandbox.state().join(path)), right, "{path}");
     }
-}
-
-#[test]
-fn files_that_others_may_read_are_private_again_once_saved() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    for option in ["-f", "-n"] {
-        sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-        let current = sandbox.sessions().join("current.json");
-        set_mode(&current, 0o644);
-        sandbox.q(&[option, "two"]).run().success();
-        assert_eq!(mode(&current), 0o600, "{option}");
-    }
+    // The folders above its own are private too.
+    let above = sandbox.root().join("made/by/q");
+    sandbox.shell("umask 0; q -n hello").env("XDG_STATE_HOME", &above).run().success();
+    assert_eq!([above.parent().unwrap(), &above].map(mode), [0o700; 2]);
 }
 
 #[test]
@@ -139,7 +134,7 @@ fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
         let outcome = expect_replaced(&old, &["-f", "two"], ("Q_EXPIRE", variable), file, OPENAI_MODEL);
         let printed = outcome.stderr_text();
         let words =
-            ["25 hours", "2 hours", "2 minutes"].iter().any(|age| printed.contains(&format!("idle for {age}:")));
+            ["25 hours", "2 hours", "2 minutes"].iter().any(|age| printed.contains(&format!("idle for {age};")));
         outcome.check(words, || "expected the idle time in words".to_owned());
     }
 }
@@ -165,7 +160,7 @@ fn a_conversation_with_somebody_else_is_not_followed() {
     ] {
         let _case = case((args, variable, file));
         let outcome = expect_replaced(&old(), args, ("Q_MODEL", variable), file, model);
-        outcome.stderr_contains("model").stderr_contains("new one");
+        outcome.stderr_contains("model").stderr_contains("; starting a new conversation;");
     }
     for (args, model) in [
         (&["-f", "-p", "groq", "two"][..], GROQ_MODEL),
@@ -173,7 +168,7 @@ fn a_conversation_with_somebody_else_is_not_followed() {
         (&["-f", "-p", "groq", "-m", "odd-model", "two"], "odd-model"),
     ] {
         let outcome = expect_replaced(&old(), args, ("Q_MODEL", ""), "", model);
-        outcome.stderr_contains("provider").stderr_contains("new one");
+        outcome.stderr_contains("provider").stderr_contains("; starting a new conversation;");
     }
 }
 
@@ -190,23 +185,24 @@ fn expect_followed(old: &Value, args: &[&str], variable: (&str, &str), file: &st
     sandbox.expect_files(&["current.json"]);
 }
 
-/// A run that archives this conversation, starts a new one with `model`, and says so.
+/// A run that leaves this conversation, starts a new one with `model`, and says so.
 #[track_caller]
 fn expect_replaced(old: &Value, args: &[&str], variable: (&str, &str), file: &str, model: &str) -> Outcome {
     let (server, sandbox) = with_current(old, file);
     let outcome = sandbox.q(args).env(variable.0, variable.1).run();
-    outcome.exit(0).stdout("answer\n").stderr_contains("q --list");
+    outcome.exit(0).stdout("answer\n").stderr_is_of_q().stderr_has_lines(1);
+    let left = sandbox.only_archived();
     // It ends with the command that continues the old one.
-    let printed = outcome.stderr_text();
-    let command = printed.trim_end().rsplit_once(": q ").map_or("", |(_, command)| command);
-    let command: Vec<&str> = ["--last"].into_iter().chain(command.split(' ')).collect();
-    sandbox.q(&command).run().success().stdout("1\n");
+    let id = left.trim_end_matches(".json");
+    outcome
+        .check(outcome.stderr_text().ends_with(&format!("q -s {id}\n")), || format!("expected q -s {id} at the end"));
+    sandbox.q(&["--last", "-s", id]).run().success().stdout("1\n");
     let sent = server.request();
     assert_eq!(prompt(&sent), "two");
     assert_eq!(sent.json()["model"], model);
     sandbox.expect_texts("current.json", &["two", "answer"]);
     assert_eq!(sandbox.current()["model"], model);
-    sandbox.expect_bytes(&sandbox.only_archived(), old.to_string());
+    sandbox.expect_bytes(&left, old.to_string());
     outcome
 }
 
@@ -221,7 +217,7 @@ fn with_current(conversation: &Value, file: &str) -> (Server, Sandbox) {
 }
 
 #[test]
-fn what_cannot_be_followed_is_archived_once_the_new_answer_is_there() {
+fn what_cannot_be_followed_is_put_aside_once_the_new_answer_is_there() {
     let valid = idle_for(HOUR, &["one", "1"]);
     let mut unknown_role = valid.clone();
     unknown_role["messages"][0]["role"] = json!("system");
@@ -255,9 +251,7 @@ fn what_cannot_be_followed_is_archived_once_the_new_answer_is_there() {
         before.expect_unchanged();
         gate.open();
         let asked = asking.wait();
-        let note =
-            ["q: the conversation cannot be continued", ": this is a new one; q --list says where the old one is\n"];
-        asked.exit(0).stdout("answer\n").stderr_contains_all(&note);
+        asked.exit(0).stdout("answer\n").stderr_is_of_q().stderr_contains("; starting a new conversation");
         sandbox.expect_texts("current.json", &["two", "answer"]);
         let archived = sandbox.only_archived();
         assert_eq!(archived, format!("{ARCHIVED}.unreadable"));
@@ -270,7 +264,7 @@ fn a_follow_up_with_nothing_to_follow_says_so_and_begins_a_conversation() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let outcome = sandbox.q(&["-f", "one"]).run();
-    outcome.exit(0).stdout("answer\n").stderr("q: there is no conversation to continue: this is a new one\n");
+    outcome.exit(0).stdout("answer\n").stderr("q: there is no conversation to continue; starting a new conversation\n");
     sandbox.q(&["-f", "two"]).run().success();
     sandbox.expect_texts("current.json", &["one", "answer", "two", "answer"]);
     sandbox.expect_files(&["current.json"]);
@@ -282,7 +276,7 @@ fn a_note_promises_no_old_conversation_where_it_is_not_kept() {
     let sandbox = Sandbox::new().server_env(&server).env("Q_KEEP", "0");
     sandbox.write_current(&idle_for(25 * HOUR, &["one", "1"]));
     let outcome = sandbox.q(&["-f", "two"]).run();
-    outcome.exit(0).stderr_contains("idle").stderr_lacks("set aside").stderr_lacks("archived").stderr_lacks("--list");
+    outcome.exit(0).stderr_contains("idle").stderr_lacks("q -s").stderr_lacks("old");
     sandbox.expect_files(&["current.json"]);
 }
 
@@ -312,29 +306,40 @@ fn the_current_conversation_keeps_its_last_pairs() {
 }
 
 #[test]
-fn fields_that_q_does_not_know_stay_as_they_are_byte_for_byte() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    let moment = ago(HOUR);
-    let above = r#""x-tags": [ 1.50, 12345678901234567890123,  "\u00e9\/" ]"#;
-    let question = r#"{"stars": 1e2, "role":"user","content":"caf\u00e9 \ud83d\ude00","timestamp":"2026-01-02T03:04:05.123456+02:00"}"#;
-    let answer = r#"{"role":"assistant" , "content":"1", "interrupted": true, "cost": {"b": 0.10, "a": null}}"#;
-    let file = format!(
-        "{{{above}, \"version\": 1, \"provider\": \"openai\", \"model\": \"{OPENAI_MODEL}\", \"created\": \"{moment}\", \
-         \"updated\": \"{moment}\", \"messages\": [{question}, {answer}], \"title\":\"a \\\"b\\\"\"}}"
-    );
-    sandbox.write_bytes("current.json", file);
-    for question in ["two", "three"] {
-        sandbox.q(&["-f", question]).run().success();
-    }
-    let sent = prompt(&server.requests()[0]);
-    assert_eq!(sent, "Previous conversation:\nHuman: café 😀\n\nAssistant: 1\n\nHuman: two");
-    sandbox.expect_texts("current.json", &["café 😀", "1", "two", "answer", "three", "answer"]);
-    assert_eq!(sandbox.current()["title"], "a \"b\"");
-    let written = String::from_utf8(sandbox.read_bytes("current.json")).unwrap();
-    let value = |field: &'static str| field.split_once(": ").expect("a field").1;
-    for fragment in [value(above), question, answer, r#""a \"b\"""#] {
-        assert_eq!(written.matches(fragment).count(), 1, "{fragment} in:\n{written}");
+fn fields_that_q_does_not_know_keep_their_values() {
+    let question = json!({"role": "user", "content": "café 😀", "timestamp": CREATED,
+        "stars": 1e2, "attachments": [{"name": "a.png", "type": "image/png", "data": PIXEL, "alt": {"x": null}}]});
+    let call =
+        json!({"id": "c1", "name": "db__echo", "arguments": {"z": 1, "a": 1.50}, "result": "ok", "cached": false});
+    let answer = json!({"role": "assistant", "content": "1", "interrupted": true, "rating": {"b": 0.10, "a": null},
+        "steps": [{"text": "let me see", "calls": [call], "took": 1.25}]});
+    let conversation =
+        with(with(idle_for(HOUR, &[""; 0]), "x-tags", json!([1.50, "é/", {"deep": [null]}])), "title", "a \"b\"");
+    // As some editors begin a file.
+    for beginning in ["", "\u{feff}"] {
+        for (name, args) in [("current.json", &["-f"][..]), ("work.json", &["-s", "work"])] {
+            let _case = case((beginning, name));
+            let (server, sandbox) = numbered();
+            let old = with(conversation.clone(), "messages", json!([question, answer]));
+            // A number of more digits than any type of Rust holds.
+            let text = format!("{beginning}{old}").replace("1.25", "12345678901234567890123");
+            sandbox.write_bytes(name, text);
+            for more in ["two", "three"] {
+                sandbox.q(args).arg(more).run().success();
+            }
+            assert!(server.last_request().text().contains("café 😀"));
+            sandbox.expect_texts(name, &["café 😀", "1", "two", "answer 0", "three", "answer 1"]);
+            let kept = sandbox.session(name);
+            let text = String::from_utf8(sandbox.read_bytes(name)).expect("text");
+            assert_eq!(text.matches("12345678901234567890123").count(), 1, "{text}");
+            for field in ["x-tags", "title"] {
+                assert_eq!(kept[field], conversation[field]);
+            }
+            assert_eq!(kept["messages"][0], question);
+            let mut answer = answer.clone();
+            answer["steps"][0]["took"] = kept["messages"][1]["steps"][0]["took"].clone();
+            assert_eq!(kept["messages"][1], answer);
+        }
     }
 }
 
@@ -494,50 +499,91 @@ fn a_time_that_is_yet_to_come_does_not_spread_to_new_conversations() {
 }
 
 #[test]
-fn a_conversation_is_handed_over_where_that_is_wanted() {
+fn a_conversation_is_handed_over_where_that_is_wanted_and_stays_there() {
     let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
-    for (args, provider, model, printed) in [
+    for (args, variable, provider, model, printed) in [
         (
             &["-p", "anthropic"][..],
+            "",
             "anthropic",
             ANTHROPIC_MODEL,
             "q: 2 messages of this conversation go to anthropic\n",
         ),
-        (&["-m", "big"], "openai", "big", "q: 2 messages of this conversation go to openai, model big\n"),
+        (&["-m", "big"], "", "openai", "big", "q: 2 messages of this conversation go to openai, model big\n"),
+        (&[], "big", "openai", "big", "q: 2 messages of this conversation go to openai, model big\n"),
         (
             &["-p", "anthropic", "--messages", "1"],
+            "",
             "anthropic",
             ANTHROPIC_MODEL,
             "q: 1 message of this conversation goes to anthropic\n",
         ),
-        (&["-p", "anthropic", "--messages", "0"], "anthropic", ANTHROPIC_MODEL, ""),
-        (&[], "openai", STORED_MODEL, ""),
+        (&["-p", "anthropic", "--messages", "0"], "", "anthropic", ANTHROPIC_MODEL, ""),
+        (&[], "", "openai", STORED_MODEL, ""),
     ] {
-        let _case = case(args);
+        let _case = case((args, variable));
         let sandbox = Sandbox::new().server_env(&openai).anthropic_env(&claude).env("Q_PROVIDER", "openai");
         sandbox.config("mismatch = \"continue\"\n");
         sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
-        let outcome = sandbox.q(&["-f"]).args(args).arg("two").run();
+        let outcome = sandbox.q(&["-f"]).args(args).arg("two").env("Q_MODEL", variable).run();
         outcome.exit(0).stderr(printed);
         let server = if provider == "openai" { &openai } else { &claude };
-        assert_eq!(server.last_request().json()["model"], model);
-        let current = sandbox.current();
-        // The file keeps its own, and the answer says whose it is.
-        assert_eq!((&current["provider"], &current["model"]), (&json!("openai"), &json!(STORED_MODEL)));
-        let answer = &current["messages"][3];
-        let own = model == STORED_MODEL;
-        let signature = if own { (&Value::Null, &Value::Null) } else { (&json!(provider), &json!(model)) };
-        assert_eq!((&answer["provider"], &answer["model"]), signature);
+        // It is asked again, and nothing more is said.
+        for question in ["three", "four"] {
+            assert_eq!(server.last_request().json()["model"], model);
+            let current = sandbox.current();
+            assert_eq!((&current["provider"], &current["model"]), (&json!(provider), &json!(model)));
+            let answer = current["messages"].as_array().and_then(|messages| messages.last()).expect("an answer");
+            assert_eq!((&answer["provider"], &answer["model"]), (&json!(provider), &json!(model)));
+            sandbox.q(&["-f", question]).env("Q_MODEL", variable).run().success();
+        }
+        assert_eq!(texts(&sandbox.current()).len(), 8);
         sandbox.expect_files(&["current.json"]);
-        // The next one goes to the conversation's own again.
-        sandbox.q(&["-f", "three"]).run().success();
-        assert_eq!(openai.last_request().json()["model"], STORED_MODEL);
     }
     // What is too old is not handed over.
     let sandbox = Sandbox::new().server_env(&openai).env("Q_MISMATCH", "continue");
     sandbox.write_current(&stored(&["one", "1"]));
     sandbox.q(&["-f", "-m", "big", "two"]).run().exit(0).stderr_contains("idle");
     sandbox.expect_texts("current.json", &["two", "from openai"]);
+}
+
+#[test]
+fn a_provider_and_a_model_that_were_named_stay_with_their_conversation() {
+    let server = Server::openai("answer");
+    let groq = |sandbox: Sandbox| {
+        sandbox.env("GROQ_API_KEY", "gsk-test-0123456789").env("GROQ_BASE_URL", format!("{}/v1", server.url()))
+    };
+    // The first question, Q_MODEL at the second, its options: whether it continues, and which model is asked.
+    for (first, variable, second, continues, model) in [
+        (&["-m", "big"][..], "", &[][..], true, "big"),
+        (&["-m", "big"], "other", &[], true, "big"),
+        (&["-m", "big"], "", &["-m", "big"], true, "big"),
+        (&["-m", "big"], "", &["-m", "other"], false, "other"),
+        (&["-m", "big"], "", &["-p", "groq"], false, GROQ_MODEL),
+        (&["-p", "groq"], "", &[], true, GROQ_MODEL),
+        (&["-p", "groq"], "other", &[], true, GROQ_MODEL),
+        (&["-p", "groq"], "", &["-m", "other"], false, "other"),
+        (&[], "", &[], true, OPENAI_MODEL),
+        (&[], "other", &[], false, "other"),
+        (&[], "", &["-m", OPENAI_MODEL], true, OPENAI_MODEL),
+    ] {
+        let _case = case((first, variable, second));
+        let sandbox = groq(Sandbox::new().server_env(&server));
+        sandbox.q(first).arg("one").run().success();
+        assert_eq!(sandbox.current().get("pinned"), (!first.is_empty()).then_some(&json!(true)));
+        let outcome = sandbox.q(&["-f"]).args(second).arg("two").env("Q_MODEL", variable).run();
+        outcome.exit(0).check(outcome.stderr.is_empty() == continues, || "expected a note for a new one".to_owned());
+        assert_eq!(server.last_request().json()["model"], model);
+        assert_eq!(texts(&sandbox.current()).len(), if continues { 4 } else { 2 });
+        // From now on it is pinned, also where it was not before; a new one does not inherit it.
+        sandbox.q(&["--undo"]).run().success();
+        let pinned = !second.is_empty() || (continues && !first.is_empty());
+        assert_eq!(sandbox.current().get("pinned"), pinned.then_some(&json!(true)));
+        sandbox.q(&["-f", "three"]).env("Q_MODEL", if pinned { "another" } else { variable }).run().success();
+        assert_eq!(server.last_request().json()["model"], model);
+        sandbox.q(&["new"]).run().success();
+        assert_eq!((&sandbox.current()["model"], sandbox.current().get("pinned")), (&json!(OPENAI_MODEL), None));
+    }
 }
 
 #[test]

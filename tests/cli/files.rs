@@ -1,11 +1,13 @@
 //! Conversations are plain files: the commands that one would type around q work, and q stays away from other files.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, case, everybody, lacks, numbered, prompt, repository_file, shown, snapshot, stored, texts,
+    ARCHIVED, ID, MINUTE, OTHER, age, case, everybody, lacks, numbered, other, prompt, repository_file, shown,
+    snapshot, stored, texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -18,22 +20,18 @@ fn script(sandbox: &Sandbox, script: &str) -> Outcome {
 
 /// Three conversations, in two of which a word was said.
 fn library(sandbox: &Sandbox) {
-    for (name, texts) in [
-        ("current.json", &["what is a Rebase?", "It \"moves\"\ncommits.", "and a merge?", "It joins."][..]),
-        ("work.json", &["hello", "Hi."]),
-        (ARCHIVED, &["squash?", "An interactive rebase does it."]),
-    ] {
-        sandbox.write_session(name, &stored(texts));
-    }
+    sandbox.write_session("work.json", &stored(&["hello", "Hi."]));
+    sandbox.write_session(OTHER, &other(&["squash?", "An interactive rebase does it."]));
+    sandbox.write_current(&stored(&["what is a Rebase?", "It \"moves\"\ncommits.", "and a merge?", "It joins."]));
 }
 
 #[test]
 fn all_conversations_are_searched_with_grep() {
     let sandbox = Sandbox::new();
     library(&sandbox);
-    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json").success().stdout(format!("{ARCHIVED}\n"));
+    script(&sandbox, "cd \"$sessions\"; grep -l rebase *.json").success().stdout(format!("{OTHER}\n"));
     script(&sandbox, "q --history | grep -A1 '^.user'").success().stdout_contains("\nand a merge?\n");
-    script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260102030405\n");
+    script(&sandbox, "q --list | grep -i squash | cut -f1").success().stdout("session_20260115000000000\n");
 }
 
 #[test]
@@ -43,9 +41,12 @@ fn the_readmes_ways_to_find_to_ask_again_and_to_branch_work() {
     library(&sandbox);
     script(&sandbox, &format!("{} | cut -f1 | sort", shown("q --list rebase")))
         .success()
-        .stdout(format!("current\n{}\n", ARCHIVED.trim_end_matches(".json")));
-    let continued = shown("q -s session_20261114093000 \"and how do I undo one?\"");
-    script(&sandbox, &continued.replace("session_20261114093000", ARCHIVED.trim_end_matches(".json"))).success();
+        .stdout(format!("{ID}\n{}\n", OTHER.trim_end_matches(".json")));
+    let readme = repository_file("README.md");
+    let command = |line: &&str| line.trim().starts_with("q -s session_") && line.contains("and how do I undo one?");
+    let continued = readme.lines().find(command).expect("a command that continues a conversation").trim();
+    let id = continued.split(' ').nth(2).expect("an id");
+    script(&sandbox, &continued.replace(id, OTHER.trim_end_matches(".json"))).success();
     assert!(prompt(&server.last_request()).contains("Human: squash?"));
     for command in ["q --again", "q --again \"shorter, please\"", "q --again -p anthropic"] {
         script(&sandbox, shown(command)).exit(0);
@@ -74,13 +75,15 @@ fn all_conversations_are_searched_with_jq() {
     }
     library(&sandbox);
     sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
+    sandbox.write_linked("current.json", ARCHIVED, &stored(&["a rebase?", "yes"]));
     let readme = repository_file("README.md");
     let search = readme.lines().find(|line| line.trim_start().starts_with("jq -r 'select")).expect("a search with jq");
     // Each conversation once, however often the word is said, and so that one can see which it is.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
-    found.success().stdout(format!("play.json\n{ARCHIVED}\n"));
-    let newest = "q --list --json | jq -r '.[] | select(.messages > 2) | .path | split(\"/\") | last'";
-    script(&sandbox, newest).success().stdout("current.json\n");
+    found.success().stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
+    let newest = "q --list --json | jq -r '.[] | select(.messages < 2) | .path | split(\"/\") | last'";
+    sandbox.write_session("short.json", &stored(&["one"]));
+    script(&sandbox, newest).success().stdout("short.json\n");
 }
 
 #[test]
@@ -128,8 +131,7 @@ fn a_conversation_is_branched_by_a_copy_and_both_continue() {
         assert!(!sent.contains("one way\n"), "{sent}");
     }
     assert_eq!(texts(&sandbox.session("rebase.json"))[4..], ["one way", "answer 0"]);
-    let archived = ARCHIVED.replace(".json", "-2.json");
-    assert_eq!(texts(&sandbox.session(&archived))[4..], ["other way", "answer 1"]);
+    assert_eq!(texts(&sandbox.session(ARCHIVED))[4..], ["other way", "answer 1"]);
 
     let elsewhere =
         "cp \"$sessions\"/rebase.json idea.json; q -s idea.json more; q --last -s idea.json; q --last -s rebase";
@@ -155,11 +157,15 @@ fn the_last_question_is_asked_otherwise() {
 fn conversations_are_backed_up_and_brought_back() {
     let (_server, sandbox) = numbered();
     script(&sandbox, "q one; q two; q -s work three").success();
+    for (minutes, name) in sandbox.all_files().iter().enumerate() {
+        // An archive may keep no more than the second.
+        age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
+    }
     let before = snapshot(sandbox.sessions()).contents();
-    assert_eq!(before.len(), 3);
+    assert_eq!(before.len(), 4, "three conversations and a link");
     for (save, restore) in [
         ("tar -C \"$sessions\" -cf backup.tar .", "tar -C \"$sessions\" -xpf backup.tar"),
-        ("cp -Rp \"$sessions\" backup", "cp -p backup/*.json \"$sessions\""),
+        ("cp -Rp \"$sessions\" backup", "cp -Pp backup/*.json \"$sessions\""),
     ] {
         let round = format!("{save}; q --list > list; q --clear --all; {restore}; q --list | cmp - list; q --last");
         script(&sandbox, &round).success().stdout("Conversations cleared: 3\nanswer 1\n");
@@ -174,7 +180,9 @@ fn a_file_or_all_of_them_may_be_removed_by_hand() {
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     library(&sandbox);
-    script(&sandbox, "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort").success().stdout("current\nwork\n");
+    script(&sandbox, "rm \"$sessions\"/session_*.json; q --list | cut -f1 | sort")
+        .success()
+        .stdout(format!("{ID}\nwork\n"));
     script(&sandbox, "mv \"$sessions\"/work.json \"$sessions\"/done.json; q -s done more").success();
     assert_eq!(texts(&sandbox.session("done.json")).len(), 4);
     script(&sandbox, "mv \"$sessions\"/done.json here.json; q -s here.json more").success();
@@ -191,17 +199,17 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
     let (_server, sandbox) = numbered();
     let sandbox = sandbox.env("Q_EXPIRE", "never");
     for (args, name, temporary) in [
-        (&["new"][..], "q/sessions/current.json", "q/sessions/.tmp"),
-        (&["-f", "more"], "q/sessions/current.json", "q/sessions/.tmp"),
-        (&["--again"], "q/sessions/current.json", "q/sessions/.tmp"),
-        (&["--undo"], "q/sessions/current.json", "q/sessions/.tmp"),
+        (&["-f", "more"][..], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
+        (&["--again"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
+        (&["--undo"], "q/sessions/session_20260102030405678.json", "q/sessions/.tmp"),
         (&["-s", "work", "more"], "q/sessions/work.json", "q/sessions/.tmp"),
-        (&["-s", "talk.json", "more"], "home/talk.json", "home/.talk.json.tmp"),
+        (&["-s", "talk.json", "more"], "home/talk.json", "home/.tmp-q"),
     ] {
         let _case = case(args);
-        for name in ["current.json", "work.json"] {
+        for name in [ARCHIVED, "work.json"] {
             sandbox.write_session(name, &stored(&["one", "two", "three", "four"]));
         }
+        let _ = symlink(ARCHIVED, sandbox.sessions().join("current.json"));
         sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
         let traced = sandbox.shell("exec strace -f -y -s 500 -o trace q \"$@\"").arg("sh").args(args);
         traced.run().success();
@@ -223,13 +231,32 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
 }
 
 #[test]
+fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let (_server, sandbox) = numbered();
+    sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
+    sandbox.shell("exec strace -f -y -s 500 -o trace q new").run().success();
+    let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+    let id = sandbox.current_id();
+    let at = |call: &str, words: &[&str]| {
+        let has = |line: &str| line.contains(call) && words.iter().all(|word| line.contains(word));
+        trace.lines().position(has).unwrap_or_else(|| panic!("no {call} with {words:?} in:\n{trace}"))
+    };
+    let (synced, named) = (at("fsync(", &["q/sessions"]), at("linkat(", &[&id]));
+    let (touched, led) = (at("utimensat(", &[]), at("rename", &["/current.json\""]));
+    assert!(synced < named && named < led && touched < led, "{synced} {touched} {named} {led} in:\n{trace}");
+}
+
+#[test]
 fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
     let (_server, sandbox) = numbered();
     if lacks("strace", "strace -o /dev/null true") {
         return;
     }
     let sandbox = sandbox.env("Q_EXPIRE", "never");
-    let bystanders = ["current-tty2.json", "play.json", "session_20250101000000.json", "current-tty3.json"];
+    let bystanders = ["current-tty2.json", "play.json", "session_20250101000000.json", OTHER, "current-tty3.json"];
     for name in bystanders.into_iter().chain(["work.json", "current.json", "current-tty1.json"]) {
         sandbox.write_session(name, &stored(&["one", "two"]));
     }
@@ -244,9 +271,6 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
         assert_eq!(trace.lines().find(opens), None);
         trace.lines().any(|line| line.contains("getdents") && line.contains("/q/sessions>"))
     };
-    // The first call of all learns which moments of creation are taken.
-    sandbox.q(&["zero"]).run().success();
-    fs::remove_file(sandbox.state().join("q/swept")).unwrap();
     // Once a day it looks for what is too old, in the folder and not in its files.
     assert!(scans(&["one"], ""), "it did not look");
     for (args, slot) in [
@@ -256,6 +280,7 @@ fn a_call_opens_no_other_conversation_and_never_scans_the_folder() {
         (&["-s", "work", "more"], ""),
         (&["-s", "new", "one"], ""),
         (&["-s", "talk.json", "one"], ""),
+        (&["-s", ID, "more"], ""),
         (&["one"], "tty1"),
         (&["-f", "more"], "tty1"),
         (&["--history"], ""),

@@ -131,8 +131,11 @@ pub const ACTIONS: &[&[&str]] = &[
     &["--clear", "--all", "--json"],
 ];
 
-/// The file in which such a conversation is archived.
-pub const ARCHIVED: &str = "session_20260102030405.json";
+/// The id of such a conversation, and its file.
+pub const ID: &str = "session_20260102030405678";
+pub const ARCHIVED: &str = "session_20260102030405678.json";
+/// Its first earlier state.
+pub const EARLIER: &str = "session_20260102030405678~1.json";
 /// The model of the conversations of `stored`.
 pub const STORED_MODEL: &str = "stored-model";
 
@@ -160,6 +163,21 @@ pub fn idle_for<S: AsRef<str>>(idle: Duration, texts: &[S]) -> Value {
     with(with(conversation, "created", moment.clone()), "updated", moment)
 }
 
+/// The id of a conversation: `session_` and the digits of when it was begun.
+#[track_caller]
+pub fn id_of(conversation: &Value) -> String {
+    let created = conversation["created"].as_str().expect("a time");
+    format!("session_{}", created.chars().filter(char::is_ascii_digit).collect::<String>())
+}
+
+/// The file of the conversation that `other` makes.
+pub const OTHER: &str = "session_20260115000000000.json";
+
+/// A conversation like `stored`, but begun at another time, so that the two have not the same id.
+pub fn other<S: AsRef<str>>(texts: &[S]) -> Value {
+    with(stored(texts), "created", "2026-01-15T00:00:00.000Z")
+}
+
 /// The same conversation with another value in one of its fields.
 pub fn with(mut conversation: Value, field: &str, value: impl Into<Value>) -> Value {
     conversation[field] = value.into();
@@ -183,17 +201,20 @@ pub fn with_attachments(mut conversation: Value, message: usize, attachments: &[
     conversation
 }
 
-/// A folder with a conversation of each kind, none changed at the same time as another.
+/// A folder with a conversation of each kind, as other programs write them, none changed at the same time as another.
 pub fn with_every_kind() -> Sandbox {
     let sandbox = Sandbox::new();
-    for (name, updated, messages) in [
-        ("current.json", "2026-01-02T03:09:00.000Z", &["what is\n a rebase?", "x", "and", "y"][..]),
-        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"]),
+    for (name, created, messages) in [
+        ("current-tty1.json", "2026-03-01T00:00:00.000Z", &["terminal", "x"][..]),
         ("work.json", "2026-02-01T00:00:00.000Z", &["lone question"]),
+        (OTHER, "2026-01-15T00:00:00.000Z", &["older", "x"]),
+        ("current.json", CREATED, &["what is\n a rebase?", "x", "and", "y"]),
         ("empty.json", "2025-02-01T00:00:00.000Z", &[]),
-        (ARCHIVED, "2026-01-15T00:00:00.000Z", &["older", "x"]),
     ] {
-        sandbox.write_session(name, &with(stored(messages), "updated", updated));
+        sandbox.write_session(name, &with(stored(messages), "created", created));
+    }
+    for (minutes, name) in ["current-tty1.json", "work.json", OTHER, "current.json", "empty.json"].iter().enumerate() {
+        age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
     }
     sandbox
 }
@@ -230,12 +251,12 @@ impl Sandbox {
         self.check(right, || format!("expected the {marked} answer {text:?} in:\n{conversation:#}"));
     }
 
-    /// The files of archived conversations, in order.
+    /// The files of unnamed conversations that are not current, and of earlier states, in order.
     pub fn archived(&self) -> Vec<String> {
         self.session_files().into_iter().filter(|name| name.starts_with("session_")).collect()
     }
 
-    /// The only file of an archived conversation.
+    /// The only one of them.
     #[track_caller]
     pub fn only_archived(&self) -> String {
         let mut names = self.archived();
@@ -251,12 +272,22 @@ impl Sandbox {
     }
 }
 
-/// Takes the lock that every q takes to save, until it is dropped.
+/// Takes the lock that q takes to change a conversation, until it is dropped.
 pub fn hold_the_lock(sandbox: &Sandbox) -> File {
     fs::create_dir_all(sandbox.sessions()).expect("the sessions folder");
-    let lock = File::create(sandbox.state().join("q/lock")).expect("the lock's file");
-    lock.lock().expect("the lock");
-    lock
+    lock_folder(&sandbox.sessions())
+}
+
+/// Locks a folder, until it is dropped.
+pub fn lock_folder(path: &Path) -> File {
+    let folder = File::open(path).expect("a folder");
+    folder.lock().expect("the lock");
+    folder
+}
+
+/// As on another day: q looks for what is too old.
+pub fn another_day(sandbox: &Sandbox) {
+    let _ = fs::remove_file(sandbox.state().join("q/swept"));
 }
 
 // ---- Files

@@ -13,7 +13,6 @@ use crate::server::{Reply, Server};
 fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     let server = Server::openai("one \"two\"\n\u{1b} é\n");
     let sandbox = Sandbox::new().server_env(&server);
-    let path = sandbox.sessions().join("current.json");
     let line = |id: &Value, session: &Value, sent: usize| {
         format!(
             concat!(
@@ -26,7 +25,8 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     };
     let q = |args: &[&str]| sandbox.q(&["-j", "-m", "m"]).args(args).run();
     let first = q(&["one"]);
-    let id = id_of(&sandbox.current());
+    let id = json!(sandbox.current_id());
+    let path = sandbox.sessions().join(format!("{}.json", sandbox.current_id()));
     first.success().stdout(line(&id, &json!(path), 0));
     q(&["-f", "two"]).success().stdout(line(&id, &json!(path), 2));
     q(&["-f", "--messages", "3", "three"]).success().stdout(line(&id, &json!(path), 3));
@@ -41,12 +41,6 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     let printed = q(&["-s", "talk.json", "eight"]).stdout_json();
     let printed = printed["session"].as_str().expect("a path").to_owned();
     assert_eq!(sandbox.home().join(printed).canonicalize().expect("a file"), file);
-}
-
-/// The id of a conversation: `session_` and the digits of its `created`.
-fn id_of(conversation: &Value) -> Value {
-    let created = conversation["created"].as_str().expect("a time");
-    json!(format!("session_{}", created.chars().filter(char::is_ascii_digit).collect::<String>()))
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, HOUR, MINUTE, STORED_MODEL, UPDATED, age, ago, case, idle_for, numbered, prompt, snapshot,
-    stored, with, with_every_kind,
+    ARCHIVED, CREATED, DAY, HOUR, ID, MINUTE, OTHER, STORED_MODEL, UPDATED, age, case, idle_for, numbered, other,
+    prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::pty::Terminal;
 use crate::sandbox::{Outcome, Sandbox};
@@ -16,14 +16,20 @@ fn a_list_has_a_line_for_each_newest_first() {
     let sandbox = with_every_kind();
     sandbox.write_bytes("notes.txt", "not a conversation");
     let before = snapshot(sandbox.sessions());
-    let expected = "current-tty1\t2026-03-01T00:00:00.000Z\t2\topenai/stored-model\tterminal\n\
-                    work\t2026-02-01T00:00:00.000Z\t1\topenai/stored-model\tlone question\n\
-                    session_20260102030405\t2026-01-15T00:00:00.000Z\t2\topenai/stored-model\tolder\n\
-                    current\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?\n\
-                    empty\t2025-02-01T00:00:00.000Z\t0\topenai/stored-model\t\n";
+    let expected = "session_20260301000000000\t2026-01-02T03:09:00.000Z\t2\topenai/stored-model\tterminal\n\
+                    work\t2026-01-02T03:09:00.000Z\t1\topenai/stored-model\tlone question\n\
+                    session_20260115000000000\t2026-01-02T03:09:00.000Z\t2\topenai/stored-model\tolder\n\
+                    session_20260102030405678\t2026-01-02T03:09:00.000Z\t4\topenai/stored-model\twhat is a rebase?\n\
+                    empty\t2026-01-02T03:09:00.000Z\t0\topenai/stored-model\t\n";
     sandbox.q(&["--list"]).run().success().stdout(expected);
     sandbox.q(&["--list"]).env("Q_SESSION", "tty1").run().success().stdout(expected);
     before.expect_unchanged();
+    // Linked ones are listed once.
+    for (link, target) in [("current-tty1.json", "session_20260301000000000.json"), ("current.json", ARCHIVED)] {
+        fs::rename(sandbox.sessions().join(link), sandbox.sessions().join(target)).unwrap();
+        sandbox.link(link, target);
+    }
+    sandbox.q(&["--list"]).run().success().stdout(expected);
 }
 
 #[test]
@@ -31,19 +37,18 @@ fn a_list_as_json_has_an_object_for_each() {
     let sandbox = with_every_kind();
     let listed = sandbox.q(&["--list", "--json"]).run();
     listed.success();
-    let expected = |name: &str, state: &str, updated: &str, messages: usize, question: &str| {
+    let expected = |name: &str, file: &str, created: &str, messages: usize, question: &str| {
         json!({
-            "id": if state == "named" { name } else { "session_20260102030405678" }, "name": name, "state": state,
-            "path": sandbox.sessions().join(format!("{name}.json")), "provider": "openai", "model": STORED_MODEL,
-            "created": CREATED, "updated": updated, "messages": messages, "question": question,
+            "id": name, "name": name, "path": sandbox.sessions().join(file), "provider": "openai",
+            "model": STORED_MODEL, "created": created, "updated": UPDATED, "messages": messages, "question": question,
         })
     };
     let all = json!([
-        expected("current-tty1", "current", "2026-03-01T00:00:00.000Z", 2, "terminal"),
-        expected("work", "named", "2026-02-01T00:00:00.000Z", 1, "lone question"),
-        expected("session_20260102030405", "archived", "2026-01-15T00:00:00.000Z", 2, "older"),
-        expected("current", "current", UPDATED, 4, "what is a rebase?"),
-        expected("empty", "named", "2025-02-01T00:00:00.000Z", 0, ""),
+        expected("session_20260301000000000", "current-tty1.json", "2026-03-01T00:00:00.000Z", 2, "terminal"),
+        expected("work", "work.json", "2026-02-01T00:00:00.000Z", 1, "lone question"),
+        expected("session_20260115000000000", OTHER, "2026-01-15T00:00:00.000Z", 2, "older"),
+        expected(ID, "current.json", CREATED, 4, "what is a rebase?"),
+        expected("empty", "empty.json", "2025-02-01T00:00:00.000Z", 0, ""),
     ]);
     listed.check(listed.stdout_json() == all, || format!("expected {all}"));
     listed.check(listed.stdout.ends_with(b"\n"), || "expected a newline at the end".to_owned());
@@ -57,7 +62,7 @@ fn a_list_continues_after_what_it_cannot_read() {
     sandbox.write_bytes("session_20250101000000.json.unreadable", "hello");
     sandbox.write_bytes("newer.json", json!({"version": 2}).to_string());
     sandbox.shell("mkfifo ../state/q/sessions/pipe.json; mkdir ../state/q/sessions/folder.json").run().success();
-    let line = format!("current\t{UPDATED}\t4\topenai/stored-model\tone\n");
+    let line = format!("{ID}\t{UPDATED}\t4\topenai/stored-model\tone\n");
     let listed = sandbox.q(&["--list"]).run();
     listed.exit(0).stdout(&line);
     let unreadable = ["broken.json", "session_20250101000000.json.unreadable", "newer.json", "pipe.json"];
@@ -99,11 +104,11 @@ fn a_list_shows_files_whose_names_are_not_utf8() {
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.json");
     fs::write(sandbox.sessions().join(name), stored(&["one", "two"]).to_string()).unwrap();
     let listed = sandbox.q(&["--list"]).run();
-    listed.exit(0).stdout_contains("caf").stdout_contains("current\t");
+    listed.exit(0).stdout_contains("caf").stdout_contains(ID);
     let listed = sandbox.q(&["--list", "--json"]).run();
     listed.exit(0);
     let list = listed.stdout_json();
-    let named = list.as_array().is_some_and(|list| list.iter().any(|one| one["name"] == "current"));
+    let named = list.as_array().is_some_and(|list| list.iter().any(|one| one["name"] == ID));
     listed.check(named, || "expected the other conversation too".to_owned());
 }
 
@@ -112,17 +117,19 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
     let sandbox = Sandbox::new();
     let long = format!("<context>\n{}\n</context>\n\nwhy is 日本語 shown {}", "log\n".repeat(99), "so ".repeat(99));
     for (name, idle, question) in [
-        ("current.json", 5 * MINUTE, "what is a rebase?"),
-        ("work.json", 3 * HOUR, &long),
         (ARCHIVED, 40 * DAY, "tab\tand \u{1b}[31mescape"),
+        ("work.json", 3 * HOUR, &long),
+        (OTHER, 5 * MINUTE, "what is a rebase?"),
     ] {
         sandbox.write_session(name, &idle_for(idle, &[question, "x"]));
+        age(&sandbox.sessions().join(name), idle);
     }
+    sandbox.link("current.json", OTHER);
     let lines = on_terminal(&sandbox, &["--list"], 60);
     let expected = [
-        "* current                  5m  what is a rebase?",
-        "  work                     3h  why is 日本語 shown so so so…",
-        "  session_20260102030405  40d  tab and ^[[31mescape",
+        "* 1  session_20260115000000000   5m  what is a rebase?",
+        "  2  work                        3h  why is 日本語 shown so…",
+        "  3  session_20260102030405678  40d  tab and ^[[31mescape",
     ];
     assert_eq!(lines, expected);
 }
@@ -131,15 +138,20 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
 fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let sandbox = Sandbox::new();
     for number in 0..60 {
-        let conversation = idle_for(number * HOUR, &[format!("question {number}"), "x".to_owned()]);
-        sandbox.write_session(&format!("talk-{number:02}.json"), &conversation);
+        let name = format!("talk-{number:02}.json");
+        sandbox.write_session(&name, &stored(&[format!("question {number}"), "x".to_owned()]));
+        // Only what is shown is opened, or there would be a note.
+        if number >= 50 {
+            sandbox.write_bytes(&name, "{");
+        }
+        age(&sandbox.sessions().join(&name), number * HOUR);
     }
     // The terminals of tests have 50 lines; one is for the shell's prompt.
     let lines = on_terminal(&sandbox, &["--list"], 80);
     assert_eq!(lines.len(), 49);
     assert!(lines[0].ends_with("question 0") && lines[47].ends_with("question 47"), "{lines:?}");
-    assert_eq!(lines[48].trim(), "12 more: q --list | less");
-    assert_eq!(sandbox.q(&["--list"]).run().success().stdout_text().lines().count(), 60);
+    assert!(lines[48].trim().starts_with("12 more"), "{lines:?}");
+    assert_eq!(sandbox.q(&["--list"]).run().exit(0).stdout_text().lines().count(), 50);
 }
 
 /// What a list shows on a terminal of so many columns.
@@ -198,23 +210,23 @@ fn words_find_the_messages_that_have_all_of_them_in_any_case() {
 fn the_place_that_was_found_is_shown() {
     let sandbox = Sandbox::new();
     let texts = ["what grows?", "Many things grow there, among them the old oak of the village and a pear"];
-    sandbox.write_session("trees.json", &with(idle_for(3 * HOUR, &texts), "updated", ago(3 * HOUR)));
+    sandbox.write_session("trees.json", &idle_for(3 * HOUR, &texts));
     let place = "…things grow there, among them the old oak of the village and a pear";
     let fields = |listed: &Outcome| listed.stdout_text().trim_end().split('\t').next_back().map(str::to_owned);
     assert_eq!(fields(sandbox.q(&["--list", "AMONG", "oak"]).run().success()).as_deref(), Some(place));
     let listed = sandbox.q(&["--list", "--json", "among"]).run().success().stdout_json();
     assert_eq!((&listed[0]["match"], &listed[0]["question"]), (&json!(place), &json!("what grows?")));
     let lines = on_terminal(&sandbox, &["--list", "among"], 40);
-    assert_eq!(lines, ["  trees  3h  …ere, among them the old o…"]);
-    let lines = on_terminal(&sandbox, &["--list", "village"], 24);
-    assert_eq!(lines, ["  trees  3h  … village …"]);
+    assert_eq!(lines, ["  1  trees  3h  …ere, among them the ol…"]);
+    let lines = on_terminal(&sandbox, &["--list", "village"], 27);
+    assert_eq!(lines, ["  1  trees  3h  … village …"]);
 }
 
 #[test]
 fn last_weeks_conversation_is_found_by_a_word_and_continued() {
     let (server, sandbox) = numbered();
-    sandbox.write_session(ARCHIVED, &idle_for(7 * DAY, &["how do I prune a vine?", "In February."]));
-    age(&sandbox.sessions().join(ARCHIVED), 7 * DAY);
+    sandbox.write_session(OTHER, &other(&["how do I prune a vine?", "In February."]));
+    age(&sandbox.sessions().join(OTHER), 7 * DAY);
     sandbox.write_session("other.json", &idle_for(DAY, &["one", "two"]));
     let script = "q -s \"$(q --list --json vine | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')\" 'how much?'";
     sandbox.shell(script).run().success().stdout("answer 0\n");
@@ -222,5 +234,5 @@ fn last_weeks_conversation_is_found_by_a_word_and_continued() {
     // The name in the list works too.
     sandbox.shell("q -s \"$(q --list vine | cut -f1)\" 'when?'").run().success();
     let kept = ["how do I prune a vine?", "In February.", "how much?", "answer 0", "when?", "answer 1"];
-    sandbox.expect_texts(ARCHIVED, &kept);
+    sandbox.expect_texts(OTHER, &kept);
 }

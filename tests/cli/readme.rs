@@ -97,7 +97,9 @@ fn each_command_of_the_readme_works() {
     for command in commands {
         let _case = case(&command);
         // Each finds what another one may have cleared.
-        for name in ["current.json", "rebase.json", "session_20261114093000.json"] {
+        let id =
+            command.split_whitespace().find(|word| word.starts_with("session_")).unwrap_or("session_20261114093000000");
+        for name in ["current.json", "rebase.json", &format!("{id}.json")] {
             sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
         }
         if command.contains("--copy") {

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -174,15 +174,16 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         (&format!("me:{TOOL_KEY}@"), "key_env = \"TOOL_KEY\"", &bearer),
     ] {
         let _case = case(more);
-        // It repeats what it was sent, as the reason for a failure, and as an error of the tool.
+        // It repeats what it was sent, as the reason for a failure, as an error of the tool, and as its result.
         let site = site_of(|request, message, number| {
             let sent = format!("I know {:?}", request.header("authorization"));
             match number {
                 0 => Reply::new(500).piece(sent),
+                1 => answer(message, json!({"content": [{"type": "text", "text": sent}]})),
                 _ => Reply::json(200, json!({"jsonrpc": "2.0", "id": message["id"], "error": {"message": sent}})),
             }
         });
-        let model = model(2);
+        let model = model(3);
         let url = site.url().replace("http://", &format!("http://{login}"));
         let headers =
             if more.contains("headers") { "" } else { "headers = { x-team = \"infra\", Accept = \"*/*\" }\n" };
@@ -191,7 +192,7 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         outcome.exit(0).stdout("the answer\n").stderr_contains("[redacted]").stderr_lacks(TOOL_KEY);
         let secret = authorization.rsplit(' ').next().expect("a word");
         outcome.stderr_lacks(secret);
-        assert_eq!(kept(&sandbox).len(), 2);
+        assert_eq!(kept(&sandbox).len(), 3);
         assert!(!sandbox.current().to_string().contains(secret));
         for request in site.requests() {
             assert_eq!(request.header("authorization"), Some(authorization), "{} {}", request.method, request.text());
@@ -203,6 +204,27 @@ fn a_server_gets_its_own_headers_and_its_own_key() {
         assert!(!model.last_request().text().contains(secret));
         sandbox.q(&["--status"]).run().success().stdout_contains(&site.url()).stdout_lacks(TOOL_KEY);
     }
+}
+
+#[test]
+fn the_parts_of_an_address_are_no_secrets() {
+    let path = "/an-organization-with-a-long-name/mcp";
+    let words = "nothing at /an-organization-with-a-long-name/mcp for team-of-the-shop";
+    let site = site(move |message, number| match number {
+        0 => Reply::json(500, json!({"error": words})),
+        _ => answer(message, json!({"content": [{"type": "text", "text": words}], "isError": true})),
+    });
+    let model = model(2);
+    let url = format!("{}{path}?team=team-of-the-shop", site.url());
+    let sandbox = with_web(&model, &url, "allow = [\"*\"]\nheaders = { x-team = \"team-of-the-shop\" }");
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    // The user sees neither query nor headers; the model sees what there is.
+    outcome.exit(0).stderr_contains(&format!("nothing at {path} for [redacted] ({}{path})", site.url()));
+    assert_eq!(
+        kept(&sandbox)[0]["result"],
+        format!("the tool's server web failed: 500 Internal Server Error: {words}")
+    );
+    assert_eq!(kept(&sandbox)[1]["result"], words);
 }
 
 #[test]
@@ -442,6 +464,42 @@ fn a_silent_call_times_out_and_is_cancelled() {
 }
 
 #[test]
+fn only_progress_prolongs_the_time_for_a_call() {
+    for (name, lasting, result) in [
+        ("comments", |_: &Value| b": working\n\n".to_vec(), "no answer within 1 s"),
+        ("log", |_: &Value| data(&json!({"method": "notifications/message", "params": {}})), "no answer within 1 s"),
+        (
+            "progress",
+            |call: &Value| {
+                let token = &call["params"]["_meta"]["progressToken"];
+                data(&json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}))
+            },
+            "you said hi 0",
+        ),
+    ] as [(&str, fn(&Value) -> Vec<u8>, &str); 3]
+    {
+        let _case = case(name);
+        let site = site(move |message, _| {
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});
+            let gates: Vec<Gate> = (0..16).map(|_| Gate::new()).collect();
+            let begun = Reply::sse([""; 0]);
+            let reply = gates.iter().fold(begun, |reply, gate| reply.piece(lasting(message)).wait_for(gate));
+            std::thread::spawn(move || {
+                for gate in gates {
+                    std::thread::sleep(Duration::from_millis(150));
+                    gate.open();
+                }
+            });
+            reply.piece(data(&answer))
+        });
+        let model = model(1);
+        let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
+        sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+        assert_eq!(kept(&sandbox)[0]["result"], result);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
     for hangs in ["initialize", "tools/list"] {
         let _case = case(hangs);
@@ -453,7 +511,8 @@ fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
         // The silence that a call may last is not meant here.
         let sandbox = with_web(&model, &site.url(), "start = \"1s\"\ntimeout = \"5m\"");
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
-        outcome.exit(1).stdout_is_empty().stderr("q: web: did not list its tools within 1 s\n");
+        let remedy = "q: a longer start may help, such as start = \"2m\" in [tools.web]";
+        outcome.exit(1).stdout_is_empty().stderr(format!("q: web: did not list its tools within 1 s\n{remedy}\n"));
         model.expect_requests(0);
     }
 }
@@ -630,7 +689,7 @@ fn a_server_without_sessions_needs_no_goodbye() {
 fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     let site = Server::start(|request, _| {
         if request.method == "DELETE" {
-            return Reply::new(200).hang();
+            return Reply::raw("").hang();
         }
         let message = request.json();
         if message["method"] == "tools/call" { echo(&message, 0) } else { usual(request, &message, "s1") }
@@ -641,8 +700,11 @@ fn a_goodbye_that_nobody_answers_does_not_hold_q_up_for_long() {
     // The answer is out, and saved, before q waits for anybody.
     running.read_stdout_until("the answer\n");
     site.wait_for_requests(5);
+    let began = Instant::now();
     assert_eq!(sandbox.current()["messages"][1]["content"], "the answer");
-    running.wait().success().ended_within(Duration::from_secs(50));
+    let outcome = running.wait();
+    // Far from the fifth of a second that q waits, on a busy machine.
+    outcome.success().check(began.elapsed() < Duration::from_millis(1_500), || "expected a quick end".to_owned());
 }
 
 #[test]

@@ -384,11 +384,12 @@ fn the_status_shows_paths_providers_and_the_conversation() {
 
     sandbox.q(&["-p", "openai", "-m", "m", "hi"]).run().success();
     let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
-    assert_eq!(printed["conversation"]["path"], json!(sandbox.sessions().join("current.json")));
+    let file = format!("{}.json", sandbox.current_id());
+    assert_eq!(printed["conversation"]["path"], json!(sandbox.sessions().join(&file)));
     assert_eq!(printed["conversation"]["messages"], 2);
     assert_eq!(printed["conversation"]["model"], "m");
     let text = sandbox.q(&["--status"]).run();
-    for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", "current.json", "config.toml"] {
+    for part in [env!("CARGO_PKG_VERSION"), "work", "openai/m", "2 messages", &file, "config.toml"] {
         text.success().stdout_contains(part);
     }
     let printed = sandbox.q(&["--status", "-s", "none", "-j"]).run().success().stdout_json();

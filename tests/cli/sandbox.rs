@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -160,17 +160,40 @@ impl Sandbox {
         self.state().join("q/sessions")
     }
 
-    /// The names in the folder of the conversations, sorted; none where it does not exist.
+    /// The names in the folder of the conversations, sorted; none where it does not exist. What `current.json` or
+    /// `current-SLOT.json` leads to has that name alone.
     pub fn session_files(&self) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.sessions()) else {
-            return Vec::new();
-        };
+        let mut names = self.all_files();
+        let targets: Vec<String> =
+            names.iter().filter(|name| name.starts_with("current")).filter_map(|name| self.target(name)).collect();
+        names.retain(|name| !targets.contains(name));
+        names
+    }
+
+    /// The same, with all of them.
+    pub fn all_files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.sessions()).into_iter().flatten();
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("an entry of the sessions folder").file_name())
             .map(|name| name.to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
+    }
+
+    /// What a link in the folder of the conversations says; nothing where it is a file, or missing.
+    pub fn target(&self, name: &str) -> Option<String> {
+        let target = fs::read_link(self.sessions().join(name)).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    }
+
+    /// The id of the conversation that `current.json` leads to.
+    #[track_caller]
+    pub fn current_id(&self) -> String {
+        let target = self.target("current.json").unwrap_or_default();
+        let id = target.strip_suffix(".json").filter(|id| id.starts_with("session_") && !id.contains('/'));
+        self.check(id.is_some(), || format!("expected a link to a conversation beside it, not {target:?}"));
+        id.unwrap_or_default().to_owned()
     }
 
     /// The current conversation.
@@ -208,17 +231,35 @@ impl Sandbox {
         self.write_bytes(name, conversation.to_string());
     }
 
-    /// Writes a file into the sessions folder, with the modes that q gives.
+    /// Writes a file into the sessions folder, with the modes that q gives; in place of a link, as `mv` does.
     #[track_caller]
     pub fn write_bytes(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let mut folders = fs::DirBuilder::new();
         folders.recursive(true).mode(0o700);
         folders.create(self.sessions()).expect("the sessions folder");
+        if self.target(name).is_some() {
+            fs::remove_file(self.sessions().join(name)).expect("a link in the sessions folder");
+        }
         let mut file = fs::OpenOptions::new();
         file.write(true).create(true).truncate(true).mode(0o600);
         file.open(self.sessions().join(name))
             .and_then(|mut file| file.write_all(bytes.as_ref()))
             .expect("a file in the sessions folder");
+    }
+
+    /// Writes a conversation, and a link to it with the first name.
+    #[track_caller]
+    pub fn write_linked(&self, link: &str, name: &str, conversation: &Value) {
+        self.write_session(name, conversation);
+        let _ = fs::remove_file(self.sessions().join(link));
+        self.link(link, name);
+    }
+
+    /// A link in the sessions folder.
+    #[track_caller]
+    pub fn link(&self, name: &str, target: impl AsRef<Path>) {
+        fs::create_dir_all(self.sessions()).expect("the sessions folder");
+        symlink(target, self.sessions().join(name)).expect("a link");
     }
 
     /// Writes a file into `home/`.

@@ -126,20 +126,6 @@ fn a_list_has_no_line_longer_than_the_terminal() {
 }
 
 #[test]
-fn a_list_marks_the_current_conversation_on_a_terminal() {
-    let sandbox = Sandbox::new();
-    // Of the same age, so that their names order them.
-    let conversation = all_of("m");
-    sandbox.write_current(&conversation);
-    sandbox.write_session("work.json", &conversation);
-    let terminal = Terminal::new(WIDE);
-    both(sandbox.q(&["--list"]), &terminal).run().exit(0);
-    let screen = terminal.screen();
-    let marks: Vec<&str> = screen.iter().filter(|line| !line.is_empty()).map(|line| &line[..9]).collect();
-    assert_eq!(marks, ["* current", "  work   "]);
-}
-
-#[test]
 fn the_first_word_leaves_before_the_second_arrives() {
     let gate = Gate::new();
     let server = Server::always(in_two_parts("first ", &gate, "second"));

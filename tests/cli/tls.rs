@@ -284,6 +284,22 @@ fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
 }
 
 #[test]
+fn what_the_library_says_in_its_own_language_is_said_in_words() {
+    let (authority, server) = (Authority::new("known"), Server::openai("never"));
+    let tls = Tls::start(&authority, &[], ALWAYS, &server, End::Farewell);
+    for (url, words) in [
+        (tls.url("localhost"), ["TLS: the server's certificate is one for an authority, not for a server", "CA:FALSE"]),
+        (server.url().replace("http:", "https:"), ["TLS: the server does not speak TLS on this port", "http://"]),
+    ] {
+        let _case = case(&url);
+        let sandbox = Sandbox::new();
+        let outcome = q(&sandbox, url.clone(), &["hi"]).env("SSL_CERT_FILE", certificate(&sandbox, &authority)).run();
+        outcome.exit(1).stdout_is_empty().explains().stderr_contains_all(&words);
+        outcome.stderr_lacks("CaUsedAsEndEntity").stderr_lacks("InvalidContentType");
+    }
+}
+
+#[test]
 fn a_tool_servers_certificate_is_checked_like_every_other() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
     let server = Server::start(|request, _| {

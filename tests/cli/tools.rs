@@ -10,7 +10,7 @@ use crate::fixtures::{
     openai_event, prompt, set_mode, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{calls, expect_gone, heard, log, section};
 
@@ -171,7 +171,11 @@ fn a_call_that_may_change_something_is_refused_where_nobody_can_be_asked() {
             outcome.stderr("");
             assert_eq!(result, "you said x");
         } else {
-            outcome.stderr_contains_all(&["db__write did not run", "allow = [\"write\"]", "[tools.db]", "--yes"]);
+            outcome.stderr_contains_all(&[
+                "db__write did not run",
+                "allow = [\"write\"] in the section [tools.db] of ",
+                "--yes",
+            ]);
             assert!(result.contains("refused"), "{result}");
         }
     }
@@ -192,12 +196,13 @@ fn a_person_at_the_terminal_is_asked() {
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-        let question = "q: run db__write {\"text\":\"one\\u202e\"}? [y]es, [N]o, [a]lways in this run ";
+        let question = "q: run db__write {\"text\":\"one\\u202e\"}\r\n\
+                        q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0).len();
         assert_eq!(calls(&sandbox, "db").len(), 0);
         terminal.type_in(typed);
         if ran < 2 {
-            terminal.wait_for("q: run db__write {\"text\":\"two\"}?", shown);
+            terminal.wait_for("q: run db__write {\"text\":\"two\"}\r\nq: run db__write? ", shown);
             terminal.type_in("\n");
         }
         terminal.wait_for("the answer", shown);
@@ -250,7 +255,9 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "talkative", "");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 9 tools", "db__echo {\"text\":\"hi\"}"]);
+    outcome
+        .exit(0)
+        .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 10 tools", "db__echo {\"text\":\"hi\"}"]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
 }
 
@@ -357,11 +364,13 @@ fn what_cannot_run_is_reported_to_the_model() {
 }
 
 #[test]
-fn whatever_a_server_writes_shows_that_it_lives() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__chatter", json!({}))]]);
-    let sandbox = with_db(&server, "", "timeout = \"1s\"");
-    sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "at last");
+fn only_progress_prolongs_the_time_for_a_call() {
+    for (tool, result) in [("db__progress", "at last"), ("db__chatter", "no answer within 1 s")] {
+        let server = model(OPENAI, vec![vec![("call00001", tool, json!({}))]]);
+        let sandbox = with_db(&server, "", "timeout = \"1s\"");
+        sandbox.q(&["-t", "db", "go"]).run().success();
+        assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], result);
+    }
 }
 
 #[test]
@@ -376,6 +385,10 @@ fn keys_and_other_secrets_are_not_shown() {
         "db__echo {\"text\":\"[redacted] [redacted]\"}",
     ]);
     outcome.stderr_lacks(API_KEY).stderr_lacks("shop-token-1");
+    // Nor does the model get them, or the file.
+    let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"];
+    assert_eq!(kept, "you said [redacted] [redacted]");
+    assert!(server.last_request().text().contains("you said [redacted] [redacted]"));
     let sandbox = with_db(&server, "tells broken", "env_from = [\"OPENAI_API_KEY\"]");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
     outcome.exit(1).stderr_contains("I know").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
@@ -399,7 +412,7 @@ fn a_call_that_was_not_offered_is_no_normal_end() {
 }
 
 #[test]
-fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
+fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
     let server = Server::start(move |request, _| (OPENAI.reply)(request, &answer));
@@ -408,25 +421,33 @@ fn what_a_pipe_has_taken_of_an_answer_with_tools_is_what_is_saved() {
     let mut running = sandbox.q(&["-t", "db", "go"]).stdout_to(writer).spawn();
     server.wait_for_requests(1);
     // The pipe is full, and q waits for a reader.
-    wait_until(|| {
-        fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
-    });
+    wait_until(|| waits_for_pipe(&running));
     running.signal(libc::SIGTERM);
     running.wait().killed_by(libc::SIGTERM);
     let taken = std::io::read_to_string(reader).unwrap();
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
-    assert_eq!((saved["content"].as_str(), &saved["interrupted"]), (Some(taken.as_str()), &json!(true)));
+    assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
 }
 
 #[test]
-fn the_same_call_is_not_made_for_ever() {
+fn the_same_call_may_be_made_again() {
     let server = model(OPENAI, (0..4).map(|_| vec![echo("hi")]).collect());
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(calls(&sandbox, "db").len(), 2);
-    let third = &sandbox.current()["messages"][1]["steps"][2]["calls"][0];
-    assert!(third["result"].as_str().is_some_and(|text| text.contains("3 times in a row")), "{third}");
+    assert_eq!(calls(&sandbox, "db").len(), 4);
+}
+
+#[test]
+fn of_the_calls_of_one_reply_only_so_many_run() {
+    let server = model(OPENAI, vec![(0..40).map(|_| echo("hi")).collect()]);
+    let sandbox = with_db(&server, "", "");
+    sandbox.q(&["-t", "db", "go"]).run().success();
+    assert_eq!(calls(&sandbox, "db").len(), 32);
+    let kept = sandbox.current()["messages"][1]["steps"][0]["calls"].clone();
+    assert_eq!((&kept[31]["result"], kept.as_array().map(Vec::len)), (&json!("you said hi"), Some(40)));
+    assert_eq!(kept[32]["result"], "The call was refused: at most 32 calls of one reply run.");
+    assert_eq!(kept[39]["error"], true);
 }
 
 #[test]
@@ -600,8 +621,9 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
     for message in file["messages"].as_array_mut().expect("messages") {
         assert!(message["timestamp"].is_string());
         let fields = message.as_object_mut().expect("a message");
-        fields.remove("timestamp");
-        fields.remove("steps");
+        for field in ["timestamp", "steps", "provider", "model", "usage"] {
+            fields.remove(field);
+        }
     }
     let known = json!({
         "version": 1, "provider": "openai", "model": file["model"], "created": created, "updated": updated, "tools": ["db"],
@@ -615,7 +637,13 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
 
 #[test]
 fn no_server_outlives_q() {
-    for (name, signal) in [("normal end", 0), ("an error", 0), ("SIGINT", libc::SIGINT), ("SIGTERM", libc::SIGTERM)] {
+    for (name, signal) in [
+        ("normal end", 0),
+        ("an error", 0),
+        ("SIGINT", libc::SIGINT),
+        ("SIGTERM", libc::SIGTERM),
+        ("SIGQUIT", libc::SIGQUIT),
+    ] {
         let _case = case(name);
         let server = Server::start(move |request, number| match (name, number) {
             ("an error", 1) => failure(500, "down"),
@@ -646,6 +674,85 @@ fn no_server_outlives_q() {
         let result = calls[1]["result"].as_str().expect("text");
         assert_eq!(result.contains("interrupted before the result came"), signal != 0, "{result}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
+    let server = model(OPENAI, vec![vec![echo("hi")]]);
+    let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+    // The command that prints the key leaves an agent, and so does the shell that becomes q.
+    let agent = |name: &str| format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1");
+    let key = format!("{}; until [ -s agent ]; do sleep 0.01; done; echo {API_KEY}", agent("agent"));
+    let provider = format!(
+        "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
+        server.url(),
+        json!(key)
+    );
+    sandbox.config(&(provider + &section(&sandbox, "db", "daemon", "")));
+    let job = "setsid sh -c 'echo $$ >job; exec sleep 1000' </dev/null >/dev/null 2>&1 &";
+    sandbox.shell(&format!("{job} exec q -p own -m m -t db go")).run().success().stdout("the answer\n");
+    expect_gone(&sandbox, "db");
+    for name in ["agent", "job"] {
+        let id: i32 = fs::read_to_string(sandbox.home().join(name)).unwrap().trim().parse().unwrap();
+        // SAFETY: a plain system call, and the process is one that this test has started.
+        assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0, "{name}");
+    }
+}
+
+#[test]
+fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
+    let broken = |sandbox: &Sandbox| section(sandbox, "broken", "broken", "");
+    for (name, args, code, takes_time) in [
+        ("answered", &["-t", "db", "go"][..], 0, true),
+        ("listed", &["--list-tools", "-t", "db"], 0, true),
+        ("shown", &["--dry-run", "-t", "db", "go"], 0, true),
+        ("failed after a call", &["-t", "db", "go"], 1, true),
+        ("failed before any call", &["-t", "db", "go"], 1, false),
+        ("no such tool", &["-t", "db__none", "go"], 2, false),
+        ("another server failed", &["-t", "db,broken", "go"], 1, false),
+    ] {
+        let _case = case(name);
+        let server = Server::start(move |request, number| match (name, number) {
+            ("failed after a call", 0) => calling(OPENAI, "", &[echo("hi")]),
+            ("failed before any call" | "failed after a call", _) => failure(500, "down"),
+            _ => (OPENAI.reply)(request, "the answer"),
+        });
+        let sandbox = with_db(&server, "slow", "");
+        sandbox.config(&(section(&sandbox, "db", "slow", "") + &broken(&sandbox)));
+        sandbox.q(args).run().exit(code);
+        expect_gone(&sandbox, "db");
+        let ended_slowly = heard(&sandbox, "db").iter().any(|message| message["end"] == "slow");
+        assert_eq!(ended_slowly, takes_time);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_failure_is_reported_before_stubborn_servers_are_killed() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "");
+    let started = format!("until grep -q tools/list {}; do sleep 0.01; done", log(&sandbox, "db"));
+    let late = section_after(&sandbox, "late", &started, "").replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"");
+    sandbox.config(&(section(&sandbox, "db", "stubborn", "") + &late));
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    // SAFETY: a plain system call about a pipe that is open.
+    let size = unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&writer), libc::F_GETPIPE_SZ) };
+    std::io::Write::write_all(&mut writer, &vec![b' '; usize::try_from(size).unwrap()]).unwrap();
+    let running = sandbox.q(&["-t", "db,late", "go"]).stderr_to(writer).spawn();
+    // The pipe is full, and q waits for a reader of its words.
+    wait_until(|| waits_for_pipe(&running));
+    let heard = fs::read_to_string(log(&sandbox, "db")).unwrap();
+    let process: i32 = heard.lines().find_map(|line| line.strip_prefix("process ")?.parse().ok()).expect("a process");
+    // SAFETY: signal 0 only asks whether the process is there.
+    assert_eq!(unsafe { libc::kill(process, 0) }, 0);
+    std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    running.wait().exit(1);
+    expect_gone(&sandbox, "db");
+}
+
+fn waits_for_pipe(running: &Running) -> bool {
+    fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
 }
 
 #[track_caller]
@@ -938,13 +1045,21 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     let server = model(OPENAI, vec![vec![echo("shop-token-1")]]);
     let sandbox = Sandbox::new().server_env(&server);
     let with_token = |mode: &str| {
-        let section = section(&sandbox, "db", mode, "").replace("env = { ", "env = { SHOP_TOKEN = \"shop-token-1\", ");
+        // Of a URL, only the password is hidden.
+        let values = "env = { SHOP_TOKEN = \"shop-token-1\", SHOP = \"https://me:shop-token-1@api.shop.example/v1\", ";
+        let section = section(&sandbox, "db", mode, "").replace("env = { ", values);
         sandbox.config(&section);
     };
     with_token("tells");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&["q: db: I know  and [redacted]", "db__echo {\"text\":\"[redacted]\"}"]);
+    outcome.exit(0).stderr_contains_all(&[
+        "q: db: I know  and [redacted]",
+        "q: db: The shop is at https://me:[redacted]@api.shop.example/v1",
+        "db__echo {\"text\":\"[redacted]\"}",
+    ]);
     outcome.stderr_lacks("shop-token-1");
+    // The model gets what the tool returned.
+    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "you said shop-token-1");
     for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
         sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
     }
@@ -1004,19 +1119,24 @@ fn without_tools_no_thread_and_no_process_is_there_for_them() {
 }
 
 #[test]
-fn arguments_that_are_too_long_to_be_read_are_refused_without_asking() {
-    // Around the text there are 11 characters.
-    let write = |characters: usize| vec![("call00001", "db__write", json!({"text": "x".repeat(characters - 11)}))];
-    for (characters, args, more, asks, runs) in [
-        (4_000, &[][..], "", true, false),
-        (4_001, &[], "", false, false),
-        (4_001, &["--yes"], "", false, true),
-        (4_001, &[], "allow = [\"write\"]", false, true),
+fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
+    // A terminal of the tests has 50 rows, and one that does not know its size counts as one of 80 by 24. The question
+    // takes one row, and around the text there are 28 characters.
+    let fits = |columns: usize| if columns == 0 { 80 * 23 - 28 } else { columns * 49 - 28 };
+    let no: &[&str] = &[];
+    for (columns, text, args, more, asks, runs) in [
+        (80, "x".repeat(fits(80)), no, "", true, false),
+        (80, "x".repeat(fits(80) + 1), no, "", false, false),
+        (80, " ".repeat(40_000), no, "", true, false),
+        (0, "x".repeat(fits(0)), no, "", true, false),
+        (0, "x".repeat(fits(0) + 1), no, "", false, false),
+        (80, "x".repeat(fits(80) + 1), &["--yes"], "", false, true),
+        (80, "x".repeat(fits(80) + 1), no, "allow = [\"write\"]", false, true),
     ] {
-        let _case = case((characters, args, more));
-        let server = model(OPENAI, vec![write(characters)]);
+        let _case = case((columns, text.len(), args, more));
+        let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
         let sandbox = with_db(&server, "", more);
-        let terminal = Terminal::new(WIDE);
+        let terminal = Terminal::new(columns);
         let running = on_terminal(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
@@ -1026,9 +1146,31 @@ fn arguments_that_are_too_long_to_be_read_are_refused_without_asking() {
         running.wait().exit(0);
         let shown = String::from_utf8(terminal.bytes()).expect("text");
         assert_eq!(shown.contains("[y]es"), asks);
-        assert_eq!(shown.contains("db__write did not run: its arguments are too long to be shown"), !asks && !runs);
+        assert_eq!(shown.contains("⟨40000 blanks⟩"), text.starts_with(' '));
+        assert_eq!(shown.contains("db__write did not run: its arguments do not fit the screen"), !asks && !runs);
         assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
     }
+}
+
+#[test]
+fn always_does_not_hold_for_what_does_not_fit_the_screen() {
+    let write = |text: String| vec![("call00001", "db__write", json!({ "text": text }))];
+    let server = model(OPENAI, vec![write("x".to_owned()), write("x".repeat(4_000)), write("y".to_owned())]);
+    let sandbox = with_db(&server, "", "");
+    let terminal = Terminal::new(80);
+    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    terminal.wait_for("? [y]es", 0);
+    terminal.type_in("a\n");
+    terminal.wait_for("the answer", 0);
+    running.wait().exit(0);
+    assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
+}
+
+#[test]
+fn a_pattern_of_allow_that_matches_nothing_is_noted() {
+    let server = model(OPENAI, vec![]);
+    let sandbox = with_db(&server, "", "only = [\"echo\"]\nallow = [\"ecco\", \"wri*\"]");
+    sandbox.q(&["-t", "db", "go"]).run().exit(0).stderr("q: db: “ecco” in allow matches none of its tools\n");
 }
 
 /// What runs `script` in a session of its own, on this terminal.
@@ -1038,15 +1180,17 @@ fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
 }
 
 #[test]
-fn a_person_is_asked_at_the_terminal_whatever_comes_on_standard_input() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
+fn a_person_is_asked_at_the_terminal_wherever_input_and_output_are() {
+    // Its own size counts, too, and not that of standard output.
+    let text = "x".repeat(80 * 24);
+    let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    let running = session(&sandbox, &terminal, "yes | q -n -t db go").spawn();
+    let running = session(&sandbox, &terminal, "yes | q -n -t db go >answer").spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("n\n");
-    terminal.wait_for("the answer", 0);
     running.wait().exit(0);
+    assert_eq!(fs::read_to_string(sandbox.home().join("answer")).unwrap(), "the answer\n");
     assert_eq!(calls(&sandbox, "db").len(), 0);
 }
 
@@ -1069,10 +1213,10 @@ fn a_person_is_asked_about_one_call_at_a_time() {
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}? [y]es", 0)).expect("text");
+    let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0)).expect("text");
     assert!(!shown.contains("two"), "{shown}");
     terminal.type_in("y\n");
-    terminal.wait_for("{\"text\":\"two\"}? [y]es", shown.len());
+    terminal.wait_for("{\"text\":\"two\"}\r\nq: run db__write? [y]es", shown.len());
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "one"})]);
     terminal.type_in("n\n");
     terminal.wait_for("the answer", shown.len());

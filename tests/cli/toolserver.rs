@@ -3,7 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::os::fd::FromRawFd;
-use std::process::{Command, exit};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio, exit};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,9 +108,18 @@ impl Server {
             let child = Command::new("/bin/sh").args(["-c", "trap '' TERM; while :; do sleep 100; done"]).spawn();
             self.write_down(&format!("process {}", child.expect("a shell").id()));
         }
+        if self.is("daemon") {
+            let mut daemon = Command::new("/bin/sh");
+            daemon.args(["-c", "trap '' TERM; while :; do sleep 100; done"]);
+            daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            // SAFETY: the call is one that a child may make before it runs its program.
+            unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
+            self.write_down(&format!("process {}", daemon.spawn().expect("a shell").id()));
+        }
         if self.is("tells") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
+            eprintln!("The shop is at {}", known("SHOP"));
         }
         if self.is("broken") {
             eprintln!("Traceback: no module named mcp");
@@ -127,6 +137,10 @@ impl Server {
             }
         }
         self.write_down("{\"end\":true}");
+        if self.is("slow") {
+            thread::sleep(Duration::from_secs(1));
+            self.write_down("{\"end\":\"slow\"}");
+        }
         if self.is("stubborn") {
             loop {
                 thread::park();
@@ -180,12 +194,15 @@ impl Server {
                 self.write_down(&format!("process {}", child.expect("a shell").id()));
                 exit(4);
             }
-            "chatter" => {
+            name @ ("chatter" | "progress") => {
+                let (method, token) = match name {
+                    "chatter" => ("notifications/message", &Value::Null),
+                    _ => ("notifications/progress", &params["_meta"]["progressToken"]),
+                };
                 for _ in 0..16 {
                     thread::sleep(Duration::from_millis(150));
-                    self.send(
-                        &json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "busy"}}),
-                    );
+                    let params = json!({"data": "busy", "progressToken": token, "progress": 1});
+                    self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
                 }
                 text("at last")
             }
@@ -203,7 +220,7 @@ fn tools() -> Value {
         "properties": {"text": {"type": "string"}},
     });
     let tool = |name: &str, annotations: &Value| json!({"name": name, "description": format!("does {name}"), "inputSchema": schema, "annotations": annotations});
-    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter"];
+    let names = ["echo", "fail", "environment", "big", "die", "hang", "orphan", "chatter", "progress"];
     let mut tools: Vec<Value> = names.iter().map(|name| tool(name, &reads)).collect();
     tools.push(tool("write", &json!({})));
     Value::from(tools)
