@@ -79,16 +79,17 @@ def describe_conversation(conversation):
     messages = conversation.pop("messages")
     if not messages and not {"system", "tools"} & conversation.keys():
         return []
-    # The id, which until 0.2 was another one after each --undo; and what only today's q writes.
+    # The id, which until 0.2 was another one after each --undo; and what only today's q writes, or says by its absence.
     for field in ["created", "updated", "pinned"]:
         conversation.pop(field, None)
     for message in messages:
-        message.pop("usage", None)
-        # It says the same by its absence.
-        if message.get("interrupted") is False:
-            del message["interrupted"]
-        for field in ["provider", "model"]:
-            if field in message and message[field] == conversation.get(field):
-                del message[field]
+        for field in ["usage", "provider", "model"]:
+            message.pop(field, None)
+        for field, nothing in [("interrupted", False), ("steps", []), ("attachments", [])]:
+            if message.get(field) == nothing:
+                message.pop(field, None)
+        for step in message.get("steps", []):
+            if isinstance(step, dict) and step.get("text") == "":
+                del step["text"]
     lines = [json.dumps(value, sort_keys=True) for value in [conversation, *messages]]
     return [TIME.sub(lambda found: "<TIME>" if is_recent(found[0]) else found[0], line) for line in lines]

@@ -96,9 +96,13 @@ def volatile(root, port, closed_port, version):
         # A conversation's file, whatever its name is.
         (r"(state/q/sessions/)(current(-[\w.-]+)?|session_[\d~-]+|[\w.-]+~\d+)\.json\b", r"\1<FILE>.json"),
         # What only today's q says of an answer, and what that adds to the size of a file.
-        (r'("timestamp":"[^"]*")(,"provider":"[^"]*","model":"[^"]*")?,"usage":\{[^}]*\}', r"\1"),
-        (r'("session".*"bytes":)\d+', r"\1<BYTES>"),
-        (r"( messages?, )\d+( bytes)", r"\1<BYTES>\2"),
+        (r'("timestamp":"[^"]*"(,"interrupted":true)?),"provider":"[^"]*","model":"[^"]*"(,"usage":\{[^}]*\})?', r"\1"),
+        # Where the parser stumbled.
+        (r"(cannot be parsed \().*?( at line )\d+( column )\d+", r"\1<WHY>\2<N>\3<N>"),
+        (r'("bytes":)\d+', r"\1<BYTES>"),
+        (r"(sessions \(\d+, )\d+ (bytes|kB)", r"\1<SIZE>"),
+        # Until 0.2 it changed with each --undo and --again.
+        (r'("model":"[^"]*","created":)"[^"]*"', r"\1<CREATED>"),
         (r"\b(first word after )[\d.]+( s, all after )[\d.]+( s)", r"\1<SECONDS>\2<SECONDS>\3"),
         # How long a tool server took to start, and a call.
         (r"(protocol [\d-]+, \d+ tools?, )[\d.]+( s)", r"\1<SECONDS>\2"),

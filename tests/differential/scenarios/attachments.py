@@ -74,7 +74,7 @@ def dialects():
             )
         yield Scenario(
             f"attach-refused-by-provider-{name}",
-            [*here, q("-a", "error.png", "why?"), q("-a", "one.rs", "why?"), q("--list")],
+            [*here, q("-a", "error.png", "why?"), q("-a", "one.rs", "why?")],
             env=env,
             replies=[failing(400, "image input is not supported")] * 2,
         )
@@ -134,7 +134,6 @@ def kept():
                 write(f"{SESSIONS}/current.json", odd, mtime=1_600_000_000),
                 q("--history"),
                 q("-f", "more"),
-                q("--list"),
                 q("--undo"),
             ],
         )

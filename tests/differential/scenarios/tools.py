@@ -163,7 +163,7 @@ def remembered():
     yield Scenario(
         "tools-remembered-until-none", [*db(), ask, q("-f", "-t", "none", "two"), q("-f", "three", **TERMINAL)]
     )
-    yield Scenario("tools-remembered-not-by-others", [*db(), ask, q("new", **TERMINAL), q("--list")])
+    yield Scenario("tools-remembered-not-by-others", [*db(), ask, q("new", **TERMINAL)])
     yield Scenario(
         "tools-remembered-by-name",
         [*db(), q("-s", "work", "-t", "db", "one"), q("-s", "work", "two", **TERMINAL), q("--copy", "b", "-s", "work")],
@@ -243,7 +243,7 @@ def kept():
         )
     yield Scenario(
         "tools-steps-again-in-place",
-        [*db(), q("-t", "db", "one"), q("--again", "-t", "db"), q("--again"), q("--list")],
+        [*db(), q("-t", "db", "one"), q("--again", "-t", "db"), q("--again")],
         replies=[calling(ECHO), None, calling(FAIL), None],
     )
 
@@ -262,7 +262,6 @@ def endings():
                     send_signal("a", number),
                     finish("a"),
                     q("--history"),
-                    q("--list"),
                 ],
                 replies=[calling(ECHO, hang)],
             )
