@@ -210,8 +210,11 @@ fn read(place: &Place) -> Result<Option<Conversation>, Error> {
     place.check_owner()?;
     // Naming a file that cannot be used is a usage error.
     let is_named = !place.which.is_current();
-    let failed = if matches!(place.which, Which::File(_)) { Kind::Session } else { Kind::File };
-    match files::read(&place.location.path).map_err(|error| Error::new(failed, error.to_string()))? {
+    let found = files::read(&place.location.path).map_err(|error| {
+        let is_usage = is_named && (error.kind() == files::NOT_REGULAR || matches!(place.which, Which::File(_)));
+        Error::new(if is_usage { Kind::Session } else { Kind::File }, error.to_string())
+    });
+    match found? {
         Found::Conversation(conversation) => Ok(Some(conversation)),
         Found::Unusable(reason) => {
             let error = format!("{}: {reason}", place.location.path.display());

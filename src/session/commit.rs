@@ -99,13 +99,11 @@ impl Committer {
                     Ok(self.saved(path, &conversation))
                 }
             },
-            Action::Extend(conversation) => self.extend(&path, conversation, exchange, lock),
+            Action::Extend(conversation) => self.extend(&path, conversation, exchange, None, lock),
             Action::Replace(mut conversation) => {
-                if self.rules.keeps() {
-                    self.folder.keep_state(&path)?;
-                }
+                let state = self.keep_state(&path)?;
                 conversation.exchanges.pop();
-                self.extend(&path, conversation, exchange, lock)
+                self.extend(&path, conversation, exchange, state, lock)
             }
             Action::Separate(reason) => self.save_separately(exchange, Some(lock), reason),
             Action::Refuse(reason) => {
@@ -168,6 +166,7 @@ impl Committer {
         path: &Path,
         mut conversation: Conversation,
         exchange: &Exchange,
+        state: Option<PathBuf>,
         lock: &Lock,
     ) -> io::Result<Committed> {
         self.add(&mut conversation, exchange);
@@ -177,7 +176,8 @@ impl Committer {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 format::shrink(&mut conversation)?;
                 let bytes = format::to_bytes(&conversation)?;
-                note = Some(self.keep_what_is_dropped(path, &conversation)?);
+                let state = state.map_or_else(|| self.keep_state(path), |state| Ok(Some(state)))?;
+                note = Some(has_become_too_large(&conversation, state.as_deref()));
                 bytes
             }
             bytes => bytes?,
@@ -192,17 +192,9 @@ impl Committer {
         }
     }
 
-    /// Keeps a conversation that has become too large as it was. Returns a note.
-    fn keep_what_is_dropped(&self, path: &Path, rest: &Conversation) -> io::Result<String> {
-        let count = rest.message_count();
-        let note = format!(
-            "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages"
-        );
-        if !self.rules.keeps() {
-            return Ok(note);
-        }
-        let state = self.folder.keep_state(path)?;
-        Ok(format!("{note}; the full conversation is in {}", state.display()))
+    /// Keeps a conversation as it is, unless nothing is kept.
+    fn keep_state(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        if self.rules.keeps() { self.folder.keep_state(path).map(Some) } else { Ok(None) }
     }
 
     /// Saves in a conversation of its own, if necessary without the lock.
@@ -238,6 +230,15 @@ impl Committer {
             conversation.tools.clone_from(tools);
         }
     }
+}
+
+/// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
+fn has_become_too_large(rest: &Conversation, state: Option<&Path>) -> String {
+    let count = rest.message_count();
+    let kept = state.map_or_else(String::new, |state| format!("; the full conversation is in {}", state.display()));
+    format!(
+        "the conversation would have more than {MAX_SIZE} bytes: it continues with its newest {count} messages{kept}"
+    )
 }
 
 /// Drops the last exchange of a conversation, if it is still this one; an earlier state keeps it. Returns whether it was.

@@ -110,8 +110,9 @@ impl Folder {
     pub(crate) fn id(&self, path: &Path, created: Timestamp) -> String {
         match self.which(path) {
             Which::Named(name) | Which::Id(name) => name,
-            _ if self.has(path) => created.id(),
-            _ => path.to_string_lossy().into_owned(),
+            _ if !self.has(path) => path.to_string_lossy().into_owned(),
+            _ if is_current(path) => created.id(),
+            _ => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         }
     }
 
@@ -137,8 +138,10 @@ impl Folder {
 
     /// Where a link leads; any other path as it is. What is in the folder itself gets its path as q has it.
     pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        if !path.is_symlink() {
-            return Ok(path.to_owned());
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => {}
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", path)),
+            _ => return Ok(path.to_owned()),
         }
         let real = name::resolve(path).map_err(io::Error::other)?;
         let sessions = fs::canonicalize(&self.sessions).map_err(|error| named(error, "look at", &self.sessions))?;
@@ -370,29 +373,39 @@ impl Folder {
 
     /// Removes a conversation, its earlier states and the links to it. Returns whether it existed.
     pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
-        let existed = remove(path)?;
-        let Some(stem) = path.file_stem().and_then(OsStr::to_str).filter(|_| self.has(path)) else {
-            return Ok(existed);
-        };
-        for other in self.paths()? {
-            let name = name_of(&other);
-            let is_state = stem_of(&name).is_some_and(|other| other != stem && name::base(other) == stem);
-            if is_state || self.leads_to(&other, path) {
-                remove(&other)?;
+        let mut others = Vec::new();
+        if let Some(stem) = path.file_stem().and_then(OsStr::to_str).filter(|_| self.has(path)) {
+            for other in self.paths()? {
+                let name = name_of(&other);
+                let is_state = stem_of(&name).is_some_and(|other| other != stem && name::base(other) == stem);
+                if is_state || self.leads_to(&other, path)? {
+                    others.push(other);
+                }
             }
         }
+        let existed = remove(path)?;
+        others.iter().try_for_each(|other| remove(other).map(drop))?;
         Ok(existed)
     }
 
     /// Removes a conversation that is not current any more, unless it is current elsewhere.
     pub(super) fn remove_left(&self, path: &Path) -> io::Result<()> {
-        let has_link = self.paths()?.iter().any(|other| self.leads_to(other, path));
-        if has_link { Ok(()) } else { self.remove(path).map(drop) }
+        for other in self.paths()? {
+            if self.leads_to(&other, path)? {
+                return Ok(());
+            }
+        }
+        self.remove(path).map(drop)
     }
 
     /// Whether this is a link to a conversation.
-    fn leads_to(&self, link: &Path, path: &Path) -> bool {
-        link.is_symlink() && self.resolve(link).is_ok_and(|real| real == path)
+    fn leads_to(&self, link: &Path, path: &Path) -> io::Result<bool> {
+        match self.resolve(link) {
+            Ok(real) => Ok(link != real && real == path),
+            // A link of the user's own may lead to a disk that is not mounted.
+            Err(_) if !is_current(link) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -138,7 +138,7 @@ impl Server {
         }
         self.write_down("{\"end\":true}");
         if self.is("slow") {
-            thread::sleep(Duration::from_secs(1));
+            thread::sleep(Duration::from_millis(400));
             self.write_down("{\"end\":\"slow\"}");
         }
         if self.is("stubborn") {
