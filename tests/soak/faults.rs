@@ -194,8 +194,10 @@ fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
     if outcome.succeeded() && (outcome.stderr.is_empty() || !command.asks()) {
         return vec![after];
     }
+    let alone = before.alone(command.home, id);
     if !outcome.succeeded() || outcome.not_saved() {
-        return halfway;
+        let is_alone = command.asks() && outcome.killed();
+        return halfway.into_iter().chain(is_alone.then_some(alone)).collect();
     }
     // A follow-up to a conversation that cannot be read starts a new one, which may not get its link.
     let mut begun = before.clone();

@@ -133,21 +133,22 @@ impl Model {
         // Another may have begun it since.
         let now = command.place(self).filter(|place| self.get(place).is_some());
         let mut begun = self.clone();
-        match (&command.target, was, place) {
-            (Target::Linked(_), None, _) => {
+        match (was, now, place) {
+            (None, now, _) if matches!(command.target, Target::Linked(_)) => {
                 begun.begin(command, id);
                 [begun].into_iter().chain(now.map(|place| appended(&place))).collect()
             }
-            (Target::Named | Target::File, _, Some(place)) if now.is_none() => {
+            (None, Some(place), _) => vec![appended(&place)],
+            (None, None, Some(place)) => {
                 begun.add(place, vec![id]);
                 vec![begun]
             }
-            (Target::Named | Target::File, ..) => now.iter().map(appended).collect(),
-            (_, Some(was), Some(place)) => match self.get(&place) {
+            (Some(was), _, Some(place)) => match self.get(&place) {
+                // Without a first message nothing says whether it is another conversation.
                 Some(now) if now.is_empty() || was.is_empty() || now.first() == was.first() => vec![appended(&place)],
                 _ => vec![self.alone(command.home, id)],
             },
-            _ => vec![begun],
+            (_, _, None) => vec![begun],
         }
     }
 
@@ -238,8 +239,12 @@ impl Model {
             }
         }
         for (link, to) in &self.links {
-            if !after.links.contains_key(link) && found.links.get(link) == Some(to) {
-                partly.links.insert(*link, to.clone());
+            // The name of a conversation that is gone is not known.
+            let is_same = |found: &&String| *found == to || (to.starts_with(NEW) && **found == new(0));
+            if let Some(found) = found.links.get(link).filter(is_same)
+                && !after.links.contains_key(link)
+            {
+                partly.links.insert(*link, found.clone());
             }
         }
         vec![self.clone(), added, changed, partly]
@@ -249,7 +254,9 @@ impl Model {
     pub fn renamed(&self, before: &Model) -> Model {
         let name = |home: usize, name: &String| {
             let place = Place::In(home, name.clone());
-            let earlier = |(there, _): &&(Place, Vec<u64>)| matches!(there, Place::Earlier(at, of, _) if *at == home && of == name);
+            let earlier = |(there, _): &&(Place, Vec<u64>)| {
+                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && before.get(there).is_none()
+            };
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
             // A link may lead to one that is gone.
@@ -306,9 +313,22 @@ impl Model {
             (None, Some(id)) => (Kind::Doubled, format!("exchange {id} is there {} times", count(&found, id))),
             (None, None) => (Kind::Misplaced, "a conversation or link is not where it should be".to_owned()),
         };
-        let mut allowed: Vec<String> = allowed.iter().map(Model::to_string).collect();
-        allowed.dedup();
-        Some((kind, format!("{what}\n  found:    {self}\n  expected: {}", allowed.join("\n        or: "))))
+        let mut differences: Vec<String> = allowed.iter().map(|allowed| self.difference(allowed)).collect();
+        differences.dedup();
+        Some((kind, format!("{what}\n    {}", differences.join("\n or "))))
+    }
+
+    /// What is there that should not be, and the other way round.
+    fn difference(&self, allowed: &Model) -> String {
+        let [found, expected] = [self, allowed].map(|model| {
+            let conversations = model.conversations.iter().map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
+            let links = model.links.iter().map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
+            conversations.chain(links).collect::<Vec<_>>()
+        });
+        let without = |one: &[String], other: &[String]| {
+            one.iter().filter(|item| !other.contains(item)).cloned().collect::<Vec<_>>().join(", ")
+        };
+        format!("found: {}; expected: {}", without(&found, &expected), without(&expected, &found))
     }
 }
 
@@ -322,17 +342,5 @@ impl fmt::Display for Act<'_> {
             self.id,
             self.outcome.summary()
         )
-    }
-}
-
-impl fmt::Display for Model {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, exchanges) in &self.conversations {
-            write!(formatter, "{place:?}{exchanges:?} ")?;
-        }
-        for ((home, link), to) in &self.links {
-            write!(formatter, "{link:?}({home})->{to} ")?;
-        }
-        if self.conversations.is_empty() { formatter.write_str("nothing") } else { Ok(()) }
     }
 }
