@@ -312,6 +312,7 @@ fn fields_that_q_does_not_know_keep_their_values() {
     let call =
         json!({"id": "c1", "name": "db__echo", "arguments": {"z": 1, "a": 1.50}, "result": "ok", "cached": false});
     let answer = json!({"role": "assistant", "content": "1", "interrupted": true, "rating": {"b": 0.10, "a": null},
+        "usage": {"input_tokens": 3, "output_tokens": 4, "cached_tokens": 1, "cost": 0.5, "audio_tokens": 2},
         "steps": [{"text": "let me see", "calls": [call], "took": 1.25}]});
     let conversation =
         with(with(idle_for(HOUR, &[""; 0]), "x-tags", json!([1.50, "é/", {"deep": [null]}])), "title", "a \"b\"");
