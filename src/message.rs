@@ -31,6 +31,7 @@ impl fmt::Display for Role {
 
 /// An image or a PDF that goes with a question.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(expecting = "an attachment")]
 pub(crate) struct Attachment {
     /// As given on the command line.
     #[serde(deserialize_with = "lossy_text")]
@@ -39,7 +40,7 @@ pub(crate) struct Attachment {
     #[serde(rename = "type")]
     pub(crate) media: String,
     /// Base64, as every API wants it. Files of q 0.2 may lack it.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_empty")]
     pub(crate) data: Arc<str>,
     #[serde(flatten)]
     pub(crate) unknown: Unknown,
@@ -130,6 +131,7 @@ pub(crate) struct Call {
 
 /// A call and its result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a call")]
 pub(crate) struct Ran {
     /// See [`Call::id`].
     #[serde(default, deserialize_with = "or_default")]
@@ -156,6 +158,7 @@ impl Ran {
 
 /// One round on the way to an answer: what the model said, and the calls that it made.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(expecting = "a step")]
 pub(crate) struct Step {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub(crate) text: String,
@@ -165,6 +168,10 @@ pub(crate) struct Step {
     pub(crate) echo: Vec<Value>,
     #[serde(flatten)]
     pub(crate) unknown: Unknown,
+}
+
+fn is_empty(text: &Arc<str>) -> bool {
+    text.is_empty()
 }
 
 /// A field that may also be null, as other tools write it.

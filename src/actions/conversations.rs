@@ -122,8 +122,11 @@ fn wraps(context: &Context) -> bool {
 /// The line that names an attachment, with the size of its file.
 fn attached(attachment: &Attachment) -> String {
     // Four characters of base64 are three bytes.
-    let size = (attachment.data.len() / 4 * 3).div_ceil(1000);
-    format!("[attached: {}, {}, {size} kB]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
+    let size = match attachment.data.len() / 4 * 3 {
+        0 => "no longer kept".to_owned(),
+        bytes => format!("{} kB", bytes.div_ceil(1000)),
+    };
+    format!("[attached: {}, {}, {size}]\n", on_one_line(&attachment.name), on_one_line(&attachment.media))
 }
 
 /// Prints the last answer again; with `extract` only its code, which goes to a pipe or file only if the answer

@@ -45,15 +45,21 @@ struct Row {
     messages: usize,
     /// The first question, on one line, without its fenced input; if it has no text, the names of its attachments.
     question: String,
-    /// The text around the first match of one of the words, on one line.
+    /// Where the words were found.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    found: Option<String>,
-    /// How many characters of it come before the match.
-    #[serde(skip)]
-    lead: usize,
+    found: Option<Match>,
     /// `-f` would continue this conversation.
     #[serde(skip)]
     current: bool,
+}
+
+/// The first match of one of the words: the text around it on one line, and how many characters of that come before it.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Match {
+    text: String,
+    #[serde(skip)]
+    lead: usize,
 }
 
 /// The rows that are shown, and what could not be.
@@ -85,11 +91,13 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
         let none = if words.is_empty() { "there are no conversations" } else { "no message has all of these words" };
         context.notes.note(none);
     }
+    if json {
+        return match rows.unread {
+            Some(error) => Err(error),
+            None => print(&serde_json::to_string(&rows.rows).map_err(|error| Error::file(error.to_string()))?),
+        };
+    }
     let text = match size {
-        _ if json => match rows.unread {
-            Some(error) => return Err(error),
-            None => return print(&serde_json::to_string(&rows.rows).map_err(|error| Error::file(error.to_string()))?),
-        },
         Some(size) => {
             let files = if words.is_empty() { rows.files } else { rows.rows.len() };
             fitted(&rows.rows, files, size, Timestamp::new(OffsetDateTime::now_utc()))
@@ -149,8 +157,7 @@ fn row(conversation: &Conversation, number: usize, path: &Path, place: &Place, f
         updated: conversation.updated,
         messages: conversation.message_count(),
         question: question.map_or_else(String::new, shown),
-        lead: found.as_ref().map_or(0, |found| found.lead),
-        found: found.map(|found| found.text),
+        found,
     }
 }
 
@@ -163,13 +170,6 @@ fn shown(question: &Entry) -> String {
     let images = question.attachments.iter().map(|attachment| attachment.name.clone());
     let names: Vec<String> = images.chain(fence::names_of(parts.files)).collect();
     if names.is_empty() { String::new() } else { shortened(&format!("[{}]", names.join(", "))) }
-}
-
-/// A match: the text around it on one line, and how many characters of that come before the match.
-#[derive(Debug, PartialEq, Eq)]
-struct Match {
-    text: String,
-    lead: usize,
 }
 
 /// The first match in the first message that has all the words, in upper or lower case, or in what the model said
@@ -235,7 +235,7 @@ fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let Row { name, updated, messages, provider, model, question, found, .. } = row;
-        let question = found.as_ref().unwrap_or(question);
+        let question = found.as_ref().map_or(question, |found| &found.text);
         let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
     }
     text
@@ -252,12 +252,13 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     let room = room(size);
     // The last line says how many more there are.
     let shown = if files > room { room - 1 } else { files }.min(rows.len());
-    let ages: Vec<String> = rows[..shown].iter().map(|row| age::short(row.updated.elapsed_until(now))).collect();
+    let rows = &rows[..shown];
+    let ages: Vec<String> = rows.iter().map(|row| age::short(row.updated.elapsed_until(now))).collect();
     let most = (size.columns / 2).max(GIVEN_NAME);
-    let names: Vec<String> = rows[..shown].iter().map(|row| cut(&visible(&row.name), most)).collect();
+    let names: Vec<String> = rows.iter().map(|row| cut(&visible(&row.name), most)).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
-    let digits = rows[..shown].iter().map(|row| row.number.to_string().len()).max().unwrap_or_default();
+    let digits = rows.iter().map(|row| row.number.to_string().len()).max().unwrap_or_default();
     let mut text = String::new();
     for ((row, age), name) in rows.iter().zip(&ages).zip(&names) {
         let mark = if row.current { '*' } else { ' ' };
@@ -275,9 +276,9 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
 
 /// The question, or the match, with only as much text before it as leaves it enough room.
 fn question(row: &Row, room: usize) -> String {
-    let Some(found) = &row.found else { return row.question.clone() };
-    let surplus = row.lead.saturating_sub(room / 4);
-    if surplus == 0 { found.clone() } else { ['…'].into_iter().chain(found.chars().skip(surplus + 1)).collect() }
+    let Some(Match { text, lead }) = &row.found else { return row.question.clone() };
+    let surplus = lead.saturating_sub(room / 4);
+    if surplus == 0 { text.clone() } else { ['…'].into_iter().chain(text.chars().skip(surplus + 1)).collect() }
 }
 
 /// How many columns a text takes.
@@ -350,7 +351,6 @@ mod tests {
             messages: 2,
             question: "why".to_owned(),
             found: None,
-            lead: 0,
             current: false,
         };
         (1..=count).map(row).collect()

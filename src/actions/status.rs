@@ -1,10 +1,8 @@
 //! `q --status`: version, paths, settings with their origins, providers, and the conversation.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::context::Context;
 use crate::error::Error;
@@ -12,83 +10,31 @@ use crate::flags::Arguments;
 use crate::output::print;
 use crate::server::choice::{self, HeldWith};
 use crate::server::discover;
+use crate::session::Conversation;
 use crate::session::files;
 use crate::session::folder::Folder;
 use crate::session::rules::Found;
-use crate::session::timestamp::Timestamp;
 use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
 
-#[derive(Serialize)]
-struct Status {
-    asks: Asks,
-    version: &'static str,
-    config: String,
-    /// What is wrong with the settings; the values shown are the defaults then.
-    error: Option<String>,
-    sessions: Option<String>,
-    /// How many conversations there are, and how many bytes they have together; `None` if they cannot be counted.
-    kept: Option<usize>,
-    bytes: Option<u64>,
-    /// Why they cannot be counted.
-    sessions_error: Option<String>,
-    settings: Vec<Setting>,
-    providers: Vec<ProviderStatus>,
-    tools: Vec<ToolStatus>,
-    conversation: Option<ConversationStatus>,
+/// A part of the status: lines for people, and the same for programs.
+struct Section {
+    lines: Vec<String>,
+    fields: Vec<(&'static str, Value)>,
 }
 
-/// Which provider a question would go to, and why; or why there is no provider.
-#[derive(Serialize)]
-struct Asks {
-    provider: Option<String>,
+/// The provider that a question would go to.
+struct Chosen {
+    provider: String,
     /// `None`: the first that the server lists.
     model: Option<String>,
     why: String,
 }
 
-#[derive(Serialize)]
-struct Setting {
-    name: &'static str,
-    value: Option<String>,
-    origin: String,
-}
-
-#[derive(Serialize)]
-struct ProviderStatus {
-    name: String,
-    api: String,
-    address: String,
-    key: String,
-    model: Option<String>,
-    /// A question would go to this provider.
-    chosen: bool,
-}
-
-/// A configured tool server.
-#[derive(Serialize)]
-struct ToolStatus {
-    name: String,
-    /// Without its arguments, which may be secret.
-    program: Option<String>,
-    /// Without its query, which may be secret.
-    url: Option<String>,
-    /// Why it cannot be used, if it cannot.
-    error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ConversationStatus {
+/// A conversation that there is.
+struct Kept {
     path: String,
-    /// Why it cannot be used, if it cannot.
-    error: Option<String>,
-    provider: Option<String>,
-    model: Option<String>,
-    updated: Option<Timestamp>,
-    messages: usize,
-    /// Its own system prompt.
-    system: Option<String>,
-    /// The tools that it uses again.
-    tools: Vec<String>,
+    /// Or why it cannot be used.
+    content: Result<Conversation, String>,
 }
 
 /// Prints everything. This works even with wrong settings, and says what is wrong with them.
@@ -101,100 +47,116 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         Ok(settings) => (settings, None),
         Err(error) => (Settings::defaults(environment)?, Some(error.message)),
     };
-    let folder = context.folder.as_ref();
-    let conversation =
-        folder.and_then(|folder| conversation(folder.locate(&context.which).map(|location| location.path)));
-    let (kept, sessions_error) = match folder.map_or(Ok((0, 0)), kept) {
-        Ok(kept) => (Some(kept), None),
-        Err(error) => (None, Some(error.to_string())),
+    let kept = kept(context);
+    let named = kept.as_ref().filter(|_| !context.which.is_current()).and_then(|kept| kept.content.as_ref().ok());
+    let chosen = match error {
+        Some(_) => Err("the configuration is wrong".to_owned()),
+        None => choose(&settings, named),
     };
-    let asks = match &error {
-        Some(_) => Asks { provider: None, model: None, why: "the configuration is wrong".to_owned() },
-        None => asks(&settings, conversation.as_ref().filter(|_| !context.which.is_current())),
-    };
-    let status = Status {
-        version: env!("CARGO_PKG_VERSION"),
-        config: context.configuration.display().to_string(),
-        error,
-        sessions: folder.map(|folder| folder.sessions().display().to_string()),
-        settings: settings
-            .shown()
-            .map(|(name, given)| Setting {
-                name,
-                value: given.map(|given| given.text.clone()),
-                origin: given.map_or_else(|| "unset".to_owned(), |given| given.origin.to_string()),
-            })
-            .collect(),
-        providers: providers(&settings, asks.provider.as_deref()),
-        asks,
-        tools: tools(&settings),
-        kept: kept.map(|(count, _)| count),
-        bytes: kept.map(|(_, bytes)| bytes),
-        sessions_error,
-        conversation,
-    };
+    let paragraphs = [
+        vec![asks(&chosen)],
+        vec![version()],
+        vec![configuration(context, error), conversations(context.folder.as_ref())],
+        vec![values(&settings)],
+        vec![providers(&settings, chosen.ok().as_ref()), tools(&settings)],
+        vec![conversation(kept)],
+    ];
     if arguments.json {
-        let json = serde_json::to_string(&status).map_err(|error| Error::file(error.to_string()))?;
-        return print(&json);
+        let fields = paragraphs.into_iter().flatten().flat_map(|section| section.fields);
+        let object: Map<String, Value> = fields.map(|(name, value)| (name.to_owned(), value)).collect();
+        return print(&Value::Object(object).to_string());
     }
-    print(&text(&status))
+    let text = |sections: Vec<Section>| sections.into_iter().flat_map(|section| section.lines).collect::<Vec<_>>();
+    print(&paragraphs.map(|sections| text(sections).join("\n")).join("\n\n"))
 }
 
-/// Which provider a question would go to; `named` is a conversation that keeps its own provider and model.
-fn asks(settings: &Settings, named: Option<&ConversationStatus>) -> Asks {
-    let held =
-        named.and_then(|named| Some(HeldWith { provider: named.provider.clone()?, model: named.model.clone()? }));
-    let nobody = |why: String| Asks { provider: None, model: None, why };
-    let choice = match choice::choose(settings, held.as_ref()) {
-        Ok(Some(choice)) => choice,
-        Err(error) => return nobody(error.message),
-        Ok(None) => {
-            return match discover::running(settings) {
-                Some(running) => Asks {
-                    provider: Some(running.provider.name.clone()),
-                    model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
-                    why: "no key is set, and this is the first local server that answers".to_owned(),
-                },
-                None => nobody("no key is set, and no local server answers with a model".to_owned()),
-            };
-        }
+/// The conversation that is meant, if there is one.
+fn kept(context: &Context) -> Option<Kept> {
+    let (path, found) = match context.folder.as_ref()?.locate(&context.which) {
+        Ok(location) => (location.path.display().to_string(), files::read(&location.path)),
+        Err(error) => (String::new(), Err(error)),
+    };
+    let content = match found {
+        Ok(Found::Nothing) => return None,
+        Ok(Found::Conversation(conversation)) => Ok(conversation),
+        Ok(Found::Unusable(reason)) => Err(reason),
+        Err(error) => Err(error.to_string()),
+    };
+    Some(Kept { path, content })
+}
+
+/// Chooses as for a question, or says why there is no provider; `named` is a conversation that keeps its own provider
+/// and model.
+fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, String> {
+    let held = named.map(|named| HeldWith { provider: named.provider.clone(), model: named.model.clone() });
+    let Some(choice) = choice::choose(settings, held.as_ref()).map_err(|error| error.message)? else {
+        let running = discover::running(settings).ok_or("no key is set, and no local server answers with a model")?;
+        return Ok(Chosen {
+            provider: running.provider.name.clone(),
+            model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
+            why: "no key is set, and this is the first local server that answers".to_owned(),
+        });
     };
     let provider = choice.provider;
-    if let Err(error) = provider.address().and_then(|_| provider.key()) {
-        return nobody(error.message);
-    }
+    provider.address().and_then(|_| provider.key()).map_err(|error| error.message)?;
     let why = match (&settings.provider, held) {
         (_, Some(held)) if held.provider == provider.name => "the conversation is with it".to_owned(),
         (Some(named), _) => named.origin.to_string(),
         (None, _) => format!("the first with a key: {}", key(&provider)),
     };
-    Asks { provider: Some(provider.name.clone()), model: choice.model.name().map(str::to_owned), why }
+    Ok(Chosen { provider: provider.name.clone(), model: choice.model.name().map(str::to_owned), why })
 }
 
-/// The tool servers, including those of a shared file; if that cannot be read, one line says so.
-fn tools(settings: &Settings) -> Vec<ToolStatus> {
-    let failed = |name: String, error: String| ToolStatus { name, program: None, url: None, error: Some(error) };
-    let status = |Configured { name, server }: Configured| match server.map(|server| server.place) {
-        Ok(Place::Local(program)) => {
-            ToolStatus { name, program: program.command.into_iter().next(), url: None, error: None }
+fn asks(chosen: &Result<Chosen, String>) -> Section {
+    let (line, asks) = match chosen {
+        Err(why) => (format!("asks no provider: {why}"), json!({"provider": null, "model": null, "why": why})),
+        Ok(Chosen { provider, model, why }) => {
+            let what =
+                model.as_ref().map_or("the first model on its list".to_owned(), |model| format!("model {model}"));
+            let asks = json!({"provider": provider, "model": model, "why": why});
+            (format!("asks {provider}, {what} ({why})"), asks)
         }
-        Ok(Place::Remote(server)) => {
-            let error = match &server.key {
-                KeyPlace::Variable(key) if settings.environment.get(key).is_none() => Some(format!("{key} is not set")),
-                _ => None,
-            };
-            ToolStatus { name, program: None, url: Some(server.url.to_string()), error }
-        }
-        Err(error) => failed(name, error),
     };
-    match settings.tool_servers() {
-        Ok(servers) => servers.into_iter().map(status).collect(),
-        Err(error) => vec![failed("mcp".to_owned(), error.message)],
+    Section { lines: vec![line], fields: vec![("asks", asks)] }
+}
+
+fn version() -> Section {
+    let version = env!("CARGO_PKG_VERSION");
+    Section { lines: vec![format!("q {version}")], fields: vec![("version", json!(version))] }
+}
+
+/// The configuration file, and what is wrong with the settings; the values shown are the defaults then.
+fn configuration(context: &Context, error: Option<String>) -> Section {
+    let path = context.configuration.display().to_string();
+    let mut lines = vec![format!("configuration  {path}")];
+    if let Some(error) = &error {
+        lines.push(format!("  wrong: {error}"));
+        lines.push("  q asks nothing until that is corrected; these are the defaults:".to_owned());
     }
+    Section { lines, fields: vec![("config", json!(path)), ("error", json!(error))] }
+}
+
+/// The folder of conversations, how many there are, and how many bytes they have together.
+fn conversations(folder: Option<&Folder>) -> Section {
+    let path = folder.map(|folder| folder.sessions().display().to_string());
+    let counted = folder.map_or(Ok((0, 0)), count).map_err(|error| error.to_string());
+    let what = match (&path, &counted) {
+        (Some(path), Ok((count, bytes))) => format!("{path} ({count}, {})", size(*bytes)),
+        (Some(_), Err(error)) => error.clone(),
+        (None, _) => "none: there is no home folder".to_owned(),
+    };
+    let (count, bytes) = counted.clone().ok().unzip();
+    let fields = vec![
+        ("sessions", json!(path)),
+        ("kept", json!(count)),
+        ("bytes", json!(bytes)),
+        ("sessions_error", json!(counted.err())),
+    ];
+    Section { lines: vec![format!("conversations  {what}")], fields }
 }
 
 /// How many conversations there are, and their bytes together.
-fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
+fn count(folder: &Folder) -> io::Result<(usize, u64)> {
     let (mut count, mut bytes) = (0, 0);
     for file in folder.list(true)? {
         match fs_err::metadata(file.path) {
@@ -207,16 +169,33 @@ fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
     Ok((count, bytes))
 }
 
-fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
-    let status = |provider: &Arc<Provider>| ProviderStatus {
-        name: provider.name.clone(),
-        api: provider.api.to_string(),
-        address: provider.address().map_or_else(|error| error.message, ToString::to_string),
-        key: key(provider),
-        model: provider.model.as_ref().map(|model| model.text.clone()),
-        chosen: asked == Some(&provider.name),
-    };
-    settings.providers.iter().map(status).collect()
+/// The settings, and where each comes from.
+fn values(settings: &Settings) -> Section {
+    let rows = settings.shown().map(|(name, given)| {
+        let value = given.map(|given| given.text.as_str());
+        let origin = given.map_or_else(|| "unset".to_owned(), |given| given.origin.to_string());
+        let line = format!("{name:<13}  {}  ({origin})", value.unwrap_or("-").replace('\n', " "));
+        (line, json!({"name": name, "value": value, "origin": origin}))
+    });
+    listed("settings", rows)
+}
+
+/// The providers; the chosen one has a mark.
+fn providers(settings: &Settings, chosen: Option<&Chosen>) -> Section {
+    let rows = settings.providers.iter().map(|provider| {
+        let name = &provider.name;
+        let chosen = chosen.is_some_and(|chosen| chosen.provider == *name);
+        let (mark, key, api) = (if chosen { '*' } else { ' ' }, key(provider), provider.api.to_string());
+        let address = provider.address().map_or_else(|error| error.message, ToString::to_string);
+        let model = provider.model.as_ref().map(|model| &*model.text);
+        let line =
+            format!("{mark} {name:<11}  {key}; {api} at {address}; {}", model.unwrap_or("the first on its list"));
+        let fields = json!({
+            "name": name, "api": api, "address": address, "key": key, "model": model, "chosen": chosen,
+        });
+        (line, fields)
+    });
+    listed("providers", rows)
 }
 
 /// Whether the key is set; never the key itself.
@@ -231,95 +210,65 @@ fn key(provider: &Provider) -> String {
     }
 }
 
-fn conversation(path: io::Result<PathBuf>) -> Option<ConversationStatus> {
-    let mut status = ConversationStatus {
-        path: path.as_ref().map_or_else(|_| String::new(), |path| path.display().to_string()),
-        error: None,
-        provider: None,
-        model: None,
-        updated: None,
-        messages: 0,
-        system: None,
-        tools: Vec::new(),
-    };
-    match path.and_then(|path| files::read(&path)) {
-        Ok(Found::Nothing) => return None,
-        Ok(Found::Conversation(conversation)) => {
-            status.messages = conversation.message_count();
-            status.updated = Some(conversation.updated);
-            status.provider = Some(conversation.provider);
-            status.model = Some(conversation.model);
-            status.system = conversation.system;
-            status.tools = conversation.tools;
-        }
-        Ok(Found::Unusable(reason)) => status.error = Some(reason),
-        Err(error) => status.error = Some(error.to_string()),
-    }
-    Some(status)
+/// The tool servers, including those of a shared file; if that cannot be read, one line says so. Arguments of a program
+/// and the query of an address are not shown, because they may be secret.
+fn tools(settings: &Settings) -> Section {
+    let unreadable = |error: Error| vec![Configured { name: "mcp".to_owned(), server: Err(error.message) }];
+    let servers = settings.tool_servers().unwrap_or_else(unreadable);
+    let rows = servers.into_iter().map(|Configured { name, server }| {
+        let (what, program, url, error) = match server.map(|server| server.place) {
+            Ok(Place::Local(program)) => {
+                let program = program.command.into_iter().next().unwrap_or_default();
+                (format!("by {program}"), Some(program), None, None)
+            }
+            Ok(Place::Remote(server)) => match &server.key {
+                KeyPlace::Variable(key) if settings.environment.get(key).is_none() => {
+                    let error = format!("{key} is not set");
+                    (format!("at {}; {error}", server.url), None, Some(server.url.to_string()), Some(error))
+                }
+                _ => (format!("at {}", server.url), None, Some(server.url.to_string()), None),
+            },
+            Err(error) => (error.clone(), None, None, Some(error)),
+        };
+        let line = format!("  tools {name:<5}  {what}");
+        (line, json!({"name": name, "program": program, "url": url, "error": error}))
+    });
+    listed("tools", rows)
 }
 
-fn text(status: &Status) -> String {
-    let Asks { provider, model, why } = &status.asks;
-    let mut lines = vec![match (provider, model) {
-        (None, _) => format!("asks no provider: {why}"),
-        (Some(provider), None) => format!("asks {provider}, the first model on its list ({why})"),
-        (Some(provider), Some(model)) => format!("asks {provider}, model {model} ({why})"),
-    }];
-    lines.extend([String::new(), format!("q {}", status.version), String::new()]);
-    lines.push(format!("configuration  {}", status.config));
-    if let Some(error) = &status.error {
-        lines.push(format!("  wrong: {error}"));
-        lines.push("  q asks nothing until that is corrected; these are the defaults:".to_owned());
-    }
-    lines.push(match (&status.sessions, &status.sessions_error) {
-        (Some(_), Some(error)) => format!("conversations  {error}"),
-        (Some(sessions), None) => {
-            let (kept, bytes) = (status.kept.unwrap_or_default(), status.bytes.unwrap_or_default());
-            format!("conversations  {sessions} ({kept}, {})", size(bytes))
+/// A section with a row for each of several things.
+fn listed(name: &'static str, rows: impl Iterator<Item = (String, Value)>) -> Section {
+    let (lines, values) = rows.unzip();
+    Section { lines, fields: vec![(name, Value::Array(values))] }
+}
+
+/// The conversation, its own system prompt, and the tools that it uses again.
+fn conversation(kept: Option<Kept>) -> Section {
+    let (lines, fields) = match kept {
+        None => (vec!["there is no conversation".to_owned()], Value::Null),
+        Some(Kept { path, content: Err(error) }) => {
+            let fields = json!({
+                "path": path, "error": error, "provider": null, "model": null, "updated": null, "messages": 0,
+                "system": null, "tools": [],
+            });
+            (vec![format!("{path}: {error}")], fields)
         }
-        (None, _) => "conversations  none: there is no home folder".to_owned(),
-    });
-    lines.push(String::new());
-    for setting in &status.settings {
-        let value = setting.value.as_deref().unwrap_or("-").replace('\n', " ");
-        lines.push(format!("{:<13}  {value}  ({})", setting.name, setting.origin));
-    }
-    lines.push(String::new());
-    for provider in &status.providers {
-        let mark = if provider.chosen { '*' } else { ' ' };
-        let model = provider.model.as_deref().unwrap_or("the first on its list");
-        let ProviderStatus { name, api, address, key, .. } = provider;
-        lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
-    }
-    for ToolStatus { name, program, url, error } in &status.tools {
-        let what = match (error, url) {
-            (Some(error), Some(url)) => format!("at {url}; {error}"),
-            (Some(error), None) => error.clone(),
-            (None, Some(url)) => format!("at {url}"),
-            (None, None) => format!("by {}", program.as_deref().unwrap_or_default()),
-        };
-        lines.push(format!("  tools {name:<5}  {what}"));
-    }
-    lines.push(String::new());
-    lines.push(match &status.conversation {
-        None => "there is no conversation".to_owned(),
-        Some(ConversationStatus { path, error: Some(error), .. }) => format!("{path}: {error}"),
-        Some(ConversationStatus { path, provider, model, updated, messages, .. }) => format!(
-            "{path}: {messages} messages, with {}/{}, updated {}",
-            provider.as_deref().unwrap_or_default(),
-            model.as_deref().unwrap_or_default(),
-            updated.map_or_else(String::new, |updated| updated.to_string())
-        ),
-    });
-    if let Some(system) = status.conversation.as_ref().and_then(|conversation| conversation.system.as_ref()) {
-        lines.push(format!("  its system prompt: {}", system.replace('\n', " ")));
-    }
-    if let Some(tools) =
-        status.conversation.as_ref().map(|conversation| &conversation.tools).filter(|tools| !tools.is_empty())
-    {
-        lines.push(format!("  its tools: {}", tools.join(", ")));
-    }
-    lines.join("\n")
+        Some(Kept { path, content: Ok(conversation) }) => {
+            let messages = conversation.message_count();
+            let Conversation { provider, model, updated, system, tools, .. } = conversation;
+            let mut lines = vec![format!("{path}: {messages} messages, with {provider}/{model}, updated {updated}")];
+            lines.extend(system.as_ref().map(|system| format!("  its system prompt: {}", system.replace('\n', " "))));
+            if !tools.is_empty() {
+                lines.push(format!("  its tools: {}", tools.join(", ")));
+            }
+            let fields = json!({
+                "path": path, "error": null, "provider": provider, "model": model, "updated": updated,
+                "messages": messages, "system": system, "tools": tools,
+            });
+            (lines, fields)
+        }
+    };
+    Section { lines, fields: vec![("conversation", fields)] }
 }
 
 /// Bytes, for people.

@@ -52,8 +52,9 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
             .map_err(|error| error.advise_also(REMEMBERED))?
             .flatten(),
     };
-    let plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
+    let mut plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
     let done = if arguments.dry_run { plan.print_request(notes) } else { plan.run(interrupts, notes) };
+    // The servers end with the plan.
     done.inspect(|()| groups.be_patient())
 }
 

@@ -100,10 +100,10 @@ impl Plan {
     ///
     /// # Errors
     /// Why there is no answer, or why it is incomplete.
-    pub(super) fn run(mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
+    pub(super) fn run(&mut self, interrupts: Arc<Interrupts>, notes: &Notes) -> Result<(), Error> {
         let with_tools = self.turn.toolbox.is_some();
-        let record = Record::new(self.turn.question.clone(), self.committer, notes.clone());
-        let delivery = Delivery::new(self.output, with_tools, record, self.which, interrupts, notes)?;
+        let record = Record::new(self.turn.question.clone(), self.committer.clone(), notes.clone());
+        let delivery = Delivery::new(self.output.clone(), with_tools, record, self.which.clone(), interrupts, notes)?;
         self.turn.run(delivery, notes)
     }
 }

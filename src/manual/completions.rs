@@ -66,7 +66,7 @@ pub(super) fn bash() -> String {
             ("TOOLS", TOOLS),
             ("SHORT", &short),
             ("LONG", &long),
-            ("CASES", cases.trim_end()),
+            ("CASES", &cases),
             ("OPTIONS", &options.join(" ")),
         ],
     )
@@ -111,7 +111,7 @@ pub(super) fn zsh() -> String {
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
             ("TOOLS", TOOLS),
-            ("SPECIFICATIONS", specifications.trim_end()),
+            ("SPECIFICATIONS", &specifications),
         ],
     )
 }
@@ -141,7 +141,7 @@ pub(super) fn fish() -> String {
     let (short, long) = valued();
     template::fill(
         include_str!("q.fish.in"),
-        &[("SECTIONS", SECTIONS), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", lines.trim_end())],
+        &[("SECTIONS", SECTIONS), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
     )
 }
 

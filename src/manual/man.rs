@@ -1,7 +1,5 @@
 //! The man page: prose from a template, options, settings and providers from their tables.
 
-use std::fmt::Write;
-
 use super::{help, template};
 use crate::flags::FLAGS;
 use crate::provider::table::PROVIDERS;
@@ -49,49 +47,34 @@ fn filled(line: &str) -> String {
 }
 
 fn options() -> String {
-    let mut text = String::new();
-    for flag in FLAGS {
-        let _ = write!(text, ".TP\n.B {}\n{}\n", escaped(help::names(flag).trim_start()), escaped(flag.doc));
-    }
-    text.trim_end().to_owned()
+    let text = FLAGS.iter().map(|flag| {
+        let names = help::names(flag);
+        format!(".TP\n.B {}\n{}\n", escaped(names.trim_start()), escaped(flag.doc))
+    });
+    text.collect()
 }
 
 fn settings() -> String {
-    let mut text = String::new();
-    for row in SETTINGS {
+    let text = SETTINGS.iter().map(|row| {
         let default = row.default.map_or_else(String::new, |default| format!("; default {default}"));
-        let _ = write!(
-            text,
-            ".TP\n.BR {} \", \" {}\n{}{}.\n",
-            escaped(row.key),
-            row.variable,
-            escaped(row.doc),
-            escaped(&default)
-        );
-    }
-    text.trim_end().to_owned()
+        let (key, doc) = (escaped(row.key), escaped(row.doc));
+        format!(".TP\n.BR {key} \", \" {}\n{doc}{}.\n", row.variable, escaped(&default))
+    });
+    text.collect()
 }
 
 fn providers() -> String {
-    let mut text = String::new();
-    for row in PROVIDERS {
+    let text = PROVIDERS.iter().map(|row| {
         let key = match row.key_variables {
             [] => "no key".to_owned(),
             names => format!("key in {}", names.join(" or ")),
         };
         let model =
             row.model.map_or_else(|| "the first model on its list".to_owned(), |model| format!("model {model}"));
-        let _ = write!(
-            text,
-            ".TP\n.B {}\n{}, {}, {}; moved by {}.\n",
-            row.name,
-            escaped(row.base_url),
-            escaped(&key),
-            escaped(&model),
-            escaped(&row.base_url_variable())
-        );
-    }
-    text.trim_end().to_owned()
+        let text = format!("{}, {key}, {model}; moved by {}.", row.base_url, row.base_url_variable());
+        format!(".TP\n.B {}\n{}\n", row.name, escaped(&text))
+    });
+    text.collect()
 }
 
 /// Text that the formatter leaves as it is: backslashes and hyphens are its own.

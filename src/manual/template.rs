@@ -1,8 +1,8 @@
 //! Texts with places to fill, and text broken into lines.
 
-/// Fills the places of a template: each `@NAME@` becomes the text of its name.
+/// Fills the places of a template: each `@NAME@` becomes the text of its name, without white space at its end.
 pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
-    places.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
+    places.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value.trim_end()))
 }
 
 /// Breaks a text at blanks into lines: at most `first` characters in the first line, `rest` in the others.
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn places_are_filled_wherever_they_stand() {
-        assert_eq!(fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2")]), "a 1 \"$@\" 21");
+        assert_eq!(fill("a @X@ \"$@\" @Y@@X@", &[("X", "1"), ("Y", "2\n")]), "a 1 \"$@\" 21");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! HTTP: chooses proxy and certificates, limits how long q waits, and gives every failure its cause. Only this file
 //! names the HTTP library.
 
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -46,7 +46,7 @@ impl Response {
     }
 }
 
-/// What to do with a path of the server.
+/// What to do with a path of the server. A body is borrowed because it may be large, and is sent again after a failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Method<'a> {
     Get,
@@ -205,69 +205,78 @@ impl Client {
     }
 
     fn connection_failure(&self, error: ureq::Error) -> TransportError {
+        let (mut cause, advice) = self.describe(&error);
+        if let Some(ProxyUsed { variable, host, port, .. }) = &self.proxy {
+            cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
+        }
+        TransportError::Connection {
+            cause,
+            advice: advice.map(str::to_owned),
+            temporary: is_temporary(&error),
+            is_silence: is_silence(&error),
+        }
+    }
+
+    /// What has failed, and what to do about it.
+    fn describe(&self, error: &ureq::Error) -> (String, Option<&'static str>) {
         // With most proxies, only the proxy's own name is looked up here.
         let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
         let looked_up = proxy.map_or(self.address.host(), |proxy| &proxy.host);
-        let mut advice = None;
-        let mut temporary = false;
-        let mut is_silence = false;
-        let cause = match &error {
+        let limit = CONNECT.as_secs();
+        let cause = match error {
             ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
-            ureq::Error::Io(error) if is_lookup_failure(error) => {
-                temporary = is_temporary_lookup_failure(error);
-                advice = Some("check the network\ncheck the name in the address".to_owned());
-                format!("the name {looked_up} cannot be resolved ({})", lookup_reason(error))
-            }
-            ureq::Error::Io(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => {
-                    advice = Some("is the server running, and is this its address?".to_owned());
-                    "the connection was refused".to_owned()
-                }
-                io::ErrorKind::ConnectionReset
-                | io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::BrokenPipe
-                | io::ErrorKind::UnexpectedEof => {
-                    temporary = true;
-                    "the server closed the connection".to_owned()
-                }
-                io::ErrorKind::TimedOut => {
-                    temporary = true;
-                    "the connection timed out".to_owned()
-                }
-                io::ErrorKind::InvalidData => tls_cause(&error.to_string(), &mut advice),
-                _ => error.to_string(),
-            },
-            ureq::Error::Rustls(error) => tls_cause(&error.to_string(), &mut advice),
-            ureq::Error::Tls(reason) => tls_cause(reason, &mut advice),
-            ureq::Error::Timeout(Timeout::Connect) => {
-                temporary = true;
-                format!("no connection within {} s", CONNECT.as_secs())
-            }
-            ureq::Error::Timeout(Timeout::Resolve) => {
-                temporary = true;
-                format!("the name {looked_up} was not resolved within {} s", CONNECT.as_secs())
-            }
+            ureq::Error::Io(error) => return io_cause(error, looked_up),
+            ureq::Error::Rustls(error) => return tls_cause(&error.to_string()),
+            ureq::Error::Tls(reason) => return tls_cause(reason),
+            ureq::Error::Timeout(Timeout::Connect) => format!("no connection within {limit} s"),
+            ureq::Error::Timeout(Timeout::Resolve) => format!("the name {looked_up} was not resolved within {limit} s"),
             ureq::Error::Timeout(_) => {
-                is_silence = true;
-                advice = Some("the setting timeout (Q_TIMEOUT) says how long a silence may last".to_owned());
-                match self.silence {
-                    Some(limit) => format!("nothing came from the server for {} s", limit.as_secs_f64()),
-                    None => "nothing came from the server for too long".to_owned(),
-                }
+                let limit = self.silence.map(|limit| format!("{} s", limit.as_secs_f64()));
+                let cause = format!("nothing came from the server for {}", limit.as_deref().unwrap_or("too long"));
+                return (cause, Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"));
             }
             ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
             ureq::Error::Protocol(error) => format!("the server does not speak HTTP as it should ({error})"),
             other => other.to_string(),
         };
-        let cause = match &self.proxy {
-            Some(ProxyUsed { variable, host, port, .. }) => {
-                format!("{cause} (through the proxy {host}:{port}, which {variable} names)")
-            }
-            None => cause,
-        };
-        TransportError::Connection { cause, advice, temporary, is_silence }
+        (cause, None)
     }
+}
+
+/// What has failed where the system says so, and what to do about it.
+fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
+    if let Some(reason) = lookup_failure(error) {
+        let cause = format!("the name {looked_up} cannot be resolved ({reason})");
+        return (cause, Some("check the network\ncheck the name in the address"));
+    }
+    match error.kind() {
+        ErrorKind::ConnectionRefused => {
+            ("the connection was refused".to_owned(), Some("is the server running, and is this its address?"))
+        }
+        ErrorKind::TimedOut => ("the connection timed out".to_owned(), None),
+        ErrorKind::InvalidData => tls_cause(&error.to_string()),
+        kind if CLOSED.contains(&kind) => ("the server closed the connection".to_owned(), None),
+        _ => (error.to_string(), None),
+    }
+}
+
+/// Whether a connection that failed like this may succeed the next time.
+fn is_temporary(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => match lookup_failure(error) {
+            // EAI_AGAIN in the words of glibc, musl and the BSDs.
+            Some(reason) => ["Temporary failure", "Try again", "try again"].iter().any(|known| reason.contains(known)),
+            None => error.kind() == ErrorKind::TimedOut || CLOSED.contains(&error.kind()),
+        },
+        ureq::Error::Timeout(phase) => matches!(phase, Timeout::Connect | Timeout::Resolve),
+        _ => false,
+    }
+}
+
+/// Whether nothing came for longer than the limit.
+fn is_silence(error: &ureq::Error) -> bool {
+    matches!(error, ureq::Error::Timeout(_)) && !is_temporary(error)
 }
 
 /// A request with its headers and limits.
@@ -304,21 +313,16 @@ impl TransportError {
     }
 }
 
-fn is_lookup_failure(error: &io::Error) -> bool {
-    error.to_string().starts_with(LOOKUP_FAILURE)
-}
+/// What the system says if the server closed the connection.
+const CLOSED: [ErrorKind; 4] =
+    [ErrorKind::ConnectionReset, ErrorKind::ConnectionAborted, ErrorKind::BrokenPipe, ErrorKind::UnexpectedEof];
 
 /// The beginning of the standard library's message for a name that was not resolved; it has no error kind.
 const LOOKUP_FAILURE: &str = "failed to lookup address information: ";
 
-fn lookup_reason(error: &io::Error) -> String {
-    error.to_string().trim_start_matches(LOOKUP_FAILURE).to_owned()
-}
-
-/// EAI_AGAIN in the words of glibc, musl and the BSDs.
-fn is_temporary_lookup_failure(error: &io::Error) -> bool {
-    let reason = lookup_reason(error);
-    ["Temporary failure", "Try again", "try again"].iter().any(|known| reason.contains(known))
+/// Why a name was not resolved, if that is the failure.
+fn lookup_failure(error: &io::Error) -> Option<String> {
+    error.to_string().strip_prefix(LOOKUP_FAILURE).map(str::to_owned)
 }
 
 /// What the TLS library says about some failures, in better words where it has none, and what to do about them.
@@ -339,10 +343,10 @@ const TLS_FAILURES: [(&str, Option<&str>, &str); 6] = [
     ),
 ];
 
-fn tls_cause(reason: &str, advice: &mut Option<String>) -> String {
+fn tls_cause(reason: &str) -> (String, Option<&'static str>) {
     let known = TLS_FAILURES.iter().find(|(mark, ..)| reason.contains(mark));
-    *advice = known.map(|(_, _, advice)| (*advice).to_owned());
-    format!("TLS: {}", known.and_then(|(_, words, _)| *words).unwrap_or(reason))
+    let words = known.and_then(|(_, words, _)| *words).unwrap_or(reason);
+    (format!("TLS: {words}"), known.map(|(_, _, advice)| *advice))
 }
 
 /// The proxy for an address, by its scheme, and the variable that names it.
@@ -412,7 +416,7 @@ mod tests {
     }
 
     /// The error of the standard library for a name that the system's resolver gave up with this code.
-    fn lookup_failure(code: libc::c_int) -> io::Error {
+    fn unresolved(code: libc::c_int) -> io::Error {
         // SAFETY: the call takes any code, and returns a string that lasts as long as the program.
         let reason = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
         io::Error::other(format!("{LOOKUP_FAILURE}{}", reason.to_string_lossy()))
@@ -422,7 +426,7 @@ mod tests {
     fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
         let client = Client::new(&address("http://h.example"), None, 1, &Environment::of(&[])).expect("a client");
         for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
-            let failed = client.connection_failure(ureq::Error::Io(lookup_failure(code)));
+            let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
             assert_eq!(failed.may_pass(), may_pass, "{failed:?}");
             let TransportError::Connection { cause, .. } = failed else { panic!("no connection") };
             assert!(cause.starts_with("the name h.example cannot be resolved ("), "{cause}");

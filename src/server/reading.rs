@@ -182,22 +182,27 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
                 reply.end();
                 return Ok(take(&reply.take_text(), reply.is_complete())?);
             }
-            return Err(match end {
-                Err(error) => ReadError::Connection(error),
-                // Its first bytes may have come one by one.
-                Ok(()) if beginning.starts_with(GZIP) => ReadError::Compressed,
-                Ok(()) if beginning.trim_ascii().is_empty() => ReadError::Nothing,
-                Ok(()) if events == 0 => {
-                    failure::title(&String::from_utf8_lossy(&beginning)).map_or(ReadError::NoStream, ReadError::Page)
-                }
-                Ok(()) => ReadError::EndedEarly,
-            });
+            return Err(why_incomplete(end, events, &beginning));
         }
         end = match body.fill(reply.is_finished().then_some(TAIL)) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         };
+    }
+}
+
+/// Why a stream that has ended like this, after so many events, is no complete answer.
+fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8]) -> ReadError {
+    match end {
+        Err(error) => ReadError::Connection(error),
+        // Its first bytes may have come one by one.
+        Ok(()) if beginning.starts_with(GZIP) => ReadError::Compressed,
+        Ok(()) if beginning.trim_ascii().is_empty() => ReadError::Nothing,
+        Ok(()) if events == 0 => {
+            failure::title(&String::from_utf8_lossy(beginning)).map_or(ReadError::NoStream, ReadError::Page)
+        }
+        Ok(()) => ReadError::EndedEarly,
     }
 }
 

@@ -219,9 +219,8 @@ impl Committer {
     }
 
     fn add(&self, conversation: &mut Conversation, exchange: &Exchange) {
+        conversation.hand_over(&self.provider, &self.model);
         conversation.add(exchange.clone());
-        self.provider.clone_into(&mut conversation.provider);
-        self.model.clone_into(&mut conversation.model);
         conversation.pinned |= self.pins;
         if self.system.is_some() {
             conversation.system.clone_from(&self.system);

@@ -17,6 +17,7 @@ const INTERRUPTED: &str = "(interrupted)";
 
 /// The content of a conversation's file, in the order of its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "a conversation")]
 pub(crate) struct Conversation {
     pub(super) version: u64,
     /// The provider and the model of the last exchange.
@@ -50,6 +51,7 @@ pub(crate) struct Exchange {
 
 /// A message, and what its file says about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "a message")]
 pub(crate) struct Entry {
     pub(crate) role: Role,
     #[serde(rename = "content", deserialize_with = "lossy_text")]
@@ -106,8 +108,9 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        let (kept, lost): (Vec<_>, Vec<_>) =
-            self.attachments.iter().cloned().partition(|attachment| !attachment.data.is_empty());
+        // On an answer they are another tool's.
+        let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
+        let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {
             // APIs refuse an empty text.
             text = lost.iter().map(|lost| format!("[{}, no longer kept]", lost.name)).collect::<String>().into();
@@ -176,6 +179,22 @@ impl Conversation {
             sent.flat_map(|exchange| &exchange.entries).rev().take(most).map(Entry::to_message).collect();
         window.reverse();
         window
+    }
+
+    /// From now on this provider and this model answer. Answers of q 0.2 do not say which ones gave them, so they are marked
+    /// with the earlier ones.
+    pub(super) fn hand_over(&mut self, provider: &str, model: &str) {
+        if (self.provider.as_str(), self.model.as_str()) == (provider, model) {
+            return;
+        }
+        let earlier_provider = std::mem::replace(&mut self.provider, provider.to_owned());
+        let earlier_model = std::mem::replace(&mut self.model, model.to_owned());
+        let answers = self.exchanges.iter_mut().flat_map(|exchange| &mut exchange.entries);
+        for answer in answers.filter(|entry| entry.role == Role::Assistant) {
+            if answer.provider.is_none() && answer.model.is_none() {
+                (answer.provider, answer.model) = (Some(earlier_provider.clone()), Some(earlier_model.clone()));
+            }
+        }
     }
 
     /// Adds an exchange to the end.
@@ -267,6 +286,20 @@ pub(super) mod tests {
         let mut conversation = conversation(&[("one", "1")]);
         conversation.exchanges[0].entries[0].attachments = vec![attachment("AAAA"), attachment("")];
         assert_eq!(conversation.window(2)[0].attachments, [attachment("AAAA")]);
+    }
+
+    #[test]
+    fn what_is_handed_over_says_who_answered_before() {
+        let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
+        conversation.exchanges[1].entries[1].model = Some("own".to_owned());
+        conversation.hand_over("openai", "m");
+        assert_eq!(conversation.exchanges[0].entries[1].model, None);
+        conversation.hand_over("groq", "big");
+        let answers = conversation.exchanges.iter().filter_map(Exchange::answer);
+        let models: Vec<_> = answers.map(|answer| (answer.provider.as_deref(), answer.model.as_deref())).collect();
+        assert_eq!(models, [(Some("openai"), Some("m")), (None, Some("own"))]);
+        assert_eq!((conversation.provider.as_str(), conversation.model.as_str()), ("groq", "big"));
+        assert!(conversation.entries().all(|entry| entry.role == Role::Assistant || entry.model.is_none()));
     }
 
     #[test]

@@ -83,8 +83,13 @@ pub(super) fn remove(path: &Path) -> io::Result<bool> {
 /// system has no such files.
 pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
     let mut file = unix::unnamed_file(path.parent()?, PRIVATE_FILE).ok()?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if let Err(error) = written {
+    let mut written = || {
+        file.write_all(bytes)?;
+        // The umask may have removed bits of the mode.
+        file.set_permissions(fs::Permissions::from_mode(PRIVATE_FILE))?;
+        file.sync_all()
+    };
+    if let Err(error) = written() {
         return Some(Err(named(error, "write", path)));
     }
     match unix::name_file(&file, path) {
@@ -134,10 +139,10 @@ fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;
-            // The umask may have removed bits of the mode, and a new owner some more.
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
         file.write_all(bytes)?;
+        // The umask may have removed bits of the mode, and a new owner some more.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()
     };
     written().map_err(|error| named(error, "write", path))

@@ -185,6 +185,7 @@ impl Folder {
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(PRIVATE_FOLDER);
+        check_dangling_link(Some(&self.sessions))?;
         let made = builder.create(&self.sessions);
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {

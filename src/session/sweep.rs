@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::files::PRIVATE_FILE;
 use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
 use super::name::Which;
+use super::timestamp::UNNAMED;
 use crate::unix;
 
 /// How often q sweeps.
@@ -46,7 +47,9 @@ impl Folder {
     /// `current.json` or a name leads to them; and links that lead nowhere.
     fn sweep(&self, keep: Duration, now: SystemTime) {
         let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(|path| path.is_symlink());
-        let keeping = links.iter().filter(|link| !name_of(link).starts_with("current-"));
+        // Those of slots keep nothing, nor do those that q 0.2 has made of links.
+        let keeps = |name: &str| !name.starts_with("current-") && !name.starts_with(UNNAMED);
+        let keeping = links.iter().filter(|link| keeps(&name_of(link)));
         let kept: Vec<_> = keeping.filter_map(|link| self.resolve(link).ok()).collect();
         for path in files {
             let name = name_of(&path);

@@ -234,21 +234,6 @@ fn undo_drops_the_last_exchange_and_an_earlier_state_keeps_it() {
 }
 
 #[test]
-fn undo_goes_back_step_by_step_to_nothing() {
-    let sandbox = with_current();
-    sandbox.q(&["--undo"]).run().success().stdout("three\n");
-    sandbox.q(&["--undo"]).run().success().stdout("one\n");
-    let second = EARLIER.replace("~1", "~2");
-    sandbox.expect_texts(EARLIER, &["one", "two", "three", "four"]);
-    sandbox.expect_texts(&second, &["one", "two"]);
-    for _ in 0..2 {
-        sandbox.q(&["--undo"]).run().exit(1).stdout_is_empty().stderr_contains("nothing to undo");
-    }
-    sandbox.expect_texts("current.json", &[""; 0]);
-    sandbox.expect_files(&["current.json", EARLIER, second.as_str()]);
-}
-
-#[test]
 fn undo_finds_the_last_exchange_of_odd_conversations() {
     let (user, assistant) = (json!({"role": "user", "content": "u"}), json!({"role": "assistant", "content": "a"}));
     for (before, left) in [
@@ -469,22 +454,6 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
             outcome.exit(1).stdout_is_empty();
             before.expect_unchanged();
         }
-    }
-}
-
-#[test]
-fn a_current_conversation_that_cannot_be_read_is_reported_and_stays() {
-    for text in ["", "{", "{\"version\":2}"] {
-        let _case = case(text);
-        let sandbox = Sandbox::new();
-        sandbox.write_bytes("current.json", text);
-        let before = snapshot(sandbox.sessions());
-        for action in ["--history", "--last", "--undo"] {
-            sandbox.q(&[action]).run().exit(1).stdout_is_empty().stderr_contains("current.json");
-        }
-        let printed = sandbox.q(&["--history", "--json"]).run();
-        printed.exit(1).stdout_contains("{\"error\"").stderr_contains("current.json");
-        before.expect_unchanged();
     }
 }
 

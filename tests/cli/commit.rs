@@ -87,12 +87,11 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
     let other = |sandbox: &Sandbox| {
         fs::write(sandbox.sessions().join("current.json"), stored(&["two", "2"]).to_string()).expect("a conversation");
     };
-    /// What happens, and what is the current conversation then.
-    type Meanwhile<'a> = (&'a dyn Fn(&Sandbox), &'a [&'a str]);
-    let meanwhile: [Meanwhile; 3] = [(&clear, &[]), (&new, &["new", "answer"]), (&other, &["two", "2"])];
+    type Meanwhile<'a> = &'a dyn Fn(&Sandbox);
+    let table: [(Meanwhile, &[&str]); 3] = [(&clear, &[]), (&new, &["new", "answer"]), (&other, &["two", "2"])];
     for (number, linked) in [0, 1, 2].into_iter().flat_map(|number| [(number, false), (number, true)]) {
         let _case = case((number, linked));
-        let (meanwhile, current) = meanwhile[number];
+        let (meanwhile, current) = table[number];
         let (outcome, sandbox) = overtaken(linked, meanwhile);
         let own = sandbox.only_archived();
         let note =

@@ -388,6 +388,10 @@ impl<'a> Run<'a> {
                 _ => Value::Null,
             };
             wrong.unless(printed["usage"] == usage, || format!("the usage is not {usage}"));
+            let conversation = self.sandbox.current();
+            let kept = conversation["messages"].as_array().and_then(|messages| messages.last());
+            let kept = kept.and_then(|answer| answer.get("usage")).unwrap_or(&Value::Null);
+            wrong.unless(*kept == usage, || format!("the usage in the file is {kept}"));
         }
         wrong.0
     }

@@ -139,21 +139,6 @@ fn a_conversation_is_branched_by_a_copy_and_both_continue() {
 }
 
 #[test]
-fn the_last_question_is_asked_otherwise() {
-    let (server, sandbox) = numbered();
-    let anew = shown("q --undo | q -f \"in one line\"");
-    script(&sandbox, &format!("q first; q -f 'why?'; {anew}")).success();
-    let sent = prompt(&server.requests()[2]);
-    assert!(sent.ends_with("Human: <context>\nwhy?\n</context>\n\nin one line"), "{sent}");
-    assert!(!sent.contains("answer 1"), "{sent}");
-    script(&sandbox, "q --undo >/dev/null; q -f 'what else?'").success();
-    sandbox.expect_texts("current.json", &["first", "answer 0", "what else?", "answer 3"]);
-    // A question goes through an editor as well.
-    script(&sandbox, "q --undo | sed 's/else/more/' | q -f").success();
-    sandbox.expect_texts("current.json", &["first", "answer 0", "what more?", "answer 4"]);
-}
-
-#[test]
 fn conversations_are_backed_up_and_brought_back() {
     let (_server, sandbox) = numbered();
     script(&sandbox, "q one; q two; q -s work three").success();

@@ -297,7 +297,7 @@ fn a_number_of_the_list_is_that_conversation() {
     for (minutes, (name, text)) in
         [("work.json", "named"), (ARCHIVED, "second"), (OTHER, "third"), (EARLIER, "a state")].iter().enumerate()
     {
-        let conversation = if *name == OTHER { other(&[text, "x"]) } else { stored(&[text, "x"]) };
+        let conversation = if *name == OTHER { other(&[*text, "x"]) } else { stored(&[*text, "x"]) };
         sandbox.write_session(name, &conversation);
         age(&sandbox.sessions().join(name), MINUTE * minutes as u32);
     }
@@ -691,36 +691,6 @@ fn a_slot_that_is_no_name_is_refused_before_input_and_request() {
     }
     server.expect_requests(0);
     snapshot(sandbox.state()).expect_empty();
-}
-
-#[test]
-fn an_id_finds_what_is_current_in_another_slot() {
-    let (_server, sandbox) = numbered();
-    let printed = in_slot(&sandbox, "tty1", &["-j", "one"]).success().stdout_json();
-    let id = printed["id"].as_str().expect("an id");
-    sandbox.q(&["another"]).run().success();
-    sandbox.q(&["-s", id, "two"]).run().success();
-    sandbox.expect_files(&["current-tty1.json", "current.json"]);
-    sandbox.expect_texts("current-tty1.json", &["one", "answer 0", "two", "answer 2"]);
-    in_slot(&sandbox, "tty2", &["--last", "-s", id]).success().stdout("answer 2\n");
-    sandbox.q(&["--clear", "-s", id]).run().exit(0);
-    sandbox.expect_files(&["current.json"]);
-}
-
-#[test]
-fn what_is_continued_by_its_id_is_removed_once_it_is_left_alone_and_a_copy_is_kept() {
-    let (_server, sandbox) = numbered();
-    sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
-    sandbox.q(&["-s", ID, "three"]).run().success();
-    sandbox.q(&["--copy", "kept", "-s", ID]).run().success();
-    sandbox.expect_files(&["kept.json", ARCHIVED]);
-    for file in ["kept.json", ARCHIVED] {
-        age(&sandbox.sessions().join(file), 31 * DAY);
-    }
-    another_day(&sandbox);
-    sandbox.q(&["new"]).run().success();
-    sandbox.expect_files(&["current.json", "kept.json"]);
-    sandbox.expect_texts("kept.json", &["one", "two", "three", "answer 0"]);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Earlier states: what `--undo` and `--again` leave of a conversation as it was, under `ID~1`, `ID~2`, …
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, age, another_day, case, idle_for, numbered, prompt, snapshot, stored,
-    texts, with,
+    ARCHIVED, CREATED, DAY, EARLIER, ID, age, another_day, case, numbered, prompt, snapshot, stored, texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -184,17 +183,4 @@ fn an_undo_of_everything_leaves_the_file_with_what_belongs_to_the_conversation()
         sandbox.expect_texts(file, &["two", "answer 1"]);
         assert_eq!(sandbox.session(file)["created"], left["created"]);
     }
-}
-
-#[test]
-fn an_answer_that_is_asked_again_is_in_its_conversation_and_the_one_before_it_in_its_earlier_state() {
-    let (_server, sandbox) = numbered();
-    sandbox.write_current(&idle_for(HOUR, &["one", "two"]));
-    let first = sandbox.q(&["--again", "-j"]).run().success().stdout_json();
-    let id = first["id"].as_str().expect("an id").to_owned();
-    assert_eq!(id, sandbox.current_id());
-    sandbox.q(&["--last", "-s", &format!("{id}~1")]).run().success().stdout("two\n");
-    assert_eq!(sandbox.q(&["--again", "-j"]).run().success().stdout_json()["id"], first["id"]);
-    sandbox.q(&["--last", "-s", &format!("{id}~2")]).run().success().stdout("answer 0\n");
-    sandbox.q(&["--last"]).run().success().stdout("answer 1\n");
 }
