@@ -141,8 +141,13 @@ pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<b
     };
     let one = scene.choose(random, home, None, plain)?;
     let (same, elsewhere) = (random.percent(70), one.target == Target::File && random.percent(50));
+    // The earlier state of a file may get an id that was cleared a moment ago.
+    let reuses = |one: &Command, other: &Command| {
+        one.target == Target::File && matches!(one.does, Does::Again | Does::Undo) && other.does == Does::Clear
+    };
     let other = scene.choose(random, if elsewhere { HOMES - 1 - home } else { home }, Some(&one), |command| {
-        plain(command) && (!same || command.place(&scene.model) == one.place(&scene.model))
+        let fits = plain(command) && !reuses(&one, command) && !reuses(command, &one);
+        fits && (!same || command.place(&scene.model) == one.place(&scene.model))
     })?;
     let (commands, label) = ([&one, &other], format!("{one}, and {other}"));
     let questions = [scene.question(), scene.question()];

@@ -54,6 +54,12 @@ impl Turn {
         }
     }
 
+    /// Whether a file has exchanges of the conversation that the exchange was asked in. An id that was cleared may be given
+    /// again, to a question of the same moment.
+    fn shares_history(&self, file: &File) -> bool {
+        file.ids().iter().any(|id| self.history.contains(id))
+    }
+
     /// Whether a file is an earlier state of that conversation.
     fn was_in(&self, file: &File) -> bool {
         matches!(&file.place, Place::Earlier(home, of, _) if *home == self.home() && self.said.as_ref() == Some(of))
@@ -87,7 +93,7 @@ impl Ledger {
                 if !self.was_replaced(turn, earlier) {
                     wrong.push((Kind::Lost, format!("{} is in {} only", turn.label(), earlier.path.display())));
                 }
-            } else if snapshot.files.iter().any(|file| turn.is_in(file)) {
+            } else if snapshot.files.iter().any(|file| turn.is_in(file) && turn.shares_history(file)) {
                 wrong.push((Kind::Lost, format!("{} is lost, but its conversation {said} is there", turn.label())));
             } else if !self
                 .turns
@@ -101,7 +107,7 @@ impl Ledger {
         }
         wrong.extend(gone.iter().filter_map(|(home, gone)| self.too_many_gone(*home, gone)));
         wrong.extend(self.turns.iter().filter_map(|turn| self.wrong_copy(turn, snapshot)));
-        wrong.extend(self.turns.iter().filter_map(|turn| not_cleared(turn, snapshot)));
+        wrong.extend(self.turns.iter().filter_map(|turn| self.not_cleared(turn, snapshot)));
         wrong
     }
 
@@ -181,15 +187,18 @@ impl Ledger {
         }
         (from.len() > 1).then(|| (Kind::Misplaced, format!("{name} has {ids:?} of all of these: {from:?}")))
     }
-}
 
-/// A conversation that was cleared by its id and is there all the same.
-fn not_cleared(turn: &Turn, snapshot: &Snapshot) -> Option<(Kind, String)> {
-    let Target::Id(id) = &turn.command.target else { return None };
-    let cleared = turn.command.does == Does::Clear && turn.acknowledged;
-    let there = snapshot.files.iter().find(|file| match &file.place {
-        Place::In(home, name) | Place::Earlier(home, name, _) => *home == turn.home() && name == id,
-        Place::File => false,
-    })?;
-    cleared.then(|| (Kind::LeftOver, format!("{id} was cleared, but {} is there", there.path.display())))
+    /// A conversation that was cleared by its id and is there all the same, with what it had before.
+    fn not_cleared(&self, turn: &Turn, snapshot: &Snapshot) -> Option<(Kind, String)> {
+        let Target::Id(id) = &turn.command.target else { return None };
+        let is_it = |file: &&File| match &file.place {
+            Place::In(home, name) | Place::Earlier(home, name, _) => *home == turn.home() && name == id,
+            Place::File => false,
+        };
+        let before =
+            |file: &&File| self.turns.iter().any(|other| other.ended < turn.began && file.ids().contains(&other.id));
+        let there = snapshot.files.iter().filter(is_it).find(before)?;
+        let cleared = turn.command.does == Does::Clear && turn.acknowledged;
+        cleared.then(|| (Kind::LeftOver, format!("{id} was cleared, but {} is there", there.path.display())))
+    }
 }
