@@ -2,7 +2,7 @@
 
 import http
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 USAGE = (11, 7)
 
@@ -14,22 +14,8 @@ class Gate:
     name: str
 
 
-@dataclass
-class Asked:
-    """Holds the rest of a reply back until so many requests have come."""
-
-    requests: int
-
-
-@dataclass
-class Shown:
-    """Holds the rest of a reply back until a running program has printed this text."""
-
-    text: str
-
-
-# What may stand among the pieces of a reply: wait until the client leaves; close too early; close with a TCP reset.
-HANG, CUT, RESET = "hang", "cut", "reset"
+# What may stand among the pieces of a reply: wait until the client leaves; close too early.
+HANG, CUT = "hang", "cut"
 
 
 @dataclass
@@ -51,7 +37,7 @@ class Reply:
         else:
             length = sum(len(piece) for piece in self.pieces if isinstance(piece, bytes))
             # A body that breaks off must be announced as longer than it turns out, or nobody could tell.
-            broken = any(piece in (HANG, CUT, RESET) for piece in self.pieces)
+            broken = any(piece in (HANG, CUT) for piece in self.pieces)
             lines.append(f"content-length: {length + broken}")
         return "\r\n".join([*lines, "connection: close", "", ""]).encode()
 
@@ -83,7 +69,6 @@ class OpenAi:
     name = "openai"
     env = {"OPENAI_BASE_URL": "@SERVER@/v1", "OPENAI_API_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "stop", "length", "content_filter", "tool_calls"
-    ask, ask_whole = "/v1/chat/completions", "/v1/chat/completions"
     calls = "tool_calls"
     # What the configuration must have besides the variables.
     section = ""
@@ -100,10 +85,6 @@ class OpenAi:
     @classmethod
     def text(cls, text):
         return cls.chunk({"content": text})
-
-    @classmethod
-    def thought(cls, text):
-        return cls.chunk({"content": None, "reasoning_content": text})
 
     @classmethod
     def finish(cls, reason):
@@ -167,7 +148,6 @@ class Anthropic:
     name = "anthropic"
     env = {"ANTHROPIC_BASE_URL": "@SERVER@", "ANTHROPIC_API_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "end_turn", "max_tokens", "refusal", "tool_use"
-    ask, ask_whole = "/v1/messages", "/v1/messages"
     calls = "tool_use"
     section = ""
 
@@ -195,10 +175,6 @@ class Anthropic:
     @classmethod
     def text(cls, text):
         return cls.event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
-
-    @classmethod
-    def thought(cls, text):
-        return cls.event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": text})
 
     @classmethod
     def finish(cls, reason):
@@ -298,10 +274,6 @@ class Gemini:
         return cls.event([{"text": text}])
 
     @classmethod
-    def thought(cls, text):
-        return cls.event([{"text": text, "thought": True}])
-
-    @classmethod
     def finish(cls, reason):
         return [cls.event([{"text": ""}], finishReason=reason)]
 
@@ -357,7 +329,6 @@ class Responses(OpenAi):
     name = "responses"
     env = {"Q_PROVIDER": "responses", "RESPONSES_KEY": "sk-test-0123456789"}
     stop, length, blocked, other = "completed", "max_output_tokens", "content_filter", "paused"
-    ask, ask_whole = "/v1/responses", "/v1/responses"
     calls = "completed"
     section = (
         '[providers.responses]\napi = "responses"\nbase_url = "@SERVER@/v1"\nkey_env = "RESPONSES_KEY"\n'
@@ -373,10 +344,6 @@ class Responses(OpenAi):
     @classmethod
     def text(cls, text):
         return cls.event("response.output_text.delta", output_index=0, content_index=0, delta=text)
-
-    @classmethod
-    def thought(cls, text):
-        return cls.event("response.reasoning_summary_text.delta", output_index=0, summary_index=0, delta=text)
 
     @classmethod
     def finish(cls, reason):
@@ -534,16 +501,6 @@ def calling(*calls, text="Let me see.", finish="calls"):
         return body(dialect.whole_calling(*said))
 
     return reply
-
-
-def together(count, reply):
-    """A reply that depends on the request: this one, but only once so many requests have come."""
-
-    def held(request):
-        made = reply(request)
-        return replace(made, pieces=[Asked(count), *made.pieces])
-
-    return held
 
 
 def failing(status, message, headers=(), **fields):

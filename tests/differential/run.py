@@ -4,6 +4,7 @@ import argparse
 import concurrent.futures
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -38,16 +39,19 @@ PRINTED = 80
 
 @dataclass
 class Difference:
-    """Scenarios that are meant to differ."""
+    """Scenarios that are meant to differ, as patterns."""
 
-    scenario: str
+    scenarios: list
     reason: str
     found: int = 0
+
+    def fits(self, name):
+        return any(fnmatchcase(name, pattern) for pattern in self.scenarios)
 
 
 @dataclass
 class Replacement:
-    """A text that the old program produced and that is meant to be another one now."""
+    """A text that the old program produced, as a pattern, and that is meant to be another one now."""
 
     old: str
     new: str
@@ -56,10 +60,9 @@ class Replacement:
     found: int = 0
 
     def apply(self, text):
-        if self.old not in text:
-            return text
-        self.found += 1
-        return text.replace(self.old, self.new)
+        text, count = re.subn(self.old, self.new, text, flags=re.MULTILINE)
+        self.found += count
+        return text
 
 
 class Program:
@@ -147,7 +150,7 @@ def main():
                 print(f"{'same' if same else 'differs'}: {scenario.name}", flush=True)
             if same:
                 continue
-            entry = next((entry for entry in differences if fnmatchcase(scenario.name, entry.scenario)), None)
+            entry = next((entry for entry in differences if entry.fits(scenario.name)), None)
             # A scenario that did not run as scripted proves nothing, whatever is expected.
             if entry and not trouble:
                 entry.found += 1
@@ -159,7 +162,7 @@ def main():
     if len(chosen) == len(scenarios):
         for entry in [*differences, *replacements]:
             if not entry.found:
-                what = entry.scenario if isinstance(entry, Difference) else f"the replacement of {entry.old!r}"
+                what = entry.scenarios if isinstance(entry, Difference) else f"the replacement of {entry.old!r}"
                 print(f"stale: {what} in expected.toml matches no difference ({entry.reason})")
     print(f"{len(chosen)} runs, {unexpected + expected} differences, {expected} expected")
     sys.exit(1 if unexpected else 0)
@@ -212,20 +215,15 @@ def read_expected(path):
 
 
 def in_order(bench):
-    """Each scenario with its transcripts; those that must be alone come last."""
-    together = [index for index, scenario in enumerate(bench.scenarios) if not scenario.alone]
-    alone = [index for index, scenario in enumerate(bench.scenarios) if scenario.alone]
+    """Each scenario with its transcripts."""
     # Processes, because Python runs only one thread at a time. They inherit the scenarios, which contain functions and
     # so cannot be sent to them.
     context = multiprocessing.get_context("fork")
     pool = concurrent.futures.ProcessPoolExecutor(AT_ONCE, context, become_worker, [bench])
     try:
-        for index, transcripts in zip(together, pool.map(work, together)):
-            yield bench.scenarios[index], transcripts
+        yield from zip(bench.scenarios, pool.map(work, range(len(bench.scenarios))))
     finally:
         pool.shutdown(cancel_futures=True)
-    for index in alone:
-        yield bench.scenarios[index], bench.transcripts(index)
 
 
 def become_worker(bench):

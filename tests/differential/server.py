@@ -3,12 +3,11 @@
 import errno
 import random
 import socket
-import struct
 import threading
 import time
 from dataclasses import dataclass
 
-from replies import CUT, HANG, RESET, Asked, Gate, Reply, Shown, usual
+from replies import CUT, HANG, Gate, Reply, usual
 
 # A question and its answer never fall into the same millisecond, so which times are equal does not depend on speed.
 BEFORE_ANSWERING = 0.005
@@ -63,18 +62,14 @@ class Server:
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection):
-        end = CUT
         try:
             with connection.makefile("rb") as reader:
                 request = _read(reader)
-                # The server is its own proxy: what comes through the tunnel is answered as if it had come directly.
-                while request is not None and self._next(request, connection) == "tunnel":
-                    request = _read(reader)
+                if request is not None:
+                    self._next(request, connection)
         except OSError:
             # The client has left.
             pass
-        except _Reset:
-            end = RESET
         except _NoRequest:
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
         except Exception as error:
@@ -82,10 +77,7 @@ class Server:
         with self.lock:
             if connection in self.connections:
                 self.connections.remove(connection)
-        if end == RESET:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        else:
-            _shut(connection)
+        _shut(connection)
         connection.close()
 
     def _next(self, request, connection):
@@ -97,14 +89,10 @@ class Server:
         self.world.notify()
         time.sleep(BEFORE_ANSWERING)
         scripted = self.script[number] if number < len(self.script) else None
-        if scripted is None and request.method == "CONNECT":
-            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            return "tunnel"
         if scripted is None:
             scripted = usual(f"Answer number {questions}.")
         reply = scripted if isinstance(scripted, Reply) else scripted(request)
         self._send(reply, connection)
-        return None
 
     def _send(self, reply, connection):
         if reply.framing != "raw":
@@ -112,18 +100,12 @@ class Server:
         for piece in reply.pieces:
             if isinstance(piece, Gate):
                 self.world.wait_for(lambda: piece.name in self.world.gates, f"gate {piece.name}")
-            elif isinstance(piece, Asked):
-                self.world.wait_for(lambda: len(self.requests) >= piece.requests, f"request {piece.requests}")
-            elif isinstance(piece, Shown):
-                self.world.wait_for_output(piece.text)
             elif piece == HANG:
                 while connection.recv(1024):
                     pass
                 return
             elif piece == CUT:
                 return
-            elif piece == RESET:
-                raise _Reset
             elif reply.framing == "chunked":
                 # An empty chunk would end the body.
                 if piece:
@@ -132,10 +114,6 @@ class Server:
                 connection.sendall(piece)
         if reply.framing == "chunked":
             connection.sendall(b"0\r\n\r\n")
-
-
-class _Reset(Exception):
-    """The connection is to be reset."""
 
 
 class _NoRequest(Exception):

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import state
 from replies import DIALECTS
 from server import Server
+from state import SESSIONS
 from transcript import Transcript, shown
 
 # How long anything may take before a scenario counts as broken.
@@ -26,7 +28,6 @@ GUARD = 60
 # Times of different steps differ by more than a millisecond, so that their order does not depend on the machine's speed.
 BETWEEN_STEPS = 0.003
 
-SESSIONS = "state/q/sessions"
 CURRENT = f"{SESSIONS}/current.json"
 
 OPENAI, ANTHROPIC, GEMINI = (dialect.env for dialect in DIALECTS)
@@ -44,10 +45,6 @@ class Scenario:
     steps: list
     env: dict = field(default_factory=lambda: OPENAI)
     replies: list = field(default_factory=list)
-    # Requests that are sent at the same time are compared without their order.
-    any_order: bool = False
-    # The program waits only a fraction of a second for an answer, so nothing else runs at the same time.
-    alone: bool = False
 
 
 class World:
@@ -56,12 +53,11 @@ class World:
     def __init__(self, scenario, program, root, closed_port):
         self.program = program
         self.root = Path(root)
-        self.any_order = scenario.any_order
         self.began = datetime.now(timezone.utc)
         self.transcript = Transcript()
         self.gates = set()
         self.running = {}
-        self.locked = None
+        self.locked = []
         self.closed = False
         self.trouble = None
         self.recorded_requests = 0
@@ -92,11 +88,15 @@ class World:
     def close(self):
         for running in self.running.values():
             running.kill()
-        if self.locked is not None:
-            os.close(self.locked)
+        self.release_locks()
         self.closed = True
         self.server.close()
         self.notify()
+
+    def release_locks(self):
+        for lock in self.locked:
+            os.close(lock)
+        self.locked = []
 
     def filled(self, text):
         """A text with what differs from run to run in place of its names; `@AGO 90m@` is a time."""
@@ -140,13 +140,11 @@ class World:
             headers = [f"  {name}: {value}" for name, value in request.headers if name != "content-length"]
             requests.append([f"{request.method} {request.path}", *headers, *shown(request.body)])
         self.recorded_requests = len(self.server.requests)
-        if self.any_order:
-            requests.sort()
         for lines in requests:
             self.transcript.add("request", lines)
 
     def record_files(self):
-        files = {str(path.relative_to(self.root)): describe_file(path) for path in sorted(self.root.rglob("*"))}
+        files = state.describe(self.root)
         for name, lines in files.items():
             if self.recorded_files.get(name) != lines:
                 self.transcript.add(f"file {name}", lines)
@@ -420,11 +418,6 @@ def feed(name, text):
     return Do(f"write {text!r} to the input of {name}", action)
 
 
-def type_in(name, text):
-    """What is typed on a terminal while a program runs."""
-    return Do(f"type {text!r} for {name}", lambda world: os.write(world.running[name].terminal, text.encode()))
-
-
 def end_input(name):
     return Do(f"end the input of {name}", lambda world: world.running[name].stdin.close())
 
@@ -491,18 +484,21 @@ def remove(path):
 
 
 def hold_lock():
+    """The folder of the conversations is locked; until 0.2 it was a file beside it."""
+
     def action(world):
-        make_folders(world, world.root / "state/q")
-        world.locked = os.open(world.root / "state/q/lock", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(world.locked, fcntl.LOCK_EX)
+        make_folders(world, world.root / SESSIONS)
+        file = os.open(world.root / "state/q/lock", os.O_RDWR | os.O_CREAT, 0o600)
+        world.locked = [file, os.open(world.root / SESSIONS, os.O_RDONLY)]
+        for lock in world.locked:
+            fcntl.flock(lock, fcntl.LOCK_EX)
 
     return Do("take the lock", action)
 
 
 def release_lock():
     def action(world):
-        os.close(world.locked)
-        world.locked = None
+        world.release_locks()
 
     return Do("give the lock back", action)
 
@@ -516,16 +512,3 @@ def make_folders(world, path):
 
 def describe_exit(status):
     return str(status) if status >= 0 else f"signal {signal.Signals(-status).name}"
-
-
-def describe_file(path):
-    metadata = path.lstat()
-    mode = f"{metadata.st_mode & 0o7777:04o}"
-    if path.is_symlink():
-        return [f"link to {os.readlink(path)}"]
-    if path.is_dir():
-        return [f"{mode} folder"]
-    if not path.is_file():
-        return [f"{mode} no regular file"]
-    links = f" {metadata.st_nlink} links" if metadata.st_nlink > 1 else ""
-    return [f"{mode}{links}", *shown(path.read_bytes())]

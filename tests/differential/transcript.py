@@ -8,9 +8,8 @@ from datetime import datetime, timedelta, timezone
 LIVE = timedelta(days=90)
 
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-STAMP = re.compile(r"\bsession_(\d{14})(?:-(\d+))?(?=\.|\b)")
-# An id: when the conversation was created, to the millisecond.
-ID = re.compile(r"\bsession_(\d{17})(?!\d)")
+# An id, or the name of a file that until 0.2 was not the id.
+ID = re.compile(r"\bsession_\d{14}(\d{3})?(-\d+)?(~\d+)?(?!\d)")
 TODAY = re.compile(r"(?<=Today is )(\d{4}-\d\d-\d\d)")
 
 # What a terminal does not show, or obeys; line ends are shown as such.
@@ -35,11 +34,10 @@ class Transcript:
 
     def normalized(self, volatile):
         """The same without what differs from run to run."""
-        labels = label("\n".join("\n".join(lines) for _, lines in self.parts))
         same = Transcript()
         for kind, lines in self.parts:
             text = "\n".join(lines)
-            same.parts.append((kind, [stable(text, volatile, labels) if kind == "outcome" else text]))
+            same.parts.append((kind, [stable(text, volatile) if kind == "outcome" else text]))
         return same
 
     def lines(self, replacements=()):
@@ -68,37 +66,20 @@ def shown(content):
     return lines
 
 
-def label(text):
-    """A label for each recent time and each name with a recent stamp, numbered in their order; an id is a time, too."""
-    times = {found for found in TIME.findall(text) if is_recent(found, "%Y-%m-%dT%H:%M:%S.%fZ")}
-    times |= {time_of(found) for found in ID.findall(text) if is_recent(found, "%Y%m%d%H%M%S%f")}
-    # Two stamps get numbers if they happen to fall into the same second.
-    stamps = {(stamp, int(number or 1)) for stamp, number in STAMP.findall(text) if is_recent(stamp, "%Y%m%d%H%M%S")}
-    labels = {found: f"<TIME {index}>" for index, found in enumerate(sorted(times), 1)}
-    labels.update({found: f"session_<STAMP {index}>" for index, found in enumerate(sorted(stamps), 1)})
-    return labels
-
-
-def is_recent(text, form):
+def is_recent(time):
     try:
-        moment = datetime.strptime(text, form)
+        moment = datetime.strptime(time, "%Y-%m-%dT%H:%M:%S.%fZ")
     except ValueError:
         return False
     return abs(datetime.now(timezone.utc).replace(tzinfo=None) - moment) < LIVE
 
 
-def time_of(digits):
-    """The time in an id, as conversations have it."""
-    return re.sub(r"(....)(..)(..)(..)(..)(..)(...)", r"\1-\2-\3T\4:\5:\6.\7Z", digits)
-
-
-def stable(text, volatile, labels):
+def stable(text, volatile):
     """Text with names in place of what differs from run to run."""
     for value, name in volatile:
         text = re.sub(value, name, text)
-    text = TIME.sub(lambda found: labels.get(found[0], found[0]), text)
-    text = ID.sub(lambda found: "session_" + labels.get(time_of(found[1]), found[1]), text)
-    text = STAMP.sub(lambda found: labels.get((found[1], int(found[2] or 1)), found[0]), text)
+    text = TIME.sub(lambda found: "<TIME>" if is_recent(found[0]) else found[0], text)
+    text = ID.sub("session_<ID>", text)
     now = datetime.now(timezone.utc)
     today = {f"{now - timedelta(days=days):%Y-%m-%d}" for days in (0, 1)}
     return TODAY.sub(lambda found: "<TODAY>" if found[0] in today else found[0], text)
@@ -112,7 +93,16 @@ def volatile(root, port, closed_port, version):
         (rf":{closed_port}\b", ":<CLOSED>"),
         (rf"\b(q[/ ]){re.escape(version)}(?![.\d])", r"\1<VERSION>"),
         (rf'("version":"){re.escape(version)}"', r'\1<VERSION>"'),
-        (r"(\.tmp-)\d+", r"\1<PID>"),
+        # A conversation's file, whatever its name is.
+        (r"(state/q/sessions/)(current(-[\w.-]+)?|session_[\d~-]+|[\w.-]+~\d+)\.json\b", r"\1<FILE>.json"),
+        # What only today's q says of an answer, and what that adds to the size of a file.
+        (r'("timestamp":"[^"]*"(,"interrupted":true)?),"provider":"[^"]*","model":"[^"]*"(,"usage":\{[^}]*\})?', r"\1"),
+        # Where the parser stumbled.
+        (r"(cannot be parsed \().*?( at line )\d+( column )\d+", r"\1<WHY>\2<N>\3<N>"),
+        (r'("bytes":)\d+', r"\1<BYTES>"),
+        (r"(sessions \(\d+, )\d+ (bytes|kB)", r"\1<SIZE>"),
+        # Until 0.2 it changed with each --undo and --again.
+        (r'("model":"[^"]*","created":)"[^"]*"', r"\1<CREATED>"),
         (r"\b(first word after )[\d.]+( s, all after )[\d.]+( s)", r"\1<SECONDS>\2<SECONDS>\3"),
         # How long a tool server took to start, and a call.
         (r"(protocol [\d-]+, \d+ tools?, )[\d.]+( s)", r"\1<SECONDS>\2"),

@@ -1,29 +1,43 @@
-//! The table of commands that change state.
+//! The commands that change state: what each does, and to which conversation.
 
-use crate::model::{Model, Place};
-use crate::random::Random;
+use std::fmt;
+
+use crate::model::{Link, Model, Place};
 use crate::toolserver;
 
-/// Stands for the path of the shared file.
-pub const FILE: &str = "FILE";
-/// Stands for the path of the image.
-pub const IMAGE: &str = "IMAGE";
 /// The name of the named conversation, and of the slot.
 pub const NAME: &str = "kept";
 pub const SLOT: &str = "one";
 
-/// A command that changes state.
-pub struct Row {
-    pub name: &'static str,
-    pub args: &'static [&'static str],
-    /// Which conversation it is about, in a state folder.
-    pub place: fn(usize) -> Place,
+/// How the name of a copy begins; the number of the run follows.
+pub const COPY: &str = "copy";
+
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The number of the state folder.
+    pub home: usize,
+    pub target: Target,
     pub does: Does,
-    /// What it does to the state, when it succeeds: place, state folder, number of the question.
-    pub change: fn(&mut Model, Place, usize, u64),
+    pub with: With,
+    pub json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The conversation that a command is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The one that this link leads to.
+    Linked(Link),
+    Named,
+    /// The file that both state folders share.
+    File,
+    Id(String),
+    /// The one at this place in the list, and its id or name where that is known.
+    Number(u64, String),
+    /// An earlier state: the id or name of its conversation, and its number.
+    Earlier(String, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     /// Asks a question that starts a conversation.
     Ask,
@@ -32,151 +46,144 @@ pub enum Does {
     /// Asks the last question again, in other words.
     Again,
     Undo,
-    /// Copies the current conversation under the name.
+    /// Copies the conversation to a new name.
     Copy,
     Clear,
     ClearAll,
 }
 
-const fn file(_home: usize) -> Place {
-    Place::File
+/// What goes with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum With {
+    Nothing,
+    /// The model calls a tool first.
+    Tool,
+    Image,
 }
 
-/// One row for each command; a new command needs nothing but its row, and a function of the model.
-pub const ROWS: &[Row] = &[
-    Row { name: "q", args: &[], place: Place::Current, does: Does::Ask, change: Model::begin },
-    Row { name: "q -f", args: &["-f"], place: Place::Current, does: Does::Follow, change: Model::extend },
-    Row { name: "q --undo", args: &["--undo"], place: Place::Current, does: Does::Undo, change: Model::undo },
-    Row { name: "q --clear", args: &["--clear"], place: Place::Current, does: Does::Clear, change: Model::clear },
-    Row { name: "Q_SESSION q", args: &[], place: Place::Slot, does: Does::Ask, change: Model::begin },
-    Row { name: "Q_SESSION q -f", args: &["-f"], place: Place::Slot, does: Does::Follow, change: Model::extend },
-    Row { name: "Q_SESSION q --undo", args: &["--undo"], place: Place::Slot, does: Does::Undo, change: Model::undo },
-    Row {
-        name: "Q_SESSION q --clear",
-        args: &["--clear"],
-        place: Place::Slot,
-        does: Does::Clear,
-        change: Model::clear,
-    },
-    Row { name: "q -s NAME", args: &["-s", NAME], place: Place::Named, does: Does::Follow, change: Model::extend },
-    Row {
-        name: "q -s NAME --undo",
-        args: &["-s", NAME, "--undo"],
-        place: Place::Named,
-        does: Does::Undo,
-        change: Model::undo,
-    },
-    Row {
-        name: "q -s NAME --clear",
-        args: &["-s", NAME, "--clear"],
-        place: Place::Named,
-        does: Does::Clear,
-        change: Model::clear,
-    },
-    Row { name: "q -s FILE", args: &["-s", FILE], place: file, does: Does::Follow, change: Model::extend },
-    Row { name: "q -s FILE --undo", args: &["-s", FILE, "--undo"], place: file, does: Does::Undo, change: Model::undo },
-    Row {
-        name: "q -s FILE --clear",
-        args: &["-s", FILE, "--clear"],
-        place: file,
-        does: Does::Clear,
-        change: Model::clear,
-    },
-    Row { name: "q --again", args: &["--again"], place: Place::Current, does: Does::Again, change: Model::again },
-    Row {
-        name: "Q_SESSION q --again",
-        args: &["--again"],
-        place: Place::Slot,
-        does: Does::Again,
-        change: Model::again,
-    },
-    Row {
-        name: "q -s NAME --again",
-        args: &["-s", NAME, "--again"],
-        place: Place::Named,
-        does: Does::Again,
-        change: Model::again,
-    },
-    Row {
-        name: "q -s FILE --again",
-        args: &["-s", FILE, "--again"],
-        place: file,
-        does: Does::Again,
-        change: Model::again,
-    },
-    Row { name: "q --copy NAME", args: &["--copy", NAME], place: Place::Named, does: Does::Copy, change: Model::copy },
-    Row { name: "q -t", args: &["-t", toolserver::NAME], place: Place::Current, does: Does::Ask, change: Model::begin },
-    Row {
-        name: "q -s NAME -t",
-        args: &["-s", NAME, "-t", toolserver::NAME],
-        place: Place::Named,
-        does: Does::Follow,
-        change: Model::extend,
-    },
-    Row { name: "q -a", args: &["-a", IMAGE], place: Place::Current, does: Does::Ask, change: Model::begin },
-    Row {
-        name: "q -s NAME -a",
-        args: &["-s", NAME, "-a", IMAGE],
-        place: Place::Named,
-        does: Does::Follow,
-        change: Model::extend,
-    },
-    Row {
-        name: "q --clear --all",
-        args: &["--clear", "--all"],
-        place: Place::Current,
-        does: Does::ClearAll,
-        change: Model::clear_all,
-    },
-];
-
-impl Row {
-    /// Whether it asks a question.
-    pub fn asks(&self) -> bool {
-        matches!(self.does, Does::Ask | Does::Follow | Does::Again)
-    }
-
-    /// Whether the model calls a tool first.
-    pub fn calls(&self) -> bool {
-        self.args.contains(&"-t")
-    }
-
-    /// Whether an image goes with the question.
-    pub fn attaches(&self) -> bool {
-        self.args.contains(&IMAGE)
-    }
-
-    /// Whether it finds something to do.
-    pub fn can_run(&self, model: &Model, home: usize) -> bool {
-        match self.does {
-            Does::Ask | Does::Follow => true,
-            Does::Again | Does::Undo | Does::Clear => model.get((self.place)(home)).is_some(),
-            Does::Copy => model.get(Place::Current(home)).is_some() && model.get(Place::Named(home)).is_none(),
-            Does::ClearAll => model.conversations.iter().any(|(place, _)| place.home() == Some(home)),
+impl Target {
+    /// What can be done with it. Numbers move, so q neither clears nor undoes what they stand for.
+    fn takes(&self) -> &'static [Does] {
+        match self {
+            Target::Linked(Link::Current) => {
+                &[Does::Ask, Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear, Does::ClearAll]
+            }
+            Target::Linked(Link::Slot) => &[Does::Ask, Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear],
+            Target::Named | Target::File | Target::Id(_) => {
+                &[Does::Follow, Does::Again, Does::Undo, Does::Copy, Does::Clear]
+            }
+            Target::Number(..) => &[Does::Follow, Does::Again, Does::Copy],
+            Target::Earlier(..) => &[Does::Follow, Does::Copy, Does::Clear],
         }
     }
 
-    /// The state after it.
-    pub fn after(&self, before: &Model, home: usize, id: u64) -> Model {
-        let mut after = before.clone();
-        (self.change)(&mut after, (self.place)(home), home, id);
-        after
+    /// The options that name it; `file` is the path of the shared file.
+    fn options(&self, file: &str) -> Vec<String> {
+        let name = match self {
+            Target::Linked(_) => return Vec::new(),
+            Target::Named => NAME.to_owned(),
+            Target::File => file.to_owned(),
+            Target::Id(id) => id.clone(),
+            Target::Number(number, _) => format!("%{number}"),
+            Target::Earlier(of, number) => format!("{of}~{number}"),
+        };
+        vec!["-s".to_owned(), name]
     }
 }
 
-/// A row that passes, and that finds something to do.
-pub fn choose(random: &mut Random, model: &Model, home: usize, passes: impl Fn(&Row) -> bool) -> &'static Row {
-    let rows: Vec<&'static Row> = ROWS.iter().filter(|row| row.can_run(model, home) && passes(row)).collect();
-    random.pick(&rows)
+impl Does {
+    pub fn asks(self) -> bool {
+        matches!(self, Does::Ask | Does::Follow | Does::Again)
+    }
 }
 
-/// A question whose answer takes a call of a tool.
-pub fn with_call() -> &'static Row {
-    ROWS.iter().find(|row| row.calls()).expect("a row of the table")
+impl Command {
+    pub fn new(home: usize, target: Target, does: Does) -> Command {
+        Command { home, target, does, with: With::Nothing, json: false }
+    }
+
+    /// All commands about a conversation.
+    pub fn all(home: usize, target: &Target) -> impl Iterator<Item = Command> {
+        target.takes().iter().map(move |does| Command::new(home, target.clone(), *does))
+    }
+
+    pub fn asks(&self) -> bool {
+        self.does.asks()
+    }
+
+    /// Where the conversation is, if there is one.
+    pub fn place(&self, model: &Model) -> Option<Place> {
+        let home = self.home;
+        match &self.target {
+            Target::Linked(link) => model.links.get(&(home, *link)).map(|id| Place::In(home, id.clone())),
+            Target::Named => Some(Place::In(home, NAME.to_owned())),
+            Target::File => Some(Place::File),
+            Target::Id(name) | Target::Number(_, name) => Some(Place::In(home, name.clone())),
+            Target::Earlier(of, number) => Some(Place::Earlier(home, of.clone(), *number)),
+        }
+    }
+
+    /// Whether it finds something to do.
+    pub fn can_run(&self, model: &Model) -> bool {
+        let there = self.place(model).and_then(|place| model.get(&place));
+        match self.does {
+            Does::Ask => true,
+            Does::Follow => there.is_some() || matches!(self.target, Target::Linked(_) | Target::Named | Target::File),
+            Does::Again | Does::Undo | Does::Copy => there.is_some_and(|exchanges| !exchanges.is_empty()),
+            Does::Clear => there.is_some(),
+            Does::ClearAll => model.conversations.iter().any(|(place, _)| place.home() == Some(self.home)),
+        }
+    }
+
+    /// Its arguments; `id` is the number of the run.
+    pub fn arguments(&self, id: u64, file: &str, image: &str) -> Vec<String> {
+        let mut arguments = self.target.options(file);
+        let more: &[&str] = match self.does {
+            Does::Follow if matches!(self.target, Target::Linked(_)) => &["-f"],
+            Does::Ask | Does::Follow => &[],
+            Does::Again => &["--again"],
+            Does::Undo => &["--undo"],
+            Does::Copy => &["--copy", &format!("{COPY}{id}")],
+            Does::Clear => &["--clear"],
+            Does::ClearAll => &["--clear", "--all"],
+        };
+        arguments.extend(more.iter().map(|argument| argument.to_string()));
+        match self.with {
+            With::Nothing => {}
+            With::Tool => arguments.extend(["-t".to_owned(), toolserver::NAME.to_owned()]),
+            With::Image => arguments.extend(["-a".to_owned(), image.to_owned()]),
+        }
+        arguments.extend(self.json.then(|| "-j".to_owned()));
+        arguments
+    }
 }
 
-/// The row that does this in this kind of place.
-pub fn find(place: fn(usize) -> Place, does: Does) -> &'static Row {
-    let row = ROWS.iter().find(|row| row.does == does && (row.place)(0) == place(0));
-    row.expect("a row of the table")
+/// The command without what differs from run to run.
+impl fmt::Display for Command {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = match &self.target {
+            Target::Linked(Link::Current) => "q",
+            Target::Linked(Link::Slot) => "Q_SESSION q",
+            Target::Named => "q -s NAME",
+            Target::File => "q -s FILE",
+            Target::Id(_) => "q -s ID",
+            Target::Number(..) => "q -s %N",
+            Target::Earlier(..) => "q -s ID~N",
+        };
+        let does = match self.does {
+            Does::Follow if matches!(self.target, Target::Linked(_)) => " -f",
+            Does::Ask | Does::Follow => "",
+            Does::Again => " --again",
+            Does::Undo => " --undo",
+            Does::Copy => " --copy",
+            Does::Clear => " --clear",
+            Does::ClearAll => " --clear --all",
+        };
+        let with = match self.with {
+            With::Nothing => "",
+            With::Tool => " -t",
+            With::Image => " -a",
+        };
+        write!(formatter, "{target}{does}{with}")
+    }
 }

@@ -6,8 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::command::{self, Does, Row};
-use crate::model::{Model, Place};
+use crate::command::{Command, Does, Target, With};
+use crate::model::{Act, Model};
 use crate::question::Question;
 use crate::random::Random;
 use crate::report::{Kind, Part};
@@ -20,7 +20,7 @@ const MODE: &str = "faults";
 
 /// What may go wrong with a system call.
 const ERRORS: &[(&str, &[&str])] = &[
-    ("open", &["EIO", "EACCES", "EROFS", "EMFILE", "ENOSPC", "EINTR"]),
+    ("open", &["EIO", "EACCES", "EROFS", "EMFILE", "ENOSPC", "EINTR", "EOPNOTSUPP"]),
     ("read", &["EIO", "EINTR"]),
     ("pread", &["EIO", "EINTR"]),
     ("write", &["ENOSPC", "EIO", "EDQUOT", "EINTR"]),
@@ -29,6 +29,7 @@ const ERRORS: &[(&str, &[&str])] = &[
     ("fdatasync", &["EIO", "ENOSPC"]),
     ("rename", &["EIO", "EACCES", "EROFS", "ENOSPC"]),
     ("link", &["EPERM", "EMLINK", "EIO", "ENOSPC"]),
+    ("symlink", &["EPERM", "EIO", "ENOSPC"]),
     ("unlink", &["EIO", "EACCES", "EROFS", "EPERM"]),
     ("mkdir", &["ENOSPC", "EROFS", "EACCES", "EIO"]),
     ("flock", &["ENOLCK", "EINTR", "EIO"]),
@@ -39,12 +40,12 @@ const ERRORS: &[(&str, &[&str])] = &[
 /// For calls that ask for something or change it.
 const OTHER_ERRORS: &[&str] = &["EIO", "EACCES", "EPERM"];
 
-/// What fails at every call: nothing, links, or locks.
-const ALWAYS: &[Option<&str>] = &[None, Some("?link,?linkat:error=EPERM"), Some(NO_LOCKS)];
-const NO_LOCKS: &str = "?flock:error=ENOLCK";
+/// What fails at every call: nothing, links, links to names, or locks.
+const ALWAYS: &[Option<&str>] =
+    &[None, Some("?link,?linkat:error=EPERM"), Some("?symlink,?symlinkat:error=EPERM"), Some("?flock:error=ENOLCK")];
 
 /// Calls of earlier runs, by command and by what always fails.
-type Known = HashMap<(&'static str, Option<&'static str>), Vec<Call>>;
+type Known = HashMap<(String, Option<&'static str>), Vec<Call>>;
 
 pub struct Faults {
     strace: PathBuf,
@@ -74,72 +75,52 @@ impl Faults {
 
     /// So many faults, one after another.
     pub fn batch(&self, soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
-        let part = Part { mode: MODE, seed };
-        let mut random = Random::new(seed);
-        let mut scene = Scene::new(soak, &mut random)?;
-        for _ in 0..rounds {
-            if soak.is_over() {
-                break;
-            }
-            if !self.round(soak, part, &mut random, &mut scene)? || scene.is_crowded() {
-                scene = Scene::new(soak, &mut random)?;
-            }
-        }
-        Ok(())
+        Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| self.round(random, scene))
     }
 
-    fn round(&self, soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-        let home = 0;
+    fn round(&self, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
         let asks = random.percent(50);
         // strace would make the calls of a tool server fail, too.
-        let row = command::choose(random, &scene.model, home, |row| !row.calls() && (row.asks() || !asks));
-        let fault = self.choose(random, row);
+        let mut command = scene.choose(random, 0, None, |command| command.asks() || !asks)?;
+        if command.with == With::Tool {
+            command.with = With::Nothing;
+        }
+        let fault = self.choose(random, &command);
         let injections = fault.injections();
-        let question = Question::small(soak.next_id());
+        let (question, place) = (scene.question(), command.place(&scene.model));
         let log = scene.world.path().join("strace.log");
         let wrapper = strace::wrapper(&self.strace, &log, &injections);
-        let command = scene.world.command(&wrapper, home, row, row.asks().then_some(&question));
-        let outcome = Run::start(command)?.finish()?;
-        let log = std::fs::read(&log)?;
-        let trace = strace::read(&String::from_utf8_lossy(&log), &scene.world.state_paths());
+        let outcome = Run::start(scene.world.run(&wrapper, &command, &question))?.finish()?;
+        let trace = strace::read(&String::from_utf8_lossy(&std::fs::read(&log)?), &scene.world.state_paths());
         let hit = hit(&fault, &trace.calls);
-        self.learn(row, fault.always, trace.calls);
-        let label = label(row, &fault);
+        self.learn(&command, fault.always, trace.calls);
+        let label = label(&command, &fault);
         // Where standard output or the connection failed, the rules for failing state do not apply.
         let elsewhere = trace.missed || (fault.once.is_some() && hit.is_none());
-        soak.report.done(MODE, if elsewhere { "(missed the state)" } else { row.name });
+        scene.soak.report.done(MODE, if elsewhere { "(missed the state)" } else { &label });
+        scene.soak.report.said(MODE, &label, outcome.status, &outcome.stderr);
         let details = format!("{injections:?} {}\n{}", hit.map_or(String::new(), |call| call.line), outcome.summary());
-        if elsewhere && row.asks() {
+        if elsewhere && command.asks() {
             return Ok(false);
         }
-        let asked = !row.asks() || soak.server.request(question.id).is_some();
-        if let Some(what) = complaint(row, &question, &outcome, asked) {
-            soak.report.found(part, Kind::Other, &label, &format!("{what}\n{details}"), scene.world.path());
+        let asked = !command.asks() || scene.soak.server.request(question.id).is_some();
+        if let Some(what) = complaint(&command, &question, &outcome, asked) {
+            scene.soak.report.found(scene.part, Kind::Other, &label, &format!("{what}\n{details}"), scene.world.path());
             return Ok(false);
         }
-        let allowed = allowed(row, scene, home, question.id, &outcome);
-        if !scene.settle(soak, part, &label, &allowed) {
+        let before = scene.model.clone();
+        let act = Act { command: &command, id: question.id, outcome: &outcome };
+        if !scene.settle(&label, &details, |found| allowed(&before, &act, found)) {
             return Ok(false);
         }
-        let place = (row.place)(home);
-        if fault.always == Some(NO_LOCKS) {
-            // Without a lock nothing tells later runs what a killed one was at: only the next about the same conversation
-            // sees it.
-            let same = command::choose(random, &scene.model, home, |other| {
-                (other.place)(home) == place && other.does != Does::ClearAll
-            });
-            if !scene.undisturbed(soak, part, &label, home, same)? {
-                return Ok(false);
-            }
-        }
-        scene.clean_up(soak, part, random, &label, home..home + 1, place)
+        scene.clean_up(random, &label, &[(0, place)])
     }
 
     /// A fault at one of the calls that such a run was seen to make.
-    fn choose(&self, random: &mut Random, row: &Row) -> Fault {
+    fn choose(&self, random: &mut Random, command: &Command) -> Fault {
         let always = if random.percent(25) { random.pick(ALWAYS) } else { None };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(calls) = known.get(&(row.name, always)).filter(|calls| !calls.is_empty()) else {
+        let Some(calls) = known.get(&(command.to_string(), always)).filter(|calls| !calls.is_empty()) else {
             return Fault { always, once: None };
         };
         // The name is chosen first, because some calls are much more frequent than others.
@@ -157,9 +138,9 @@ impl Faults {
         Fault { always, once: Some((call, what)) }
     }
 
-    fn learn(&self, row: &Row, always: Option<&'static str>, calls: Vec<Call>) {
+    fn learn(&self, command: &Command, always: Option<&'static str>, calls: Vec<Call>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry((row.name, always)).or_default();
+        let known = known.entry((command.to_string(), always)).or_default();
         // Other states lead to other calls, so what was seen before is kept.
         for call in calls {
             if !known.iter().any(|other| (&other.name, other.number) == (&call.name, call.number)) {
@@ -180,14 +161,14 @@ fn hit(fault: &Fault, calls: &[Call]) -> Option<Call> {
     calls.iter().find(|call| (&call.name, call.number) == (&wanted.name, wanted.number)).cloned()
 }
 
-fn label(row: &Row, fault: &Fault) -> String {
+fn label(command: &Command, fault: &Fault) -> String {
     let always = fault.always.map(|always| format!(", always {}", always.replace('?', ""))).unwrap_or_default();
     let once = fault.once.as_ref().map(|(call, what)| format!(", {}:{what}", call.name)).unwrap_or_default();
-    format!("{}{always}{once}", row.name)
+    format!("{command}{always}{once}")
 }
 
 /// What is wrong with how the run ended and what it printed, if anything is.
-fn complaint(row: &Row, question: &Question, outcome: &Outcome, asked: bool) -> Option<String> {
+fn complaint(command: &Command, question: &Question, outcome: &Outcome, asked: bool) -> Option<String> {
     if outcome.hung {
         return Some("it hung".to_owned());
     }
@@ -195,42 +176,38 @@ fn complaint(row: &Row, question: &Question, outcome: &Outcome, asked: bool) -> 
         return None;
     }
     // An action may fail, and a conversation that was named and cannot be read is not asked without its context.
-    let needs_conversation = row.does == Does::Again || row.args.contains(&"-s");
-    let may_refuse = !row.asks() || (needs_conversation && !asked);
+    let needs_conversation = command.does == Does::Again || !matches!(command.target, Target::Linked(_));
+    let may_refuse = !command.asks() || (needs_conversation && !asked);
     if !outcome.succeeded() {
         let refuses = may_refuse && matches!(outcome.status.code(), Some(1 | 2)) && !outcome.stderr.is_empty();
         return (!refuses).then(|| "there is no answer".to_owned());
     }
     let answer = format!("{}\n", question.answer());
-    (row.asks() && outcome.stdout != answer.as_bytes()).then(|| "the answer is not as it came".to_owned())
+    (command.asks() && outcome.stdout != answer.as_bytes()).then(|| "the answer is not as it came".to_owned())
 }
 
 /// The states that are allowed after such a run.
-fn allowed(row: &Row, scene: &Scene, home: usize, id: u64, outcome: &Outcome) -> Vec<Model> {
-    let before = scene.model.clone();
-    let after = row.after(&before, home, id);
-    let place = (row.place)(home);
-    if !row.asks() {
-        return match row.does {
-            _ if outcome.succeeded() => vec![after],
-            // Nothing is dropped if the question cannot be printed.
-            Does::Undo if !outcome.killed() => vec![before],
-            Does::ClearAll => vec![after, scene.partly_cleared(home)],
-            _ => vec![before, after],
-        };
-    }
-    if outcome.succeeded() && outcome.stderr.is_empty() {
+fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
+    let Act { command, id, outcome } = *act;
+    let after = before.after(before, command, id).swap_remove(0);
+    let halfway = before.halfway(&after, found);
+    if outcome.succeeded() && (outcome.stderr.is_empty() || !command.asks()) {
         return vec![after];
     }
-    let mut allowed = vec![after, before.with_alone(home, id)];
-    if row.does != Does::Again && matches!(place, Place::Current(_) | Place::Slot(_)) {
-        // A follow-up to a conversation that cannot be read starts a new one.
-        let mut begun = before.clone();
-        begun.begin(place, home, id);
-        allowed.push(begun);
-    }
+    let alone = before.alone(command.home, id);
     if !outcome.succeeded() || outcome.not_saved() {
-        allowed.push(before);
+        let is_alone = command.asks() && outcome.killed();
+        return halfway.into_iter().chain(is_alone.then_some(alone)).collect();
+    }
+    // A follow-up to a conversation that cannot be read starts a new one, which may not get its link.
+    let mut begun = before.clone();
+    begun.keeps_nothing = false;
+    begun.begin(command, id);
+    begun.keeps_nothing = before.keeps_nothing;
+    let alone = halfway.iter().map(|state| state.alone(command.home, id));
+    let mut allowed: Vec<Model> = alone.chain([after, begun]).collect();
+    if command.does == Does::Ask {
+        allowed.extend(halfway.into_iter().skip(1));
     }
     allowed
 }

@@ -4,13 +4,12 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{self, Does, Row};
-use crate::model::{Model, Place};
-use crate::question::Question;
+use crate::command::{Command, Does, Target};
+use crate::model::{Act, Link, Place};
 use crate::random::Random;
 use crate::report::Part;
 use crate::run::{Outcome, Run};
-use crate::scene::Scene;
+use crate::scene::{Scene, both};
 use crate::soak::Soak;
 use crate::world::{HOMES, World};
 
@@ -33,10 +32,10 @@ enum Aim {
 }
 
 impl Aim {
-    fn new(random: &mut Random, row: &Row) -> Aim {
+    fn new(random: &mut Random, command: &Command) -> Aim {
         match random.below(3) {
             0 => Aim::At(random.within(LONGEST)),
-            1 if row.asks() => Aim::AfterAnswer(random.within(SAVING)),
+            1 if command.asks() => Aim::AfterAnswer(random.within(SAVING)),
             _ => Aim::AfterChange(1 + random.below(4), random.within(Duration::from_micros(300))),
         }
     }
@@ -64,182 +63,125 @@ impl Aim {
 
 /// So many kills, one after another.
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
-    let part = Part { mode: MODE, seed };
-    let mut random = Random::new(seed);
-    let mut scene = Scene::new(soak, &mut random)?;
-    for _ in 0..rounds {
-        if soak.is_over() {
-            break;
+    Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| match random.below(100) {
+        0..15 => overtaken(random, scene),
+        15..40 => pair(random, scene, true),
+        40..50 => adopting(random, scene),
+        _ => {
+            let home = home(random);
+            // Questions are asked more often, so that there is something to undo and to clear.
+            let asks = random.percent(50);
+            let command = scene.choose(random, home, None, |command| command.asks() || !asks)?;
+            single(random, scene, &command.to_string(), &command)
         }
-        let good = match random.below(100) {
-            0..15 => two_state_folders(soak, part, &mut random, &mut scene)?,
-            15..35 => overtaken(soak, part, &mut random, &mut scene)?,
-            _ => single(soak, part, &mut random, &mut scene)?,
-        };
-        if !good || scene.is_crowded() {
-            scene = Scene::new(soak, &mut random)?;
-        }
-    }
-    Ok(())
+    })
 }
 
 /// One command, killed.
-fn single(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let home = home(random);
-    // Questions are asked more often, so that there is something to undo and to clear.
-    let asks = random.percent(50);
-    let row = command::choose(random, &scene.model, home, |row| row.asks() || !asks);
-    let question = Question::small(soak.next_id());
-    let mut run = soak.start(&scene.world, home, row, &question)?;
-    Aim::new(random, row).wait(soak, &scene.world, home, question.id, &mut run);
+fn single(random: &mut Random, scene: &mut Scene, label: &str, command: &Command) -> io::Result<bool> {
+    let (question, place) = (scene.question(), command.place(&scene.model));
+    let mut run = scene.soak.start(&scene.world, command, &question)?;
+    Aim::new(random, command).wait(scene.soak, &scene.world, command.home, question.id, &mut run);
     run.kill();
     let outcome = run.finish()?;
-    soak.report.done(MODE, row.name);
-    if !outcome.killed() && !soak.check_outcome(part, row, &question, &outcome, &scene.world) {
+    scene.soak.report.done(MODE, label);
+    let read = scene.model.clone();
+    let act = Act { command, id: question.id, outcome: &outcome };
+    Ok(scene.settle_run(label, &read, &act) && scene.clean_up(random, label, &[(command.home, place)])?)
+}
+
+/// A follow-up, or a question asked again, whose conversation another command changes before its answer comes, killed while
+/// it saves.
+fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
+    let home = home(random);
+    let late = scene.choose(random, home, None, |command| command.asks())?;
+    let (question, place) = (scene.question(), late.place(&scene.model));
+    if late.does == Does::Ask || place.is_none() {
+        return scene.undisturbed(&late.to_string(), &late);
+    }
+    scene.soak.server.hold(question.id);
+    let mut run = scene.soak.start(&scene.world, &late, &question)?;
+    let read = scene.model.clone();
+    let asked = scene.soak.server.wait_for_request(question.id, &mut run);
+    let same = random.percent(80);
+    let by = scene.choose(random, home, Some(&late), |command| !same || command.place(&scene.model) == place)?;
+    let label = format!("{late}, overtaken by {by}");
+    let well = !asked || scene.undisturbed(&label, &by)?;
+    scene.soak.server.release(question.id);
+    if !well {
         return Ok(false);
     }
-    let (before, after) = (scene.model.clone(), row.after(&scene.model, home, question.id));
-    let allowed = if outcome.killed() && row.does == Does::ClearAll {
-        vec![after, scene.partly_cleared(home)]
-    } else if outcome.killed() {
-        vec![after, before]
-    } else if outcome.saved_on_its_own() {
-        vec![before.with_alone(home, question.id)]
-    } else if outcome.not_saved() {
-        vec![before]
-    } else {
-        vec![after]
+    Aim::AfterAnswer(random.within(SAVING)).wait(scene.soak, &scene.world, home, question.id, &mut run);
+    run.kill();
+    let outcome = run.finish()?;
+    scene.soak.report.done(MODE, &label);
+    let act = Act { command: &late, id: question.id, outcome: &outcome };
+    Ok(scene.settle_run(&label, &read, &act) && scene.clean_up(random, &label, &[(home, place)])?)
+}
+
+/// A command about a `current.json` that is a file, killed.
+fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
+    let (home, question) = (home(random), scene.question());
+    let id = scene.world.plant(home, &question)?;
+    scene.model.add(Place::In(home, id.clone()), vec![question.id]);
+    scene.model.links.insert((home, Link::Current), id);
+    let current = Target::Linked(Link::Current);
+    let command = scene.choose(random, home, None, |command| command.target == current)?;
+    let label = format!("{command}, of a file");
+    let follow = Command::new(home, current, Does::Follow);
+    Ok(single(random, scene, &label, &command)? && scene.undisturbed(&label, &follow)?)
+}
+
+/// Two commands at once, about the same conversation or others. Both may be killed.
+pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<bool> {
+    let home = home(random);
+    // Numbers move, and those of earlier states are given again.
+    let plain = |command: &Command| {
+        command.does != Does::ClearAll && !matches!(command.target, Target::Number(..) | Target::Earlier(..))
     };
-    if !scene.settle(soak, part, row.name, &allowed) {
-        return Ok(false);
-    }
-    scene.clean_up(soak, part, random, row.name, home..home + 1, (row.place)(home))
-}
-
-/// A follow-up, or a question asked again, whose conversation is displaced, undone, asked again or cleared before its answer
-/// comes, killed while it saves.
-fn overtaken(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let home = home(random);
-    let place: fn(usize) -> Place = random.pick(&[Place::Current as fn(usize) -> Place, Place::Slot]);
-    let follow = command::find(place, random.pick(&[Does::Follow, Does::Again]));
-    let by = command::find(place, random.pick(&[Does::Ask, Does::Undo, Does::Clear, Does::Again]));
-    let label = format!("{}, overtaken by {}", follow.name, by.name);
-    if scene.model.get(place(home)).is_none() {
-        let begin = command::find(place, Does::Ask);
-        return scene.undisturbed(soak, part, &label, home, begin);
-    }
-    let question = Question::small(soak.next_id());
-    soak.server.hold(question.id);
-    let mut run = soak.start(&scene.world, home, follow, &question)?;
-    if !soak.server.wait_for_request(question.id, &mut run) {
-        soak.server.release(question.id);
-        soak.check_outcome(part, follow, &question, &run.finish()?, &scene.world);
-        return Ok(false);
-    }
-    let asked = Question::small(soak.next_id());
-    let outcome = soak.start(&scene.world, home, by, &asked)?.finish()?;
-    if !soak.check_outcome(part, by, &asked, &outcome, &scene.world) {
-        soak.server.release(question.id);
-        return Ok(false);
-    }
-    soak.server.release(question.id);
-    Aim::AfterAnswer(random.within(SAVING)).wait(soak, &scene.world, home, question.id, &mut run);
-    run.kill();
-    let outcome = run.finish()?;
-    soak.report.done(MODE, &label);
-    if !outcome.killed() && !soak.check_outcome(part, follow, &question, &outcome, &scene.world) {
-        return Ok(false);
-    }
-    let was = scene.model.get(place(home)).cloned().unwrap_or_default();
-    let without = by.after(&scene.model, home, asked.id);
-    let own = (Place::Archived(home), was.clone());
-    // One that was cleared is not archived, though another with the same exchanges may be.
-    let archived = without.conversations.iter().position(|one| by.does != Does::Clear && *one == own);
-    let mut with = without.clone();
-    match archived {
-        // It is saved in its own conversation, which is archived by now.
-        Some(at) => {
-            let before = match follow.does {
-                Does::Again => &was[..was.len() - 1],
-                _ => &with.conversations.remove(at).1[..],
-            };
-            let exchanges = [before, &[question.id]].concat();
-            with.add(Place::Archived(home), exchanges);
-        }
-        _ => with = without.with_alone(home, question.id),
-    }
-    let allowed = if outcome.killed() { vec![with, without] } else { vec![with] };
-    if !scene.settle(soak, part, &label, &allowed) {
-        return Ok(false);
-    }
-    scene.clean_up(soak, part, random, &label, home..home + 1, place(home))
-}
-
-/// The shared file, written from two state folders at the same time; both may be killed.
-fn two_state_folders(soak: &Soak, part: Part, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let row = command::find(|_| Place::File, Does::Follow);
-    let label = format!("{} from two state folders", row.name);
-    let questions: Vec<Question> = (0..HOMES).map(|_| Question::small(soak.next_id())).collect();
+    let one = scene.choose(random, home, None, plain)?;
+    let (same, elsewhere) = (random.percent(70), one.target == Target::File && random.percent(50));
+    let other = scene.choose(random, if elsewhere { HOMES - 1 - home } else { home }, Some(&one), |command| {
+        plain(command) && (!same || command.place(&scene.model) == one.place(&scene.model))
+    })?;
+    let (commands, label) = ([&one, &other], format!("{one}, and {other}"));
+    let questions = [scene.question(), scene.question()];
     let mut runs = Vec::new();
-    for (home, question) in questions.iter().enumerate() {
-        soak.server.hold(question.id);
-        runs.push(soak.start(&scene.world, home, row, question)?);
+    for (command, question) in commands.iter().zip(&questions) {
+        let holds = command.asks() && random.percent(60);
+        if holds {
+            scene.soak.server.hold(question.id);
+        } else {
+            thread::sleep(random.within(Duration::from_millis(3)));
+        }
+        let mut run = scene.soak.start(&scene.world, command, question)?;
+        if holds {
+            scene.soak.server.wait_for_request(question.id, &mut run);
+        }
+        runs.push(run);
     }
-    for (question, run) in questions.iter().zip(&mut runs) {
-        soak.server.wait_for_request(question.id, run);
-    }
-    for question in &questions {
-        soak.server.release(question.id);
-    }
-    let victims = random.below(3);
-    if victims > 0 {
-        let aim = Aim::new(random, row);
-        aim.wait(soak, &scene.world, 0, questions[0].id, &mut runs[0]);
-        runs.iter_mut().take(victims as usize).for_each(Run::kill);
+    questions.iter().for_each(|question| scene.soak.server.release(question.id));
+    if kills {
+        let victim = random.below(2) as usize;
+        let aim = Aim::new(random, commands[victim]);
+        aim.wait(scene.soak, &scene.world, commands[victim].home, questions[victim].id, &mut runs[victim]);
+        runs[victim].kill();
+        if random.percent(50) {
+            runs[1 - victim].kill();
+        }
     }
     let outcomes: Vec<Outcome> = runs.into_iter().map(Run::finish).collect::<io::Result<_>>()?;
-    soak.report.done(MODE, &label);
-    let (mut base, mut saved, mut perhaps) = (scene.model.clone(), Vec::new(), Vec::new());
-    for (home, (question, outcome)) in questions.iter().zip(&outcomes).enumerate() {
-        if outcome.killed() {
-            perhaps.push(question.id);
-        } else if !soak.check_outcome(part, row, question, outcome, &scene.world) {
-            return Ok(false);
-        } else if outcome.saved_on_its_own() {
-            base = base.with_alone(home, question.id);
-        } else if !outcome.not_saved() {
-            saved.push(question.id);
-        }
-    }
-    let orders = orders(&saved, &perhaps);
-    let extended = |order: &Vec<u64>| {
-        let mut model = base.clone();
-        order.iter().for_each(|id| model.extend(Place::File, 0, *id));
-        model
-    };
-    let allowed: Vec<Model> = orders.iter().map(extended).collect();
-    if !scene.settle(soak, part, &label, &allowed) {
-        return Ok(false);
-    }
-    scene.clean_up(soak, part, random, &label, 0..HOMES, Place::File)
+    scene.soak.report.done(scene.part.mode, &label);
+    let acts = [0, 1].map(|at| Act { command: commands[at], id: questions[at].id, outcome: &outcomes[at] });
+    let before = scene.model.clone();
+    let details = format!("{}\n  {}", acts[0], acts[1]);
+    let well = acts.iter().all(|act| scene.check_outcome(act, true));
+    let well = well && scene.settle(&label, &details, |found| both(&before, [&acts[0], &acts[1]], found));
+    let places = acts.each_ref().map(|act| (act.command.home, act.command.place(&before)));
+    Ok(well && (!kills || scene.clean_up(random, &label, &places)?) && scene.is_clean(&label, &label))
 }
 
 /// Mostly the first state folder.
 fn home(random: &mut Random) -> usize {
     usize::from(random.percent(20))
-}
-
-/// The orders in which two exchanges may have been saved, if some of them may not have been.
-fn orders(saved: &[u64], perhaps: &[u64]) -> Vec<Vec<u64>> {
-    let all: Vec<u64> = saved.iter().chain(perhaps).copied().collect();
-    let mut orders = vec![Vec::new()];
-    for id in &all {
-        orders.push(vec![*id]);
-    }
-    if let [one, other] = all[..] {
-        orders.push(vec![one, other]);
-        orders.push(vec![other, one]);
-    }
-    orders.retain(|order| saved.iter().all(|id| order.contains(id)));
-    orders
 }

@@ -1,9 +1,10 @@
 //! A record of runs at the same time, and whether it explains the files at the end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::time::Instant;
 
-use crate::command::{Does, Row};
+use crate::command::{COPY, Command, Does, Target};
 use crate::model::Place;
 use crate::report::Kind;
 use crate::snapshot::{File, Snapshot};
@@ -11,16 +12,15 @@ use crate::snapshot::{File, Snapshot};
 /// A run, and how it ended.
 pub struct Turn {
     pub id: u64,
-    pub row: &'static Row,
-    pub home: usize,
+    pub command: Command,
     pub began: Instant,
     pub ended: Instant,
     /// It succeeded, and printed no note that the exchange was not saved.
     pub acknowledged: bool,
     pub on_its_own: bool,
     pub killed: bool,
-    /// An action that found nothing to do.
-    pub nothing_there: bool,
+    /// The conversation that its exchange is in, as it said itself: an id, a name or a path.
+    pub said: Option<String>,
     /// The exchanges that were sent with the question.
     pub history: Vec<u64>,
     /// The exchange that was undone.
@@ -33,17 +33,39 @@ pub struct Ledger {
 }
 
 impl Turn {
-    fn place(&self) -> Place {
-        (self.row.place)(self.home)
+    fn home(&self) -> usize {
+        self.command.home
     }
 
-    /// Whether it may have deleted an exchange of another turn.
-    fn may_have_cleared(&self, other: &Turn) -> bool {
-        self.row.does == Does::Clear
-            && (self.acknowledged || self.killed)
-            && !self.nothing_there
-            && self.place() == other.place()
-            && self.ended > other.began
+    fn may_have(&self, does: Does) -> bool {
+        self.command.does == does && (self.acknowledged || self.killed)
+    }
+
+    fn label(&self) -> String {
+        format!("exchange {} ({})", self.id, self.command)
+    }
+
+    /// Whether a file is the conversation that the exchange is in.
+    fn is_in(&self, file: &File) -> bool {
+        match (&file.place, &self.said) {
+            (Place::In(home, name), Some(said)) => *home == self.home() && name == said,
+            (Place::File, Some(said)) => file.path == Path::new(said),
+            _ => false,
+        }
+    }
+
+    /// Whether a file is an earlier state of that conversation.
+    fn was_in(&self, file: &File) -> bool {
+        matches!(&file.place, Place::Earlier(home, of, _) if *home == self.home() && self.said.as_ref() == Some(of))
+    }
+
+    /// Whether it may be about the conversation of this name.
+    fn is_about(&self, name: &str) -> bool {
+        match &self.command.target {
+            Target::Id(id) => id == name,
+            Target::Linked(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -52,94 +74,122 @@ impl Ledger {
     pub fn check(&self, snapshot: &Snapshot) -> Vec<(Kind, String)> {
         let mut files: HashMap<u64, Vec<&File>> = HashMap::new();
         for file in &snapshot.files {
-            for id in file.ids() {
-                files.entry(id).or_default().push(file);
-            }
+            file.ids().into_iter().for_each(|id| files.entry(id).or_default().push(file));
         }
         let mut wrong = Vec::new();
-        for turn in self.turns.iter().filter(|turn| turn.row.asks()) {
+        let mut gone: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+        for turn in self.turns.iter().filter(|turn| turn.command.asks()) {
             let found = files.get(&turn.id).map(Vec::as_slice).unwrap_or_default();
-            let what = match found.len() {
-                0 if turn.acknowledged => self.unexplained_loss(turn, &files),
-                0 | 1 => None,
-                count => self.unexplained_copies(turn, found, count),
-            };
-            wrong.extend(what);
-            wrong.extend(found.iter().find_map(|file| misplaced(turn, file)).map(|what| (Kind::Misplaced, what)));
+            wrong.extend(self.misplaced(turn, found));
+            let is_there = found.iter().any(|file| turn.is_in(file));
+            let Some(said) = turn.said.as_deref().filter(|_| turn.acknowledged && !is_there) else { continue };
+            if let Some(earlier) = found.iter().find(|file| turn.was_in(file) && file.ids().last() == Some(&turn.id)) {
+                if !self.was_replaced(turn, earlier) {
+                    wrong.push((Kind::Lost, format!("{} is in {} only", turn.label(), earlier.path.display())));
+                }
+            } else if snapshot.files.iter().any(|file| turn.is_in(file)) {
+                wrong.push((Kind::Lost, format!("{} is lost, but its conversation {said} is there", turn.label())));
+            } else if !self
+                .turns
+                .iter()
+                .any(|other| other.may_have(Does::Clear) && other.is_about(said) && other.ended > turn.began)
+            {
+                wrong.push((Kind::Lost, format!("{}: nothing has cleared its conversation {said}", turn.label())));
+            } else {
+                gone.entry(turn.home()).or_default().insert(said);
+            }
         }
-        wrong.extend(self.too_many_lost(&files));
+        wrong.extend(gone.iter().filter_map(|(home, gone)| self.too_many_gone(*home, gone)));
+        wrong.extend(self.turns.iter().filter_map(|turn| self.wrong_copy(turn, snapshot)));
+        wrong.extend(self.turns.iter().filter_map(|turn| not_cleared(turn, snapshot)));
         wrong
     }
 
-    fn unexplained_loss(&self, turn: &Turn, files: &HashMap<u64, Vec<&File>>) -> Option<(Kind, String)> {
-        let lost = |why: &str| Some((Kind::Lost, format!("exchange {} ({}): {why}", turn.id, turn.row.name)));
-        if !self.turns.iter().any(|other| other.may_have_cleared(turn)) {
-            return lost("nothing has cleared its conversation");
-        }
-        // Without copies a conversation goes as a whole.
-        let undone = self.turns.iter().any(|other| other.row.does == Does::Undo);
-        match turn.history.first() {
-            Some(first) if !undone && files.contains_key(first) => {
-                lost("but the beginning of its conversation is there")
-            }
-            _ => None,
-        }
+    /// An exchange in a conversation in which it was not asked, or in more than one.
+    fn misplaced(&self, turn: &Turn, found: &[&File]) -> Option<(Kind, String)> {
+        let is_copy =
+            |file: &File| matches!(&file.place, Place::In(_, name) if name.starts_with(COPY)) && !turn.is_in(file);
+        let own: Vec<&&File> =
+            found.iter().filter(|file| !is_copy(file) && !matches!(file.place, Place::Earlier(..))).collect();
+        let [file] = own[..] else {
+            let paths: Vec<_> = own.iter().map(|file| file.path.display().to_string()).collect();
+            return (own.len() > 1).then(|| (Kind::Doubled, format!("{} is in {paths:?}", turn.label())));
+        };
+        let ids = file.ids();
+        let before = &ids[..ids.iter().position(|id| *id == turn.id)?];
+        let same_start = before.first().zip(turn.history.first()).is_none_or(|(one, other)| one == other);
+        let changes = self.turns.iter().any(|other| matches!(other.command.does, Does::Undo | Does::Again));
+        let fits = match turn.command.does {
+            // A run that was killed had no chance to say that it saves its exchange on its own.
+            _ if turn.on_its_own || turn.killed && before.is_empty() => before.is_empty(),
+            Does::Ask => before.is_empty(),
+            Does::Again => before == turn.history,
+            _ if changes => same_start,
+            _ => before.starts_with(&turn.history),
+        };
+        let said = turn.said.is_none() || turn.is_in(file);
+        let what = || {
+            format!(
+                "{} is in {}, after {before:?}, but was asked after {:?} and said {:?}",
+                turn.label(),
+                file.path.display(),
+                turn.history,
+                turn.said
+            )
+        };
+        (!fits || !said).then(|| (Kind::Misplaced, what()))
     }
 
-    /// Each undo leaves one copy, which has the exchange that was dropped; and so does each question asked again.
-    fn unexplained_copies(&self, turn: &Turn, found: &[&File], count: usize) -> Option<(Kind, String)> {
-        let undos = self.turns.iter().filter(|other| {
-            let replaced = other.row.does == Does::Again && !other.nothing_there;
-            replaced
-                || other.row.does == Does::Undo
-                    && (other.killed
-                        || other.undone.is_some_and(|undone| found.iter().any(|file| file.ids().contains(&undone))))
-        });
-        let copies = undos.count();
-        let paths: Vec<_> = found.iter().map(|file| file.path.display().to_string()).collect();
-        (count > 1 + copies).then(|| {
-            (Kind::Doubled, format!("exchange {} is there {count} times, {copies} were undone: {paths:?}", turn.id))
+    /// Whether an exchange that only an earlier state has was undone, or asked again.
+    fn was_replaced(&self, turn: &Turn, earlier: &File) -> bool {
+        let ids = earlier.ids();
+        let before = &ids[..ids.len() - 1];
+        self.turns.iter().any(|other| {
+            (other.may_have(Does::Undo) && (other.killed || other.undone == Some(turn.id)))
+                || (other.may_have(Does::Again) && (other.killed || other.history == before))
         })
     }
 
-    /// Each plain question starts a conversation, and each clear deletes one at most.
-    fn too_many_lost(&self, files: &HashMap<u64, Vec<&File>>) -> Vec<(Kind, String)> {
-        let mut wrong = Vec::new();
-        let places = self.turns.iter().map(Turn::place);
-        for place in places.collect::<std::collections::BTreeSet<_>>() {
-            let here = || self.turns.iter().filter(|turn| turn.place() == place);
-            let lost: Vec<u64> = here()
-                .filter(|turn| turn.row.does == Does::Ask && turn.acknowledged && !files.contains_key(&turn.id))
-                .map(|turn| turn.id)
-                .collect();
-            let clears = here()
-                .filter(|turn| {
-                    turn.row.does == Does::Clear && (turn.acknowledged || turn.killed) && !turn.nothing_there
-                })
-                .count();
-            if lost.len() > clears {
-                let what =
-                    format!("{clears} conversations at {place:?} were cleared, but all of these are gone: {lost:?}");
-                wrong.push((Kind::Lost, what));
-            }
+    /// Each command clears one conversation at most, and an id says which.
+    fn too_many_gone(&self, home: usize, gone: &BTreeSet<&str>) -> Option<(Kind, String)> {
+        let clears = || self.turns.iter().filter(|turn| turn.home() == home && turn.may_have(Does::Clear));
+        let by_id = |id: &&&str| clears().any(|turn| turn.command.target == Target::Id((**id).to_owned()));
+        let others: Vec<_> = gone.iter().filter(|id| !by_id(id)).collect();
+        let most = clears().filter(|turn| matches!(turn.command.target, Target::Linked(_))).count();
+        let what = || {
+            format!("{most} conversations of state folder {home} were cleared, but all of these are gone: {others:?}")
+        };
+        (others.len() > most).then(|| (Kind::Lost, what()))
+    }
+
+    /// A copy that is missing, of several conversations, or of another one than the one named.
+    fn wrong_copy(&self, turn: &Turn, snapshot: &Snapshot) -> Option<(Kind, String)> {
+        if turn.command.does != Does::Copy || !turn.acknowledged {
+            return None;
         }
-        wrong
+        let name = format!("{COPY}{}", turn.id);
+        let place = Place::In(turn.home(), name.clone());
+        let Some(copy) = snapshot.files.iter().find(|file| file.place == place) else {
+            return Some((Kind::Lost, format!("the copy {name} is not there")));
+        };
+        let ids = copy.ids();
+        let asked = self.turns.iter().filter(|other| ids.contains(&other.id));
+        let mut from: BTreeSet<&str> =
+            asked.filter_map(|other| other.said.as_deref()).filter(|said| *said != name).collect();
+        if let Target::Id(id) = &turn.command.target {
+            from.insert(id);
+        }
+        (from.len() > 1).then(|| (Kind::Misplaced, format!("{name} has {ids:?} of all of these: {from:?}")))
     }
 }
 
-/// Whether an exchange is in a conversation in which it was not asked.
-fn misplaced(turn: &Turn, file: &File) -> Option<String> {
-    let ids = file.ids();
-    let at = ids.iter().position(|id| *id == turn.id)?;
-    // A run that was killed had no chance to say that it saves its exchange on its own.
-    if at == 0 && (turn.on_its_own || turn.killed) {
-        return None;
-    }
-    let before = &ids[..at];
-    let fits = match turn.row.does {
-        Does::Ask => at == 0,
-        _ => before.starts_with(&turn.history),
-    };
-    let what = || format!("{} has {ids:?}, but {} was asked after {:?}", file.path.display(), turn.id, turn.history);
-    (!fits).then(what)
+/// A conversation that was cleared by its id and is there all the same.
+fn not_cleared(turn: &Turn, snapshot: &Snapshot) -> Option<(Kind, String)> {
+    let Target::Id(id) = &turn.command.target else { return None };
+    let cleared = turn.command.does == Does::Clear && turn.acknowledged;
+    let there = snapshot.files.iter().find(|file| match &file.place {
+        Place::In(home, name) | Place::Earlier(home, name, _) => *home == turn.home() && name == id,
+        Place::File => false,
+    })?;
+    cleared.then(|| (Kind::LeftOver, format!("{id} was cleared, but {} is there", there.path.display())))
 }

@@ -1,50 +1,83 @@
-//! What the state should be: conversations by their places, each a list of exchanges; and how the commands change it.
+//! The state that must be there, and what commands make of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::command::{COPY, Command, Does, Target};
 use crate::report::Kind;
+use crate::run::Outcome;
 
-/// Where a conversation is: in one of the state folders, or in the file that both share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Where a conversation is. State folders have numbers; a file is known by its name without `.json`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
+    /// The file that both state folders share.
     File,
-    Current(usize),
-    Slot(usize),
-    Named(usize),
-    Archived(usize),
+    In(usize, String),
+    /// An earlier state of a conversation, and its number.
+    Earlier(usize, String, u64),
+}
+
+/// A link to the conversation that follow-ups continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    Current,
+    Slot,
 }
 
 impl Place {
     /// The state folder that holds it.
-    pub fn home(self) -> Option<usize> {
+    pub fn home(&self) -> Option<usize> {
         match self {
             Place::File => None,
-            Place::Current(home) | Place::Slot(home) | Place::Named(home) | Place::Archived(home) => Some(home),
+            Place::In(home, _) | Place::Earlier(home, ..) => Some(*home),
+        }
+    }
+
+    /// Whether its name was not known before the run.
+    fn is_new(&self) -> bool {
+        match self {
+            Place::File => false,
+            Place::In(_, name) => name.starts_with(NEW),
+            Place::Earlier(_, of, number) => *number == UNKNOWN || of.starts_with(NEW),
         }
     }
 }
 
-/// All conversations, sorted.
+/// All conversations, sorted, each with the numbers of its exchanges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     pub conversations: Vec<(Place, Vec<u64>)>,
-    /// `keep = "0"`: nothing is archived.
+    /// The ids that the links lead to.
+    pub links: BTreeMap<(usize, Link), String>,
+    /// `keep = "0"`: neither what is displaced nor earlier states are kept.
     pub keeps_nothing: bool,
 }
 
+/// A run that has ended.
+pub struct Act<'a> {
+    pub command: &'a Command,
+    /// The number of its exchange.
+    pub id: u64,
+    pub outcome: &'a Outcome,
+}
+
+/// The name of a conversation whose id is not known before the run: that of its first exchange.
+fn new(id: u64) -> String {
+    format!("{NEW}{id}")
+}
+
+const NEW: &str = "new ";
+
+/// The number of an earlier state whose number is not known before the run.
+const UNKNOWN: u64 = 0;
+
 impl Model {
-    pub fn new(keeps_nothing: bool) -> Model {
-        Model { conversations: Vec::new(), keeps_nothing }
+    pub fn get(&self, place: &Place) -> Option<&Vec<u64>> {
+        self.conversations.iter().find(|(there, _)| there == place).map(|(_, exchanges)| exchanges)
     }
 
-    pub fn with(mut conversations: Vec<(Place, Vec<u64>)>, keeps_nothing: bool) -> Model {
-        conversations.sort();
-        Model { conversations, keeps_nothing }
-    }
-
-    pub fn get(&self, place: Place) -> Option<&Vec<u64>> {
-        self.conversations.iter().find(|(there, _)| *there == place).map(|(_, exchanges)| exchanges)
+    fn get_mut(&mut self, place: &Place) -> Option<&mut Vec<u64>> {
+        self.conversations.iter_mut().find(|(there, _)| there == place).map(|(_, exchanges)| exchanges)
     }
 
     pub fn add(&mut self, place: Place, exchanges: Vec<u64>) {
@@ -52,71 +85,204 @@ impl Model {
         self.conversations.sort();
     }
 
-    fn take(&mut self, place: Place) -> Option<Vec<u64>> {
-        let at = self.conversations.iter().position(|(there, _)| *there == place)?;
-        Some(self.conversations.remove(at).1)
+    /// The state after a command that is neither killed nor disturbed. A question was asked when the state was `read`;
+    /// where it may be saved in more than one way, the usual one comes first.
+    pub fn after(&self, read: &Model, command: &Command, id: u64) -> Vec<Model> {
+        let home = command.home;
+        let mut after = self.clone();
+        let place = command.place(self);
+        match command.does {
+            Does::Ask => after.begin(command, id),
+            Does::Follow => return self.follow(read, command, id),
+            Does::Again => {
+                let place = command.place(read).expect("a conversation to ask again in");
+                let last = read.get(&place).and_then(|exchanges| exchanges.last());
+                if self.get(&place).and_then(|exchanges| exchanges.last()) != last {
+                    return vec![self.alone(home, id)];
+                }
+                after.replace(home, &place, Some(id));
+            }
+            Does::Undo => {
+                place.inspect(|place| after.replace(home, place, None));
+            }
+            Does::Copy => {
+                let exchanges = place.and_then(|place| self.get(&place)).cloned();
+                exchanges
+                    .into_iter()
+                    .for_each(|exchanges| after.add(Place::In(home, format!("{COPY}{id}")), exchanges));
+            }
+            Does::Clear => {
+                place.inspect(|place| after.clear(place));
+            }
+            Does::ClearAll => {
+                after.conversations.retain(|(place, _)| place.home() != Some(home));
+                after.links.retain(|(there, _), _| *there != home);
+            }
+        }
+        vec![after]
     }
 
-    pub fn archive(&mut self, home: usize, exchanges: Vec<u64>) {
-        if !self.keeps_nothing {
-            self.add(Place::Archived(home), exchanges);
+    fn follow(&self, read: &Model, command: &Command, id: u64) -> Vec<Model> {
+        let appended = |place: &Place| {
+            let mut model = self.clone();
+            model.get_mut(place).expect("the conversation that is continued").push(id);
+            model
+        };
+        let place = command.place(read);
+        let was = place.as_ref().and_then(|place| read.get(place));
+        // Another may have begun it since.
+        let now = command.place(self).filter(|place| self.get(place).is_some());
+        let mut begun = self.clone();
+        match (was, now, place) {
+            (None, now, _) if matches!(command.target, Target::Linked(_)) => {
+                begun.begin(command, id);
+                [begun].into_iter().chain(now.map(|place| appended(&place))).collect()
+            }
+            (None, Some(place), _) => vec![appended(&place)],
+            (None, None, Some(place)) => {
+                begun.add(place, vec![id]);
+                vec![begun]
+            }
+            (Some(was), _, Some(place)) => match self.get(&place) {
+                // Without a first message nothing says whether it is another conversation.
+                Some(now) if now.is_empty() || was.is_empty() || now.first() == was.first() => vec![appended(&place)],
+                _ => vec![self.alone(command.home, id)],
+            },
+            (_, _, None) => vec![begun],
         }
     }
 
-    /// A new conversation takes the place of the one that is there.
-    pub fn begin(&mut self, place: Place, home: usize, id: u64) {
-        if let Some(displaced) = self.take(place) {
-            self.archive(home, displaced);
-        }
-        self.add(place, vec![id]);
-    }
-
-    /// The conversation that is there gets one exchange more; where there is none, it begins.
-    pub fn extend(&mut self, place: Place, _home: usize, id: u64) {
-        let mut exchanges = self.take(place).unwrap_or_default();
-        exchanges.push(id);
-        self.add(place, exchanges);
-    }
-
-    /// The last exchange is dropped; the conversation as it was is archived.
-    pub fn undo(&mut self, place: Place, home: usize, _id: u64) {
-        let Some(exchanges) = self.take(place) else { return };
-        let rest = &exchanges[..exchanges.len().saturating_sub(1)];
-        if !rest.is_empty() {
-            self.add(place, rest.to_vec());
-        }
-        self.archive(home, exchanges);
-    }
-
-    /// The last exchange is replaced; the conversation as it was is archived.
-    pub fn again(&mut self, place: Place, home: usize, id: u64) {
-        let Some(exchanges) = self.take(place) else { return };
-        let (_, rest) = exchanges.split_last().expect("a conversation has an exchange");
-        self.add(place, [rest, &[id]].concat());
-        self.archive(home, exchanges);
-    }
-
-    /// The current conversation is there under another name too.
-    pub fn copy(&mut self, place: Place, home: usize, _id: u64) {
-        if let Some(exchanges) = self.get(Place::Current(home)).cloned() {
-            self.add(place, exchanges);
-        }
-    }
-
-    pub fn clear(&mut self, place: Place, _home: usize, _id: u64) {
-        self.take(place);
-    }
-
-    /// All of a state folder are deleted.
-    pub fn clear_all(&mut self, _place: Place, home: usize, _id: u64) {
-        self.conversations.retain(|(place, _)| place.home() != Some(home));
-    }
-
-    /// An exchange that cannot get to its conversation is saved in one of its own.
-    pub fn with_alone(&self, home: usize, id: u64) -> Model {
+    /// The state after an exchange that cannot get to its conversation: it is saved in one of its own.
+    pub fn alone(&self, home: usize, id: u64) -> Model {
         let mut model = self.clone();
-        model.add(Place::Archived(home), vec![id]);
+        model.add(Place::In(home, new(id)), vec![id]);
         model
+    }
+
+    /// The link leads to a new conversation.
+    pub fn begin(&mut self, command: &Command, id: u64) {
+        let Target::Linked(link) = command.target else { return };
+        let home = command.home;
+        let displaced = self.links.insert((home, link), new(id));
+        let is_linked = |displaced: &String| self.links.iter().any(|(key, to)| key.0 == home && to == displaced);
+        if let Some(displaced) = displaced.filter(|displaced| self.keeps_nothing && !is_linked(displaced)) {
+            self.clear(&Place::In(home, displaced));
+        }
+        self.add(Place::In(home, new(id)), vec![id]);
+    }
+
+    /// The last exchange goes, and perhaps another takes its place; the conversation as it was becomes an earlier state.
+    fn replace(&mut self, home: usize, place: &Place, id: Option<u64>) {
+        let Some(exchanges) = self.get_mut(place) else { return };
+        let was = exchanges.clone();
+        exchanges.pop();
+        exchanges.extend(id);
+        let earlier = match place {
+            _ if self.keeps_nothing => return,
+            Place::In(home, name) => Place::Earlier(*home, name.clone(), UNKNOWN),
+            _ => Place::In(home, new(was.first().copied().unwrap_or_default())),
+        };
+        self.add(earlier, was);
+    }
+
+    /// A conversation is deleted, with its earlier states and the links to it.
+    fn clear(&mut self, place: &Place) {
+        let belongs = |other: &Place| match (place, other) {
+            (Place::In(home, name), Place::Earlier(there, of, _)) => (home, name) == (there, of),
+            _ => place == other,
+        };
+        self.conversations.retain(|(other, _)| !belongs(other));
+        if let Place::In(home, name) = place {
+            self.links.retain(|(there, _), to| (there, &*to) != (home, name));
+        }
+    }
+
+    /// The states that a run may leave; a question was asked when the state was `read`.
+    pub fn effects(&self, read: &Model, act: &Act, found: &Model) -> Vec<Model> {
+        let Act { command, id, outcome } = *act;
+        if !outcome.killed() && (!outcome.succeeded() || outcome.not_saved()) {
+            return vec![self.clone()];
+        }
+        if command.asks() && !command.can_run(read) {
+            return vec![self.clone()];
+        }
+        let after = self.after(read, command, id);
+        if outcome.killed() {
+            return after.iter().flat_map(|after| self.halfway(after, found)).collect();
+        }
+        let alone = self.alone(command.home, id);
+        after.into_iter().filter(|model| (*model == alone) == outcome.saved_on_its_own()).collect()
+    }
+
+    /// The states that a run may stop in on its way to `after`. What is new comes first, then what changes, and what is
+    /// deleted goes last, in any order.
+    pub fn halfway(&self, after: &Model, found: &Model) -> Vec<Model> {
+        let count = |model: &Model, one| model.conversations.iter().filter(|other| *other == one).count();
+        let mut added = self.clone();
+        for one in &after.conversations {
+            let (place, exchanges) = one;
+            let is_added =
+                if place.is_new() { count(after, one) > count(self, one) } else { self.get(place).is_none() };
+            if is_added {
+                added.add(place.clone(), exchanges.clone());
+            }
+        }
+        let mut changed = added.clone();
+        for (place, exchanges) in after.conversations.iter().filter(|(place, _)| !place.is_new()) {
+            changed.get_mut(place).into_iter().for_each(|there| there.clone_from(exchanges));
+        }
+        changed.links.extend(after.links.clone());
+        let mut partly = after.clone();
+        for one in &self.conversations {
+            if after.get(&one.0).is_none() && found.conversations.contains(one) {
+                partly.add(one.0.clone(), one.1.clone());
+            }
+        }
+        for (link, to) in &self.links {
+            // The name of a conversation that is gone is not known.
+            let is_same = |found: &&String| *found == to || (to.starts_with(NEW) && **found == new(0));
+            if let Some(found) = found.links.get(link).filter(is_same)
+                && !after.links.contains_key(link)
+            {
+                partly.links.insert(*link, found.clone());
+            }
+        }
+        vec![self.clone(), added, changed, partly]
+    }
+
+    /// The same with the names of [`Model::after`] for what was not there before.
+    pub fn renamed(&self, before: &Model) -> Model {
+        let name = |home: usize, name: &String| {
+            let place = Place::In(home, name.clone());
+            let earlier = |(there, _): &&(Place, Vec<u64>)| {
+                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && before.get(there).is_none()
+            };
+            let first =
+                self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
+            // A link may lead to one that is gone.
+            let is_known = before.get(&place).is_some() || before.links.values().any(|to| to == name);
+            let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
+            if is_new {
+                new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
+            } else {
+                name.clone()
+            }
+        };
+        let mut conversations: Vec<(Place, Vec<u64>)> = Vec::new();
+        for (place, exchanges) in &self.conversations {
+            let place = match place {
+                Place::File => Place::File,
+                Place::In(home, there) => Place::In(*home, name(*home, there)),
+                Place::Earlier(home, of, _) if before.get(place).is_none() => {
+                    Place::Earlier(*home, name(*home, of), UNKNOWN)
+                }
+                known => known.clone(),
+            };
+            conversations.push((place, exchanges.clone()));
+        }
+        conversations.sort();
+        let links = self.links.iter().map(|(link, to)| (*link, name(link.0, to))).collect();
+        Model { conversations, links, keeps_nothing: self.keeps_nothing }
     }
 
     /// In how many conversations each exchange is.
@@ -130,7 +296,7 @@ impl Model {
 
     /// How this state differs from all that are allowed, if it does.
     pub fn differs(&self, allowed: &[Model]) -> Option<(Kind, String)> {
-        if allowed.iter().any(|model| model.conversations == self.conversations) {
+        if allowed.contains(self) {
             return None;
         }
         let found = self.counts();
@@ -145,21 +311,36 @@ impl Model {
             (Some(id), _) => (Kind::Lost, format!("exchange {id} is lost")),
             (None, Some(id)) if most(id) == 0 => (Kind::LeftOver, format!("exchange {id} should not be there")),
             (None, Some(id)) => (Kind::Doubled, format!("exchange {id} is there {} times", count(&found, id))),
-            (None, None) => (Kind::Misplaced, "an exchange is in another conversation than it should be".to_owned()),
+            (None, None) => (Kind::Misplaced, "a conversation or link is not where it should be".to_owned()),
         };
-        let allowed: Vec<String> = allowed.iter().map(Model::to_string).collect();
-        Some((kind, format!("{what}\n  found:    {self}\n  expected: {}", allowed.join("\n        or: "))))
+        let mut differences: Vec<String> = allowed.iter().map(|allowed| self.difference(allowed)).collect();
+        differences.dedup();
+        Some((kind, format!("{what}\n    {}", differences.join("\n or "))))
+    }
+
+    /// What is there that should not be, and the other way round.
+    fn difference(&self, allowed: &Model) -> String {
+        let [found, expected] = [self, allowed].map(|model| {
+            let conversations = model.conversations.iter().map(|(place, exchanges)| format!("{place:?}{exchanges:?}"));
+            let links = model.links.iter().map(|((home, link), to)| format!("{link:?}({home}) -> {to}"));
+            conversations.chain(links).collect::<Vec<_>>()
+        });
+        let without = |one: &[String], other: &[String]| {
+            one.iter().filter(|item| !other.contains(item)).cloned().collect::<Vec<_>>().join(", ")
+        };
+        format!("found: {}; expected: {}", without(&found, &expected), without(&expected, &found))
     }
 }
 
-impl fmt::Display for Model {
+impl fmt::Display for Act<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.conversations.is_empty() {
-            return formatter.write_str("nothing");
-        }
-        for (place, exchanges) in &self.conversations {
-            write!(formatter, "{place:?}{exchanges:?} ")?;
-        }
-        Ok(())
+        write!(
+            formatter,
+            "{} of {:?}, exchange {}: {}",
+            self.command,
+            self.command.target,
+            self.id,
+            self.outcome.summary()
+        )
     }
 }

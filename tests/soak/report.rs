@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +51,8 @@ struct Inner {
     found: BTreeMap<(&'static str, Kind, String), Group>,
     findings: u64,
     shown: Option<Instant>,
+    /// What runs said on standard error.
+    said: BTreeMap<(&'static str, String), u64>,
 }
 
 /// Findings of the same sort from the same command.
@@ -88,6 +92,17 @@ impl Report {
         }
     }
 
+    /// What a run said on standard error, for a reader who wants to know how often something happened.
+    pub fn said(&self, mode: &'static str, command: &str, status: ExitStatus, stderr: &str) {
+        let Some(line) = stderr.lines().next() else { return };
+        // Numbers, and paths from here on, differ from run to run.
+        let line = line.split(" /").next().unwrap_or_default();
+        let mut words: Vec<&str> = line.split(|letter: char| letter.is_ascii_digit()).collect();
+        words.dedup_by(|one, other| one.is_empty() && other.is_empty());
+        let text = format!("{command}, {status}: {}", words.join("#"));
+        *self.lock().said.entry((mode, text)).or_default() += 1;
+    }
+
     /// Something was found that must not be; `state` is the folder to be looked at later.
     pub fn found(&self, part: Part, kind: Kind, command: &str, what: &str, state: &Path) {
         let mut inner = self.lock();
@@ -124,6 +139,10 @@ impl Report {
         for ((mode, command), count) in &inner.done {
             text.push_str(&format!("{mode:9} {count:8}  {command}\n"));
         }
+        text.push_str(&format!("\n{:9} {:>8}  said\n", "mode", "times"));
+        for ((mode, said), count) in &inner.said {
+            text.push_str(&format!("{mode:9} {count:8}  {said}\n"));
+        }
         if inner.found.is_empty() {
             text.push_str("\nnothing was found\n");
         } else {
@@ -151,7 +170,9 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
+        if entry.file_type()?.is_symlink() {
+            symlink(fs::read_link(entry.path())?, to)?;
+        } else if entry.file_type()?.is_dir() {
             copy_folder(&entry.path(), &to)?;
         } else {
             fs::copy(entry.path(), to)?;

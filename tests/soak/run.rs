@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 /// A run that takes longer hangs: q waits for a lock for 5 seconds at most.
 const GUARD: Duration = Duration::from_secs(20);
 
@@ -94,12 +96,22 @@ impl Outcome {
         self.status.success()
     }
 
+    /// It failed, and said why.
+    pub fn refused(&self) -> bool {
+        self.status.code() == Some(1) && !self.stderr.is_empty()
+    }
+
     pub fn not_saved(&self) -> bool {
-        self.stderr.contains("not saved")
+        ["not saved", "nor saved"].iter().any(|words| self.stderr.contains(words))
     }
 
     pub fn saved_on_its_own(&self) -> bool {
         self.stderr.contains("saved on its own")
+    }
+
+    /// What it printed, if that is JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).unwrap_or_default()
     }
 
     /// How it ended, in a few words.

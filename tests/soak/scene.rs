@@ -1,125 +1,202 @@
 //! A world whose whole state is known: after each step it must be one that the model allows.
 
 use std::io;
-use std::ops::Range;
 
-use crate::command::{self, Does, Row};
-use crate::model::{Model, Place};
+use crate::command::{Command, Does, Target, With};
+use crate::model::{Act, Link, Model, Place};
 use crate::question::Question;
 use crate::random::Random;
 use crate::report::{Kind, Part};
-use crate::snapshot::Created;
+use crate::run::Run;
 use crate::soak::Soak;
 use crate::world::World;
 
 /// With more conversations than that, a scene is left for a new one.
 const CROWDED: usize = 50;
 
-pub struct Scene {
+pub struct Scene<'a> {
+    pub soak: &'a Soak,
+    pub part: Part,
     pub world: World,
     pub model: Model,
-    created: Created,
 }
 
-impl Scene {
-    pub fn new(soak: &Soak, random: &mut Random) -> io::Result<Scene> {
+impl<'a> Scene<'a> {
+    pub fn new(soak: &'a Soak, part: Part, random: &mut Random) -> io::Result<Scene<'a>> {
         let world = soak.world(random.pick(&[None, None, Some("never"), Some("0")]))?;
-        let model = Model::new(world.keeps_nothing());
-        Ok(Scene { world, model, created: Created::default() })
+        let model = Model { keeps_nothing: world.keeps_nothing(), ..Model::default() };
+        Ok(Scene { soak, part, world, model })
     }
 
-    pub fn is_crowded(&self) -> bool {
-        self.model.conversations.len() > CROWDED
+    /// Steps one after another, each of which says whether all was well. After one that was not, and with very many
+    /// conversations, another scene begins.
+    pub fn steps(
+        soak: &'a Soak,
+        part: Part,
+        rounds: u64,
+        mut step: impl FnMut(&mut Scene<'a>, &mut Random) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let mut random = Random::new(part.seed);
+        let mut scene = Scene::new(soak, part, &mut random)?;
+        for _ in 0..rounds {
+            if soak.is_over() {
+                break;
+            }
+            if !step(&mut scene, &mut random)? || scene.model.conversations.len() > CROWDED {
+                scene = Scene::new(soak, part, &mut random)?;
+            }
+        }
+        Ok(())
     }
 
-    /// The state after a run that may have been killed: the files must be whole, and hold what is allowed. Returns
-    /// whether they do.
-    pub fn settle(&mut self, soak: &Soak, part: Part, label: &str, allowed: &[Model]) -> bool {
+    /// A command that passes, and that finds something to do; perhaps about the conversation of another one.
+    pub fn choose(
+        &self,
+        random: &mut Random,
+        home: usize,
+        other: Option<&Command>,
+        passes: impl Fn(&Command) -> bool,
+    ) -> io::Result<Command> {
+        let mut targets = vec![Target::Linked(Link::Current), Target::Linked(Link::Slot), Target::Named, Target::File];
+        let (mut ids, mut earlier) = (Vec::new(), Vec::new());
+        for (place, _) in &self.model.conversations {
+            match place {
+                Place::In(at, id) if *at == home && id.starts_with("session_") => ids.push(Target::Id(id.clone())),
+                Place::Earlier(at, of, number) if *at == home => earlier.push(Target::Earlier(of.clone(), *number)),
+                _ => {}
+            }
+        }
+        for some in [ids, earlier].iter().filter(|some| !some.is_empty()) {
+            targets.push(some[random.below(some.len() as u64) as usize].clone());
+        }
+        if random.percent(20) {
+            targets.extend(self.number(random, home)?);
+        }
+        targets.extend(other.map(|other| match &other.target {
+            // Its number may be another one by now.
+            Target::Number(_, name) => Target::Id(name.clone()),
+            target => target.clone(),
+        }));
+        let all = targets.iter().flat_map(|target| Command::all(home, target));
+        let all: Vec<Command> = all.filter(|command| command.can_run(&self.model) && passes(command)).collect();
+        let mut command = all[random.below(all.len() as u64) as usize].clone();
+        if matches!(command.does, Does::Ask | Does::Follow) {
+            command.with = random.pick(&[With::Nothing, With::Nothing, With::Nothing, With::Tool, With::Image]);
+        }
+        Ok(command)
+    }
+
+    /// The number of some conversation in the list.
+    fn number(&self, random: &mut Random, home: usize) -> io::Result<Option<Target>> {
+        let mut list = self.world.q(&[], home);
+        list.arg("--list");
+        let stdout = Run::start(list)?.finish()?.stdout;
+        let stdout = String::from_utf8_lossy(&stdout);
+        let names: Vec<&str> = stdout.lines().filter_map(|line| line.split('\t').next()).collect();
+        let number = random.below(names.len() as u64);
+        Ok(names.get(number as usize).map(|name| Target::Number(number + 1, (*name).to_owned())))
+    }
+
+    pub fn question(&self) -> Question {
+        Question::small(self.soak.next_id())
+    }
+
+    /// Takes the state as it is, if the files are whole and hold what is allowed. Returns whether they do.
+    pub fn settle(&mut self, label: &str, details: &str, allowed: impl FnOnce(&Model) -> Vec<Model>) -> bool {
         let snapshot = self.world.snapshot();
-        let found = snapshot.model_after_kill(self.world.keeps_nothing());
+        let model = snapshot.model(self.world.keeps_nothing());
+        let found = model.renamed(&self.model);
         let torn = snapshot.torn.iter().cloned().chain(snapshot.damaged()).next().map(|what| (Kind::Torn, what));
-        if let Some((kind, what)) = torn.or_else(|| found.differs(allowed)) {
-            soak.report.found(part, kind, label, &what, self.world.path());
+        if let Some((kind, what)) = torn.or_else(|| found.differs(&self.renamed(allowed(&found)))) {
+            self.soak.report.found(self.part, kind, label, &format!("{what}\n  {details}"), self.world.path());
             return false;
         }
-        self.model = found;
+        self.model = model;
         true
     }
 
-    /// The state before, less the conversations of a state folder that are gone by now: clearing all of them may have
-    /// stopped halfway.
-    pub fn partly_cleared(&self, home: usize) -> Model {
-        let mut found = self.world.snapshot().model_after_kill(self.world.keeps_nothing()).conversations;
-        let mut model = self.model.clone();
-        // Two may be the same, and only one of them gone.
-        let mut is_there = |one: &(Place, Vec<u64>)| {
-            found.iter().position(|other| other == one).map(|at| found.swap_remove(at)).is_some()
-        };
-        model.conversations.retain(|one| one.0.home() != Some(home) || is_there(one));
-        model
+    fn renamed(&self, models: Vec<Model>) -> Vec<Model> {
+        models.iter().map(|model| model.renamed(&self.model)).collect()
     }
 
-    /// Runs commands undisturbed in these state folders, after one about `place` that was killed. They must clean up: those
-    /// about the shared file beside that file, all others in the state folder. Returns whether they did.
-    pub fn clean_up(
-        &mut self,
-        soak: &Soak,
-        part: Part,
-        random: &mut Random,
-        label: &str,
-        homes: Range<usize>,
-        place: Place,
-    ) -> io::Result<bool> {
-        let mut names = Vec::new();
-        for about_file in [true, false] {
-            if about_file && place != Place::File {
-                continue;
-            }
-            for home in homes.clone() {
-                let row = command::choose(random, &self.model, home, |row| {
-                    ((row.place)(home) == Place::File) == about_file && row.does != Does::ClearAll
-                });
-                if !self.undisturbed(soak, part, label, home, row)? {
-                    return Ok(false);
-                }
-                names.push(row.name);
-            }
-        }
-        Ok(self.is_clean(soak, part, label, &names.join(" and ")))
+    /// Checks how a run has ended that asked when the state was `read`, and takes the state.
+    pub fn settle_run(&mut self, label: &str, read: &Model, act: &Act) -> bool {
+        let now = self.model.clone();
+        self.check_outcome(act, false) && self.settle(label, &act.to_string(), |found| now.effects(read, act, found))
+    }
+
+    /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
+    pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
+        let Act { command, id, outcome } = *act;
+        self.soak.report.said(self.part.mode, &command.to_string(), outcome.status, &outcome.stderr);
+        let refused = outcome.refused() && self.soak.server.request(id).is_none();
+        let question = Question::small(id);
+        outcome.killed()
+            || (disturbed && refused)
+            || self.soak.check_outcome(self.part, command, &question, outcome, &self.world)
     }
 
     /// Runs a command undisturbed; the state must be what it makes of it. Returns whether it is.
-    pub fn undisturbed(&mut self, soak: &Soak, part: Part, label: &str, home: usize, row: &Row) -> io::Result<bool> {
-        let question = Question::small(soak.next_id());
-        let outcome = soak.start(&self.world, home, row, &question)?.finish()?;
-        soak.report.done(part.mode, &format!("{} (undisturbed)", row.name));
-        if !soak.check_outcome(part, row, &question, &outcome, &self.world) {
+    pub fn undisturbed(&mut self, label: &str, command: &Command) -> io::Result<bool> {
+        let question = self.question();
+        let outcome = self.soak.start(&self.world, command, &question)?.finish()?;
+        self.soak.report.done(self.part.mode, &format!("{command} (undisturbed)"));
+        let read = self.model.clone();
+        let act = Act { command, id: question.id, outcome: &outcome };
+        if !self.settle_run(&format!("{label}, then another"), &read, &act) {
             return Ok(false);
         }
-        self.model = row.after(&self.model, home, question.id);
-        let found = self.world.snapshot().model_after_kill(self.world.keeps_nothing());
-        if let Some((kind, what)) = found.differs(std::slice::from_ref(&self.model)) {
-            soak.report.found(part, kind, label, &format!("after {}: {what}", row.name), self.world.path());
-            return Ok(false);
-        }
-        Ok(true)
+        let snapshot = self.world.snapshot();
+        let regular = snapshot.regular.iter().filter(|(home, link)| {
+            *home == command.home && command.target == Target::Linked(*link) && command.does != Does::Copy
+        });
+        let wrong = regular.map(|(_, link)| (Kind::LeftOver, format!("{link:?} is no link after {command}"))).collect();
+        Ok(self.soak.report.check(self.part, label, wrong, self.world.path()))
     }
 
-    /// Whether nothing is left over, no file is damaged, and no conversation is there twice.
-    fn is_clean(&mut self, soak: &Soak, part: Part, label: &str, after: &str) -> bool {
-        let snapshot = self.world.snapshot();
-        let mut wrong = snapshot.wrong();
-        let each_file = snapshot.model(self.world.keeps_nothing());
-        if let Some((kind, what)) = each_file.differs(std::slice::from_ref(&self.model)).filter(|_| wrong.is_empty()) {
-            wrong.push((kind, what));
+    /// Runs commands that write, after some at these places were killed. They must clean up: those about the shared file
+    /// beside that file, all others in their state folder. Returns whether nothing is left over.
+    pub fn clean_up(&mut self, random: &mut Random, label: &str, after: &[(usize, Option<Place>)]) -> io::Result<bool> {
+        let mut names = Vec::new();
+        for (home, place) in after {
+            for about_file in [true, false] {
+                if about_file && *place != Some(Place::File) {
+                    continue;
+                }
+                let command = self.choose(random, *home, None, |command| {
+                    let writes = match command.does {
+                        Does::Clear | Does::ClearAll => false,
+                        Does::Copy => !about_file,
+                        _ => true,
+                    };
+                    writes && (command.target == Target::File) == about_file
+                })?;
+                if !self.undisturbed(label, &command)? {
+                    return Ok(false);
+                }
+                names.push(command.to_string());
+            }
         }
-        // A shared file that another state folder began may have been created at the same moment as one that was here. Without
-        // a lock, nobody remembers the moments that were given.
-        let from_elsewhere = [label, after].iter().any(|label| label.contains("FILE") || label.contains("ENOLCK"));
-        if let Some(what) = self.created.check(&snapshot, from_elsewhere).filter(|_| wrong.is_empty()) {
-            wrong.push((Kind::Other, what));
-        }
-        wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));
-        soak.report.check(part, label, wrong, self.world.path())
+        Ok(self.is_clean(label, &names.join(" and ")))
     }
+
+    /// Whether nothing is damaged or left over.
+    pub fn is_clean(&self, label: &str, after: &str) -> bool {
+        let mut wrong = self.world.snapshot().wrong();
+        wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));
+        self.soak.report.check(self.part, label, wrong, self.world.path())
+    }
+}
+
+/// The states that two runs at once may leave: those of one after the other, in either order, where a question of the second
+/// may have been asked before the first had an effect.
+pub fn both(before: &Model, acts: [&Act; 2], found: &Model) -> Vec<Model> {
+    let mut allowed = Vec::new();
+    for [first, second] in [acts, [acts[1], acts[0]]] {
+        for between in before.effects(before, first, found) {
+            allowed.extend(between.effects(before, second, found));
+            allowed.extend(between.effects(&between, second, found));
+        }
+    }
+    allowed
 }

@@ -1,4 +1,4 @@
-//! Signals while the answer streams: what was shown is what is saved, to the byte.
+//! Signals while the answer streams: what was shown is saved, and perhaps more of what has come.
 
 use std::fs::File;
 use std::io;
@@ -6,8 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{self, Does};
-use crate::model::Place;
+use crate::command::{Command, Does, Target, With};
+use crate::model::Link;
 use crate::question::Question;
 use crate::random::Random;
 use crate::report::{Kind, Part};
@@ -42,7 +42,7 @@ pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks, interrupts and compares. Returns how many conversations there are.
+/// Asks, interrupts and compares. Returns how many exchanges there are.
 fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: usize) -> io::Result<usize> {
     let form = random.pick(&[Form::Pipe, Form::Terminal]);
     let pace = random.pick(&[Pace::Fast, Pace::Slow, Pace::Stalled]);
@@ -55,12 +55,14 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
     if let Some(lock) = &lock {
         lock.lock()?;
     }
-    let label = format!("{pace:?} {form:?}{}", if lock.is_some() { ", lock held" } else { "" });
+    let does = random.pick(&[Does::Ask, Does::Follow]);
+    let label = format!("{does:?}, {pace:?} {form:?}{}", if lock.is_some() { ", lock held" } else { "" });
     let (sink, stdout) = Sink::new(form, pace)?;
     // Into a pipe nothing of an answer with calls is shown before its end.
     let calls = form == Form::Terminal && random.percent(30);
-    let row = if calls { command::with_call() } else { command::find(Place::Current, Does::Ask) };
-    let mut run = Run::start_to(world.command(&[], 0, row, Some(&question)), stdout)?;
+    let with = if calls { With::Tool } else { With::Nothing };
+    let command = Command { with, ..Command::new(0, Target::Linked(Link::Current), does) };
+    let mut run = Run::start_to(world.run(&[], &command, &question), stdout)?;
     soak.server.wait_for_request(question.id, &mut run);
     thread::sleep(random.within(Duration::from_millis(40)));
     let sent = Instant::now();
@@ -83,12 +85,13 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
     let (torn, left_over) = (snapshot.torn.iter(), snapshot.left_over.iter());
     wrong.extend(torn.map(|what| (Kind::Torn, what.clone())));
     wrong.extend(left_over.map(|what| (Kind::LeftOver, what.clone())));
-    if snapshot.files.len() < before {
-        wrong.push((Kind::Lost, format!("{before} conversations are now {}", snapshot.files.len())));
+    let after = snapshot.files.iter().map(|file| file.exchanges.len()).sum();
+    if after < before {
+        wrong.push((Kind::Lost, format!("{before} exchanges are now {after}")));
     }
     wrong.iter_mut().for_each(|(_, what)| *what = format!("{name}, {question}, {}: {what}", outcome.summary()));
     soak.report.check(part, &label, wrong, world.path());
-    Ok(snapshot.files.len())
+    Ok(after)
 }
 
 fn wrong(
@@ -114,28 +117,22 @@ fn wrong(
     wrong
 }
 
-/// How what is saved differs from what was shown, if it does.
+/// How what is saved differs from what was shown, if it does. More may have come than was shown.
 fn difference(question: &Question, shown: &[u8], saved: &Stored) -> Option<(Kind, String)> {
     let whole = question.answer();
     if !saved.interrupted && saved.answer != whole {
         return Some((Kind::Torn, "it is cut, and not marked as interrupted".to_owned()));
     }
-    // What broke off before any of it was shown may be saved as far as it had come.
-    if shown.is_empty() {
+    let text = saved.answer.as_bytes();
+    if text.starts_with(shown) {
         return None;
     }
-    let text = saved.answer.as_bytes();
-    let rest = match shown.strip_prefix(text) {
-        Some(rest) => rest,
-        None if text.starts_with(shown) => {
-            let more = text.len() - shown.len();
-            return Some((Kind::Other, format!("{more} bytes are saved that were not shown ({} were)", shown.len())));
-        }
-        None => return Some((Kind::Torn, "what was shown is not what is saved".to_owned())),
+    let Some(rest) = shown.strip_prefix(text) else {
+        return Some((Kind::Torn, "what was shown is not what is saved".to_owned()));
     };
-    let ends_the_line = saved.answer == whole && rest == b"\n";
     // The first half of a letter can be shown, but not saved.
     let half = rest.len() < 4 && std::str::from_utf8(rest).is_err();
-    let fine = rest.is_empty() || ends_the_line || half;
+    let ends_the_line = saved.answer == whole && rest == b"\n";
+    let fine = ends_the_line || half;
     (!fine).then(|| (Kind::Lost, format!("{} bytes were shown that are not saved ({} are)", rest.len(), text.len())))
 }

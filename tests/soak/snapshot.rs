@@ -1,24 +1,27 @@
 //! What the files of the state hold, read while no q runs.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::command::{NAME, SLOT};
+use crate::command::{COPY, NAME, SLOT};
 use crate::image;
-use crate::model::{Model, Place};
+use crate::model::{Link, Model, Place};
 use crate::question::{Question, WITH_IMAGE};
 use crate::report::Kind;
 
 #[derive(Default)]
 pub struct Snapshot {
     pub files: Vec<File>,
+    /// The names, without `.json`, that the links lead to.
+    pub links: BTreeMap<(usize, Link), String>,
+    /// Those that are files, as q before 0.3 and other tools write them.
+    pub regular: Vec<(usize, Link)>,
     /// Files that are wrong at any time.
     pub torn: Vec<String>,
-    /// Files that only a killed run may leave, until the next run.
+    /// Files that only a killed run may leave, until the next run that writes.
     pub left_over: Vec<String>,
 }
 
@@ -26,7 +29,6 @@ pub struct Snapshot {
 pub struct File {
     pub place: Place,
     pub path: PathBuf,
-    pub created: String,
     pub exchanges: Vec<Stored>,
 }
 
@@ -44,42 +46,77 @@ impl File {
 }
 
 impl Snapshot {
-    pub fn take(homes: &[PathBuf], shared: &Path) -> Snapshot {
+    /// `states` are the folders `q` of all state folders, `shared` is where the shared file is.
+    pub fn take(states: &[PathBuf], shared: &Path) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        for (home, sessions) in homes.iter().enumerate() {
-            snapshot.read_folder(sessions, |name| match name.strip_suffix(".json")? {
-                "current" => Some(Place::Current(home)),
-                NAME => Some(Place::Named(home)),
-                name if name.strip_prefix("current-") == Some(SLOT) => Some(Place::Slot(home)),
-                name if name.starts_with("session_") => Some(Place::Archived(home)),
-                _ => None,
-            });
+        for (home, state) in states.iter().enumerate() {
+            let known = ["sessions", "swept"].map(|name| state.join(name));
+            let others = entries(state).into_iter().filter(|path| !known.contains(path));
+            snapshot.left_over.extend(others.map(|path| format!("{} is there", path.display())));
+            for path in entries(&state.join("sessions")) {
+                match Name::read(&path) {
+                    Some(Name::Link(link)) => snapshot.read_link(home, link, &path),
+                    Some(Name::Conversation(name)) => snapshot.read_file(Place::In(home, name), path),
+                    Some(Name::Earlier(of, number)) => snapshot.read_file(Place::Earlier(home, of, number), path),
+                    // q wrote every file here, so none can ever be unreadable to it.
+                    None if path.to_string_lossy().contains("unreadable") => {
+                        snapshot.torn.push(format!("{} is there", path.display()));
+                    }
+                    None => snapshot.left_over.push(format!("{} is there", path.display())),
+                }
+            }
         }
-        snapshot.read_folder(shared, |name| (name == "talk.json").then_some(Place::File));
+        for path in entries(shared) {
+            match path.file_name().is_some_and(|name| name == "talk.json") {
+                true => snapshot.read_file(Place::File, path),
+                false => snapshot.left_over.push(format!("{} is there", path.display())),
+            }
+        }
+        snapshot.adopt();
         snapshot
     }
 
-    fn read_folder(&mut self, folder: &Path, place_of: impl Fn(&str) -> Option<Place>) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(place) = place_of(&name) else {
-                // q wrote every file here, so none can ever be unreadable to it.
-                let kind = if name.contains("unreadable") { &mut self.torn } else { &mut self.left_over };
-                kind.push(format!("{} is there", path.display()));
-                continue;
-            };
-            let links = entry.metadata().map_or(1, |metadata| metadata.nlink());
-            if links > 1 {
-                self.left_over.push(format!("{} has {links} names", path.display()));
-            }
-            match read(&path) {
-                // An undo of everything leaves the tools that the conversation remembers.
-                Ok((_, exchanges)) if exchanges.is_empty() => {}
-                Ok((created, exchanges)) => self.files.push(File { place, path, created, exchanges }),
+    fn read_link(&mut self, home: usize, link: Link, path: &Path) {
+        let Ok(target) = fs::read_link(path) else {
+            match read(path) {
+                Ok((created, _)) => {
+                    let id = id_of(&created);
+                    self.links.insert((home, link), id.clone());
+                    self.regular.push((home, link));
+                    self.read_file(Place::In(home, id), path.to_owned());
+                }
                 Err(reason) => self.torn.push(format!("{}: {reason}", path.display())),
             }
+            return;
+        };
+        match Name::read(&target) {
+            Some(Name::Conversation(id)) if id.starts_with("session_") && target.components().count() == 1 => {
+                self.links.insert((home, link), id);
+            }
+            _ => self.torn.push(format!("{} leads to {}", path.display(), target.display())),
         }
+    }
+
+    fn read_file(&mut self, place: Place, path: PathBuf) {
+        match read(&path) {
+            Ok((created, exchanges)) => {
+                let id = match &place {
+                    Place::In(_, name) | Place::Earlier(_, name, _) if name.starts_with("session_") => name,
+                    _ => &id_of(&created),
+                };
+                if *id != id_of(&created) {
+                    self.torn.push(format!("{} was created {created}", path.display()));
+                }
+                self.files.push(File { place, path, exchanges });
+            }
+            Err(reason) => self.torn.push(format!("{}: {reason}", path.display())),
+        }
+    }
+
+    /// A file in a link's place is one conversation with the file of its id, where both are there.
+    fn adopt(&mut self) {
+        self.files.sort_by(|one, other| (&one.place, &one.path).cmp(&(&other.place, &other.path)));
+        self.files.dedup_by(|one, other| one.place == other.place && one.ids() == other.ids());
     }
 
     /// Exchanges that are not as they were asked and answered. No answer of a soak is interrupted but by a signal.
@@ -93,24 +130,11 @@ impl Snapshot {
         damaged
     }
 
-    /// The conversations, each file for itself.
+    /// The conversations.
     pub fn model(&self, keeps_nothing: bool) -> Model {
-        Model::with(self.files.iter().map(|file| (file.place, file.ids())).collect(), keeps_nothing)
-    }
-
-    /// The conversations as a killed run may leave them: the one that is about to be displaced may have a second name
-    /// already.
-    pub fn model_after_kill(&self, keeps_nothing: bool) -> Model {
-        let is_archived = |file: &File| matches!(file.place, Place::Archived(_));
-        let same = |one: &File, other: &File| one.created == other.created && one.ids() == other.ids();
-        // One that is archived already may be about to be archived once more, as it was.
-        let second_name = |at: usize, file: &File| {
-            let mut others = self.files.iter().enumerate().filter(|(other, _)| *other != at);
-            others.any(|(other_at, other)| same(file, other) && (!is_archived(other) || other_at < at))
-        };
-        let files = self.files.iter().enumerate();
-        let files = files.filter(|(at, file)| !is_archived(file) || !second_name(*at, file)).map(|(_, file)| file);
-        Model::with(files.map(|file| (file.place, file.ids())).collect(), keeps_nothing)
+        let mut model = Model { keeps_nothing, links: self.links.clone(), ..Model::default() };
+        self.files.iter().for_each(|file| model.add(file.place.clone(), file.ids()));
+        model
     }
 
     /// All that is wrong after a run that came to its end: torn or damaged files, and what is left over.
@@ -119,41 +143,60 @@ impl Snapshot {
         let left_over = self.left_over.iter().cloned().map(|what| (Kind::LeftOver, what));
         torn.chain(left_over).collect()
     }
+
+    /// Links that lead to nothing and, where `earlier` says so, earlier states of nothing.
+    pub fn lone(&self, earlier: bool) -> Vec<String> {
+        let is_there =
+            |home: usize, name: &String| self.files.iter().any(|file| file.place == Place::In(home, name.clone()));
+        let links = self.links.iter().filter(|((home, _), to)| !is_there(*home, to));
+        let links =
+            links.map(|((home, link), to)| format!("{link:?} of state folder {home} leads to {to}, which is gone"));
+        let states = self.files.iter().filter(|file| match &file.place {
+            Place::Earlier(home, of, _) => earlier && !is_there(*home, of),
+            _ => false,
+        });
+        links.chain(states.map(|file| format!("{} is there alone", file.path.display()))).collect()
+    }
 }
 
-/// The moments of creation that a state folder has seen, each with the conversation that it belongs to.
-#[derive(Default)]
-pub struct Created(HashMap<(usize, String), u64>);
+/// What the name of a file says.
+enum Name {
+    Link(Link),
+    Conversation(String),
+    Earlier(String, u64),
+}
 
-impl Created {
-    /// Looks for two conversations that were created at the same moment, now or one after the other. A conversation is
-    /// known by its first exchange. One that comes from elsewhere may only not share its moment with one that is there.
-    pub fn check(&mut self, snapshot: &Snapshot, from_elsewhere: bool) -> Option<String> {
-        let mut now: HashMap<(usize, &str), &File> = HashMap::new();
-        for file in &snapshot.files {
-            let (Some(home), Some(first)) = (file.place.home(), file.exchanges.first()) else { continue };
-            if let Some(other) = now.insert((home, &file.created), file) {
-                return Some(format!(
-                    "{:?}{:?} and {:?}{:?} were both created at {}",
-                    file.place,
-                    file.ids(),
-                    other.place,
-                    other.ids(),
-                    file.created
-                ));
-            }
-            let before = self.0.insert((home, file.created.clone()), first.id).unwrap_or(first.id);
-            if before != first.id && !from_elsewhere {
-                return Some(format!(
-                    "{:?}{:?} was created at {}, as was the one that began with {before}",
-                    file.place,
-                    file.ids(),
-                    file.created
-                ));
-            }
+impl Name {
+    fn read(path: &Path) -> Option<Name> {
+        let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+        let (of, number) = match name.rsplit_once('~') {
+            Some((of, number)) => (of, Some(number.parse().ok()?)),
+            None => (name, None),
+        };
+        let is_id = of
+            .strip_prefix("session_")
+            .is_some_and(|id| id.len() == 17 && id.bytes().all(|byte| byte.is_ascii_digit()));
+        match number {
+            None if name == "current" => Some(Name::Link(Link::Current)),
+            None if name.strip_prefix("current-") == Some(SLOT) => Some(Name::Link(Link::Slot)),
+            _ if !is_id && of != NAME && !of.starts_with(COPY) => None,
+            None => Some(Name::Conversation(of.to_owned())),
+            Some(number) => Some(Name::Earlier(of.to_owned(), number)),
         }
-        None
     }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The id that goes with a moment of creation.
+pub fn id_of(created: &str) -> String {
+    let digits: String = created.chars().filter(char::is_ascii_digit).collect();
+    format!("session_{digits}")
 }
 
 /// Reads a conversation: when it was created, and its exchanges.
@@ -167,9 +210,6 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     let created = file["created"].as_str().ok_or("created is missing")?.to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
     let exchanges = messages.chunks(2).map(read_exchange).collect::<Result<Vec<_>, _>>()?;
-    if exchanges.is_empty() && file.get("tools").is_none() {
-        return Err("it has no messages".to_owned());
-    }
     Ok((created, exchanges))
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use crate::command::Row;
+use crate::command::Command;
 use crate::question::Question;
 use crate::report::{Kind, Part, Report};
 use crate::run::{Outcome, Run};
@@ -58,21 +58,32 @@ impl Soak {
         World::new(self.work.path(), self.server.address, keep)
     }
 
-    /// Starts a command of the table; where it asks, this question.
-    pub fn start(&self, world: &World, home: usize, row: &Row, question: &Question) -> io::Result<Run> {
-        Run::start(world.command(&[], home, row, row.asks().then_some(question)))
+    pub fn start(&self, world: &World, command: &Command, question: &Question) -> io::Result<Run> {
+        Run::start(world.run(&[], command, question))
     }
 
     /// Checks what a run has said that was not killed, and reports what is wrong with it.
-    pub fn check_outcome(&self, part: Part, row: &Row, question: &Question, outcome: &Outcome, world: &World) -> bool {
+    pub fn check_outcome(
+        &self,
+        part: Part,
+        command: &Command,
+        question: &Question,
+        outcome: &Outcome,
+        world: &World,
+    ) -> bool {
+        let printed = if command.json {
+            outcome.json()["answer"] == question.answer()
+        } else {
+            outcome.stdout == format!("{}\n", question.answer()).into_bytes()
+        };
         let what = if outcome.hung || !outcome.succeeded() {
             outcome.summary()
-        } else if row.asks() && outcome.stdout != format!("{}\n", question.answer()).into_bytes() {
+        } else if command.asks() && !printed {
             format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))
         } else {
             return true;
         };
-        self.report.found(part, Kind::Other, row.name, &what, world.path());
+        self.report.found(part, Kind::Other, &command.to_string(), &what, world.path());
         false
     }
 }

@@ -20,6 +20,8 @@ const CALLS: &[&str] = &[
     "renameat2",
     "link",
     "linkat",
+    "symlink",
+    "symlinkat",
     "unlink",
     "unlinkat",
     "mkdir",

@@ -1,19 +1,20 @@
 //! Many runs at once in the same state folders: every acknowledged exchange is found once, where it was asked.
 
+use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
-use crate::command::{self, Does, ROWS, Row};
+use crate::command::{Command, Does, Target, With};
+use crate::kills;
 use crate::ledger::{Ledger, Turn};
-use crate::model::Place;
+use crate::model::Link;
 use crate::question::Question;
 use crate::random::Random;
 use crate::report::{Kind, Part};
-use crate::run::Run;
-use crate::snapshot::Created;
+use crate::scene::Scene;
 use crate::soak::Soak;
 use crate::world::{HOMES, World};
 
@@ -22,46 +23,35 @@ const MODE: &str = "turns";
 /// How many runs there are at once.
 const ABREAST: u64 = 4;
 
-/// How many runs a pair of twins takes.
-const TWINS_TURNS: u64 = 4;
-
-/// What runs at the same time.
+/// What runs at the same time, beside questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mix {
-    /// Questions only, while a reader looks at the current conversation.
+    /// A reader looks at the current conversation.
     Questions,
     Clears,
     Undos,
+    All,
     /// Some runs are killed.
     Kills,
-    /// The file of the lock is deleted now and then.
-    LockRemoved,
-    /// Two conversations that begin in the same millisecond.
-    Twins,
+    /// Two runs at a time, after which the state must be that of one after the other.
+    Pairs,
 }
 
-const MIXES: [Mix; 6] = [Mix::Questions, Mix::Clears, Mix::Undos, Mix::Kills, Mix::LockRemoved, Mix::Twins];
+const MIXES: [Mix; 6] = [Mix::Questions, Mix::Clears, Mix::Undos, Mix::All, Mix::Kills, Mix::Pairs];
 
 /// So many turns in one world.
 pub fn batch(soak: &Soak, seed: u64, turns: u64) -> io::Result<()> {
-    let mut random = Random::new(seed);
     let part = Part { mode: MODE, seed };
     let mix = MIXES[(seed % MIXES.len() as u64) as usize];
-    if mix == Mix::Twins {
-        for _ in 0..turns.div_ceil(TWINS_TURNS) {
-            if soak.is_over() {
-                break;
-            }
-            let batch = Batch::new(soak, part, mix)?;
-            batch.twins(&mut random)?;
-            batch.check();
-        }
-        return Ok(());
+    if mix == Mix::Pairs {
+        return Scene::steps(soak, part, turns.div_ceil(2), |scene, random| kills::pair(random, scene, false));
     }
-    let batch = Batch::new(soak, part, mix)?;
+    let mut random = Random::new(seed);
+    let world = soak.world(None)?;
+    let batch = Batch { soak, part, world, mix, label: format!("{mix:?}"), ledger: Mutex::default() };
     batch.run_abreast(&mut random, turns)?;
     if mix == Mix::Kills {
-        batch.clean_up(&mut random)?;
+        batch.clean_up()?;
     }
     batch.check();
     Ok(())
@@ -77,11 +67,6 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn new(soak: &Soak, part: Part, mix: Mix) -> io::Result<Batch<'_>> {
-        let world = soak.world(None)?;
-        Ok(Batch { soak, part, world, mix, label: format!("{mix:?}"), ledger: Mutex::default() })
-    }
-
     fn run_abreast(&self, random: &mut Random, turns: u64) -> io::Result<()> {
         let left = AtomicU64::new(turns);
         let over = AtomicBool::new(false);
@@ -92,19 +77,18 @@ impl Batch<'_> {
                     let mut random = random.fork();
                     scope.spawn(move || -> io::Result<()> {
                         while !self.soak.is_over() && take() {
-                            self.turn(&mut random)?;
+                            let command = self.choose(&mut random);
+                            let pause = if random.percent(30) { random.below(15) } else { 0 };
+                            let kills = self.mix == Mix::Kills && random.percent(25);
+                            self.turn(command, pause, kills.then(|| random.within(Duration::from_millis(25))))?;
                         }
                         Ok(())
                     })
                 })
                 .collect();
-            let mut disturbing = random.fork();
-            let over = &over;
-            scope.spawn(move || match self.mix {
-                Mix::Questions => self.watch(over),
-                Mix::LockRemoved => self.remove_locks(over, &mut disturbing),
-                _ => {}
-            });
+            if self.mix == Mix::Questions {
+                scope.spawn(|| self.watch(&over));
+            }
             let ended = workers.into_iter().map(|worker| worker.join().expect("a worker that does not panic"));
             let ended = ended.collect::<io::Result<Vec<()>>>();
             over.store(true, Ordering::Relaxed);
@@ -112,66 +96,80 @@ impl Batch<'_> {
         })
     }
 
-    /// One command, chosen by chance.
-    fn turn(&self, random: &mut Random) -> io::Result<()> {
+    /// A command for the mix. Named conversations and the shared file are there to stay.
+    fn choose(&self, random: &mut Random) -> Command {
         let home = usize::from(random.percent(30));
-        let deletes = |row: &Row| match self.mix {
-            Mix::Clears => row.does == Does::Clear,
-            Mix::Undos => matches!(row.does, Does::Undo | Does::Again),
-            Mix::Kills => matches!(row.does, Does::Clear | Does::Undo | Does::Again),
-            _ => false,
+        let mut targets = vec![Target::Linked(Link::Current), Target::Linked(Link::Slot)];
+        let ids = self.ids(home);
+        if !ids.is_empty() {
+            targets.push(Target::Id(ids[random.below(ids.len() as u64) as usize].clone()));
+        }
+        let changes: &[Does] = match self.mix {
+            Mix::Questions => &[Does::Copy],
+            Mix::Clears => &[Does::Copy, Does::Clear],
+            Mix::Undos => &[Does::Copy, Does::Undo, Does::Again],
+            _ => &[Does::Copy, Does::Clear, Does::Undo, Does::Again],
         };
-        // Named conversations and the shared file are there to stay.
-        let current = |row: &Row| matches!((row.place)(0), Place::Current(_) | Place::Slot(_));
-        let deletes_now = random.percent(20);
-        let mut rows: Vec<&Row> = ROWS.iter().filter(|row| deletes_now && deletes(row) && current(row)).collect();
-        if rows.is_empty() {
-            rows = ROWS.iter().filter(|row| matches!(row.does, Does::Ask | Does::Follow)).collect();
+        let asks = random.percent(75);
+        if asks {
+            targets.extend([Target::Named, Target::File, Target::Number(1 + random.below(3), String::new())]);
         }
-        let row = random.pick(&rows);
-        let mut question = Question::small(self.soak.next_id());
-        if random.percent(30) {
-            question.pause = random.below(15);
+        let does = |does: &Does| if asks { matches!(does, Does::Ask | Does::Follow) } else { changes.contains(does) };
+        let all = targets.iter().flat_map(|target| Command::all(home, target));
+        let all: Vec<Command> = all.filter(|command| does(&command.does)).collect();
+        let mut command = all[random.below(all.len() as u64) as usize].clone();
+        command.json = true;
+        if asks {
+            command.with = random.pick(&[With::Nothing, With::Nothing, With::Nothing, With::Tool, With::Image]);
         }
-        let began = Instant::now();
-        let mut run = self.soak.start(&self.world, home, row, &question)?;
-        if self.mix == Mix::Kills && random.percent(25) {
-            thread::sleep(random.within(Duration::from_millis(25)));
-            run.kill();
-        }
-        self.finish(row, home, question, began, run)
+        command
     }
 
-    /// Waits for a run, and enters it into the ledger.
-    fn finish(&self, row: &'static Row, home: usize, question: Question, began: Instant, run: Run) -> io::Result<()> {
-        let outcome = run.finish()?;
-        self.soak.report.done(MODE, row.name);
-        // Others ask while the question that is undone is printed.
-        let nothing_there =
-            ["nothing to undo", "no question to ask again", "nothing was undone: the conversation has changed"]
-                .iter()
-                .any(|words| outcome.stderr.contains(words));
-        let complete = outcome.killed()
-            || nothing_there
-            || self.soak.check_outcome(self.part, row, &question, &outcome, &self.world);
-        let request = self.soak.server.request(question.id).unwrap_or_default();
-        if let Some(foreign) = request.foreign {
-            self.soak.report.found(self.part, Kind::Torn, row.name, &foreign, self.world.path());
+    /// The unnamed conversations.
+    fn ids(&self, home: usize) -> Vec<String> {
+        let entries = fs::read_dir(self.world.sessions(home)).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let ids = names.filter(|name| name.starts_with("session_") && !name.contains('~'));
+        ids.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect()
+    }
+
+    /// Runs a command, perhaps not to its end, and enters it into the ledger. `pause` is in milliseconds.
+    fn turn(&self, command: Command, pause: u64, killed_after: Option<Duration>) -> io::Result<()> {
+        let question = Question { pause, ..Question::small(self.soak.next_id()) };
+        let began = Instant::now();
+        let mut run = self.soak.start(&self.world, &command, &question)?;
+        if let Some(delay) = killed_after {
+            thread::sleep(delay);
+            run.kill();
         }
-        let undone = Question::parse(String::from_utf8_lossy(&outcome.stdout).trim_end());
+        let outcome = run.finish()?;
+        self.soak.report.done(MODE, &command.to_string());
+        self.soak.report.said(MODE, &command.to_string(), outcome.status, &outcome.stderr);
+        let request = self.soak.server.request(question.id);
+        let complete = outcome.killed()
+            || (outcome.refused() && request.is_none())
+            || self.soak.check_outcome(self.part, &command, &question, &outcome, &self.world);
+        let request = request.unwrap_or_default();
+        if let Some(foreign) = request.foreign {
+            self.soak.report.found(self.part, Kind::Torn, &command.to_string(), &foreign, self.world.path());
+        }
+        let json = outcome.json();
+        let undone = json["question"].as_str().and_then(Question::parse).map(|question| question.id);
         let turn = Turn {
             id: question.id,
-            row,
-            home,
             began,
             ended: Instant::now(),
-            acknowledged: complete && outcome.succeeded() && !outcome.not_saved(),
+            acknowledged: complete && outcome.succeeded() && !outcome.not_saved() && json["cleared"] != 0,
             on_its_own: outcome.saved_on_its_own(),
             killed: outcome.killed(),
-            nothing_there: nothing_there || outcome.stderr.contains("there was no conversation"),
+            said: json["id"].as_str().filter(|_| command.asks()).map(str::to_owned),
             history: request.history,
-            undone: undone.filter(|_| row.does == Does::Undo).map(|question| question.id),
+            undone,
+            command,
         };
+        if turn.acknowledged && turn.command.asks() && turn.said.is_none() {
+            self.soak.report.found(self.part, Kind::Other, &self.label, &format!("no id in {json}"), self.world.path());
+        }
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).turns.push(turn);
         Ok(())
     }
@@ -184,94 +182,26 @@ impl Batch<'_> {
             let wrong = match fs::read(&path) {
                 Ok(bytes) => {
                     seen = true;
-                    serde_json::from_slice::<serde_json::Value>(&bytes)
-                        .err()
-                        .map(|error| (Kind::Torn, error.to_string()))
+                    let read = serde_json::from_slice::<serde_json::Value>(&bytes);
+                    read.err().map(|error| (Kind::Torn, error.to_string()))
                 }
                 Err(error) if seen => Some((Kind::Lost, error.to_string())),
                 Err(_) => None,
             };
             if let Some((kind, what)) = wrong {
-                self.soak.report.found(
-                    self.part,
-                    kind,
-                    &self.label,
-                    &format!("current.json: {what}"),
-                    self.world.path(),
-                );
+                let what = format!("current.json: {what}");
+                self.soak.report.found(self.part, kind, &self.label, &what, self.world.path());
                 return;
             }
             thread::sleep(Duration::from_micros(300));
         }
     }
 
-    fn remove_locks(&self, over: &AtomicBool, random: &mut Random) {
-        while !over.load(Ordering::Relaxed) {
-            thread::sleep(random.within(Duration::from_millis(20)));
-            for home in 0..HOMES {
-                // It may not be there yet.
-                let _ = fs::remove_file(self.world.state(home).join("lock"));
-            }
-        }
-    }
-
-    /// Two conversations that are asked for at the same moment. The first is cleared before the second is saved, so that
-    /// nothing but `created` keeps a late follow-up to the first out of the second.
-    fn twins(&self, random: &mut Random) -> io::Result<()> {
-        let ask = command::find(Place::Current, Does::Ask);
-        let follow = command::find(Place::Current, Does::Follow);
-        let clear = command::find(Place::Current, Does::Clear);
-        let server = &self.soak.server;
-        let held = || {
-            let question = Question::small(self.soak.next_id());
-            server.hold(question.id);
-            question
-        };
-        let start = |row: &'static Row, question: Question| -> io::Result<_> {
-            let began = Instant::now();
-            Ok((row, question, began, self.soak.start(&self.world, 0, row, &question)?))
-        };
-        let finish = |(row, question, began, run): (&'static Row, Question, Instant, Run)| {
-            server.release(question.id);
-            self.finish(row, 0, question, began, run)
-        };
-        let undisturbed = |row| finish(start(row, Question::small(self.soak.next_id()))?);
-        let follows = random.percent(50);
-        if follows {
-            // A follow-up whose conversation is cleared is a conversation of its own, as old as the twin's.
-            undisturbed(ask)?;
-        }
-        let (one, other) = (held(), held());
-        let mut first = start(if follows { follow } else { ask }, one)?;
-        let mut second = start(ask, other)?;
-        server.wait_for_request(one.id, &mut first.3);
-        server.wait_for_request(other.id, &mut second.3);
-        if follows {
-            undisturbed(clear)?;
-            finish(first)?;
-            finish(second)?;
-        } else {
-            finish(first)?;
-            let late = held();
-            let mut third = start(follow, late)?;
-            server.wait_for_request(late.id, &mut third.3);
-            undisturbed(clear)?;
-            finish(second)?;
-            finish(third)?;
-        }
-        Ok(())
-    }
-
-    /// A run in each state folder that nobody disturbs, and one that writes the shared file.
-    fn clean_up(&self, random: &mut Random) -> io::Result<()> {
-        for home in 0..HOMES {
-            for place in [random.pick(&[Place::Current as fn(usize) -> Place, Place::Named]), |_| Place::File] {
-                let row = command::find(place, Does::Follow);
-                let question = Question::small(self.soak.next_id());
-                let began = Instant::now();
-                let run = self.soak.start(&self.world, home, row, &question)?;
-                self.finish(row, home, question, began, run)?;
-            }
+    /// Runs that nobody disturbs: in each state folder those that write where the links lead to, and the shared file.
+    fn clean_up(&self) -> io::Result<()> {
+        let targets = [Target::Linked(Link::Current), Target::Linked(Link::Slot), Target::File];
+        for (home, target) in (0..HOMES).flat_map(|home| targets.iter().map(move |target| (home, target))) {
+            self.turn(Command { json: true, ..Command::new(home, target.clone(), Does::Follow) }, 0, None)?;
         }
         Ok(())
     }
@@ -280,11 +210,10 @@ impl Batch<'_> {
     fn check(&self) {
         let snapshot = self.world.snapshot();
         let mut wrong = snapshot.wrong();
+        // A run that was killed may have cleared half of a conversation.
+        let lone = snapshot.lone(self.mix != Mix::Kills);
+        wrong.extend(lone.into_iter().map(|what| (Kind::LeftOver, what)));
         wrong.extend(self.ledger.lock().unwrap_or_else(PoisonError::into_inner).check(&snapshot));
-        // The last moment of creation is kept in the lock's file.
-        if self.mix != Mix::LockRemoved {
-            wrong.extend(Created::default().check(&snapshot, false).map(|what| (Kind::Other, what)));
-        }
         self.soak.report.check(self.part, &self.label, wrong, self.world.path());
     }
 }

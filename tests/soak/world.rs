@@ -6,15 +6,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process;
+use std::time::Duration;
 
+use serde_json::json;
 use tempfile::TempDir;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
-use crate::command::{FILE, IMAGE, Row, SLOT};
+use crate::command::{Command, SLOT, Target, With};
 use crate::image;
-use crate::model::Place;
+use crate::model::Link;
 use crate::question::{Question, WITH_IMAGE};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{self, Snapshot};
 use crate::toolserver;
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
@@ -38,6 +42,12 @@ impl World {
             let configuration = folder.path().join(format!("home{home}/config/q"));
             fs::create_dir_all(&configuration)?;
             fs::write(configuration.join("config.toml"), toolserver::section()?)?;
+            if keep == Some("0") {
+                // Conversations without a link are looked for once a day, and not again today.
+                let state = folder.path().join(format!("home{home}/state/q"));
+                fs::create_dir_all(&state)?;
+                fs::write(state.join("swept"), "")?;
+            }
         }
         Ok(World { folder, server, keep })
     }
@@ -73,38 +83,62 @@ impl World {
         self.shared().join("talk.json")
     }
 
-    /// A run of q, by another program (`wrapper`) if there is one.
-    pub fn command(&self, wrapper: &[String], home: usize, row: &Row, question: Option<&Question>) -> Command {
+    /// A run of a command, by another program (`wrapper`) if there is one.
+    pub fn run(&self, wrapper: &[String], command: &Command, question: &Question) -> process::Command {
+        let mut run = self.q(wrapper, command.home);
+        let [file, image] = [self.file(), self.path().join(image::NAME)].map(|path| path.display().to_string());
+        run.args(command.arguments(question.id, &file, &image));
+        let with_image = if command.with == With::Image { WITH_IMAGE } else { "" };
+        if command.asks() {
+            run.arg(format!("{question}{with_image}"));
+        }
+        if command.target == Target::Linked(Link::Slot) {
+            run.env("Q_SESSION", SLOT);
+        }
+        run
+    }
+
+    /// q in this state folder.
+    pub fn q(&self, wrapper: &[String], home: usize) -> process::Command {
         let mut words = wrapper.iter().map(String::as_str).chain([Q]);
-        let mut command = Command::new(words.next().unwrap_or(Q));
-        command.args(words);
-        for argument in row.args {
-            match *argument {
-                FILE => command.arg(self.file()),
-                IMAGE => command.arg(self.path().join(image::NAME)),
-                argument => command.arg(argument),
-            };
-        }
-        let with_image = if row.attaches() { WITH_IMAGE } else { "" };
-        command.args(question.map(|question| format!("{question}{with_image}")));
+        let mut run = process::Command::new(words.next().unwrap_or(Q));
+        run.args(words);
         let folder = self.path().join(format!("home{home}"));
-        command.env_clear().current_dir("/");
-        command.env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
-        command.env("XDG_CONFIG_HOME", folder.join("config"));
-        command.env("OPENAI_API_KEY", "sk-soak").env("OPENAI_BASE_URL", format!("http://{}/v1", self.server));
-        command.env("Q_PROVIDER", "openai").env("Q_MODEL", "soak");
+        run.env_clear().current_dir("/");
+        run.env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
+        run.env("XDG_CONFIG_HOME", folder.join("config"));
+        run.env("OPENAI_API_KEY", "sk-soak").env("OPENAI_BASE_URL", format!("http://{}/v1", self.server));
+        run.env("Q_PROVIDER", "openai").env("Q_MODEL", "soak");
         // All of the conversation is sent, and kept, so that each request shows which one it belongs to.
-        command.env("Q_HISTORY", "messages").env("Q_MESSAGES", "100000").env("Q_PAIRS", "1000000");
-        command.envs(self.keep.map(|keep| ("Q_KEEP", keep)));
-        if matches!((row.place)(home), Place::Slot(_)) {
-            command.env("Q_SESSION", SLOT);
-        }
-        command
+        run.env("Q_HISTORY", "messages").env("Q_MESSAGES", "100000").env("Q_PAIRS", "1000000");
+        run.envs(self.keep.map(|keep| ("Q_KEEP", keep)));
+        run
+    }
+
+    /// Puts a conversation with this exchange in the place of `current.json`, as q before 0.3 has it. Returns its id.
+    pub fn plant(&self, home: usize, question: &Question) -> io::Result<String> {
+        // An hour ago, when no other conversation was created; and in milliseconds that do not end in 0, because a 0 at the end
+        // would be left out.
+        let now = OffsetDateTime::now_utc() - Duration::from_secs(3600);
+        let now = now.replace_millisecond(now.millisecond() / 10 * 10 + 1).map_err(io::Error::other)?;
+        let now = now.format(&Rfc3339).map_err(io::Error::other)?;
+        let messages = json!([
+            {"role": "user", "content": question.to_string(), "timestamp": now},
+            {"role": "assistant", "content": question.answer(), "timestamp": now},
+        ]);
+        let conversation = json!({
+            "version": 1, "provider": "openai", "model": "soak", "created": now, "updated": now, "messages": messages,
+        });
+        let planted = self.path().join("planted");
+        fs::write(&planted, conversation.to_string())?;
+        fs::create_dir_all(self.sessions(home))?;
+        fs::rename(planted, self.sessions(home).join("current.json"))?;
+        Ok(snapshot::id_of(&now))
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        let homes: Vec<PathBuf> = (0..HOMES).map(|home| self.sessions(home)).collect();
-        Snapshot::take(&homes, &self.shared())
+        let states: Vec<PathBuf> = (0..HOMES).map(|home| self.state(home)).collect();
+        Snapshot::take(&states, &self.shared())
     }
 
     /// Changes when a file appears in a state folder, or beside the shared file, or goes from there.

@@ -60,7 +60,7 @@ def questions():
                 env={**dialect.env, "Q_HISTORY": form},
             )
     for state, steps in STATES.items():
-        yield Scenario(f"asked-again-{state}", [*steps, q("--again"), q("--list"), q("--history")])
+        yield Scenario(f"asked-again-{state}", [*steps, q("--again"), q("--history")])
         yield Scenario(f"asked-again-{state}-words", [*steps, q("--again", "in", "other", "words"), q("--history")])
     for name, args, stdin in [
         ("input-left-alone", ["--again"], OPEN),
@@ -92,7 +92,7 @@ def questions():
         ("misspelt", ["--agian"], None),
     ]:
         yield Scenario(
-            f"asked-again-of-input-{name}", [current(FENCED), q(*args, stdin=stdin), q("--list"), q("--history")]
+            f"asked-again-of-input-{name}", [current(FENCED), q(*args, stdin=stdin), q("--history")]
         )
     two_models = [
         current(),
@@ -121,12 +121,11 @@ def questions():
                 write("home/a.json", conversation(created="2020-03-03T10:00:00.000Z"), mode=0o640),
                 q("--again", *args, "-m", "x", "-j"),
                 q("--history", *args),
-                q("--list"),
             ],
         )
     yield Scenario(
         "asked-again-slot",
-        [current(), session("current-x", ["in a slot", "yes"]), q("--again"), q("--list")],
+        [current(), session("current-x", ["in a slot", "yes"]), q("--again")],
         env={**OPENAI, "Q_SESSION": "x"},
     )
     yield Scenario("asked-again-idle", [current(updated="2020-01-01T10:00:00.000Z"), q("--again"), q("--history")])
@@ -142,17 +141,17 @@ def questions():
         "no-messages": [],
         "unknown-fields": ["a", message("assistant", "b", stars=5), message("user", "c", x=1.50), "d"],
     }.items():
-        yield Scenario(f"asked-again-of-{name}", [current(texts), q("--again"), q("--history", "-j"), q("--list")])
+        yield Scenario(f"asked-again-of-{name}", [current(texts), q("--again"), q("--history", "-j")])
     for name in ["truncated", "version-2", "empty", "message-without-role", "updated-in-the-future", "pretty"]:
         yield Scenario(
-            f"asked-again-odd-{name}", [write(CURRENT, ODD_FILES[name], mtime=1_600_000_000), q("--again"), q("--list")]
+            f"asked-again-odd-{name}", [write(CURRENT, ODD_FILES[name], mtime=1_600_000_000), q("--again")]
         )
     for keep in ["0", "never"]:
         yield Scenario(
-            f"asked-again-keep-{keep}", [current(), q("--again"), q("--list")], env={**OPENAI, "Q_KEEP": keep}
+            f"asked-again-keep-{keep}", [current(), q("--again")], env={**OPENAI, "Q_KEEP": keep}
         )
     yield Scenario("asked-again-pairs", [current(pairs(5)), q("--again")], env={**OPENAI, "Q_PAIRS": "2"})
-    yield Scenario("asked-again-not-saving", [current(), q("--again"), q("--list")], env={**OPENAI, "Q_SAVE": "false"})
+    yield Scenario("asked-again-not-saving", [current(), q("--again")], env={**OPENAI, "Q_SAVE": "false"})
     yield Scenario("asked-again-with-system", [q("-S", "Be brief.", "one"), q("--again"), q("--again", "-S", "")])
 
 
@@ -170,7 +169,7 @@ def endings():
         }.items():
             yield Scenario(
                 f"asked-again-{name}-{dialect.name}",
-                [*configured(dialect), current(provider=dialect.name), q("--again", "other"), q("--list"), q("--last")],
+                [*configured(dialect), current(provider=dialect.name), q("--again", "other"), q("--last")],
                 env=dialect.env,
                 replies=[reply],
             )
@@ -183,7 +182,6 @@ def endings():
                 wait_for_words("first "),
                 send_signal("a", SIGINT),
                 finish("a"),
-                q("--list"),
                 q("--last"),
             ],
             env=dialect.env,
@@ -191,11 +189,11 @@ def endings():
         )
     cut = usual("half an answer", "length")
     yield Scenario(
-        "asked-again-cut-json", [session("work"), q("-s", "work", "--again", "-j"), q("--list")], replies=[cut]
+        "asked-again-cut-json", [session("work"), q("-s", "work", "--again", "-j")], replies=[cut]
     )
-    yield Scenario("asked-again-cut-no-save", [current(), q("--again", "--no-save"), q("--list")], replies=[cut])
+    yield Scenario("asked-again-cut-no-save", [current(), q("--again", "--no-save")], replies=[cut])
     yield Scenario(
-        "asked-again-cut-keep-0", [current(), q("--again"), q("--list")], env={**OPENAI, "Q_KEEP": "0"}, replies=[cut]
+        "asked-again-cut-keep-0", [current(), q("--again")], env={**OPENAI, "Q_KEEP": "0"}, replies=[cut]
     )
     yield Scenario(
         "asked-again-reader-leaves",
@@ -206,13 +204,12 @@ def endings():
             close_output("a"),
             open_gate("left"),
             finish("a"),
-            q("--list"),
         ],
         replies=[stream([*OpenAi.begin(), OpenAi.text("first "), Gate("left"), OpenAi.text("second "), HANG])],
     )
     yield Scenario("asked-again-full", [current(), q("--again", files={"stdout": "/dev/full"}), q("--history")])
     yield Scenario("asked-again-no-code", [current(), q("--again", "-x"), q("--last")])
-    yield Scenario("asked-again-undone", [current(), q("--again"), q("--undo"), q("--undo"), q("--again"), q("--list")])
+    yield Scenario("asked-again-undone", [current(), q("--again"), q("--undo"), q("--undo"), q("--again")])
 
 
 def meanwhile():
@@ -243,7 +240,6 @@ def meanwhile():
                     open_gate("a"),
                     finish("a"),
                     *released,
-                    q("--list"),
                     q("--history"),
                 ],
                 replies=[HELD],
@@ -252,7 +248,7 @@ def meanwhile():
 
 def copies():
     for state, steps in STATES.items():
-        yield Scenario(f"copy-{state}", [*steps, q("--copy", "branch"), q("--list"), q("--history", "-s", "branch")])
+        yield Scenario(f"copy-{state}", [*steps, q("--copy", "branch"), q("--history", "-s", "branch")])
         yield Scenario(f"copy-{state}-json", [*steps, q("--copy", "branch", "-j"), q("--list", "-j")])
     yield Scenario(
         "copy-in-two-ways",
@@ -278,7 +274,7 @@ def copies():
     ]:
         shown = repr(name[:30])
         yield Scenario(
-            f"copy-to-{shown}", [current(), session("work"), q("--copy", name), q("--list"), q("-s", "work", "more")]
+            f"copy-to-{shown}", [current(), session("work"), q("--copy", name), q("-s", "work", "more")]
         )
         yield Scenario(f"copy-equals-{shown}", [current(), session("work"), q(f"--copy={name}", "-j")])
     for name, args in {
@@ -300,7 +296,6 @@ def copies():
                 session("session_20200202100000", created="2020-02-02T10:00:00.000Z"),
                 write("home/a.json", conversation(created="2020-03-03T10:00:00.000Z"), mode=0o640),
                 q("--copy", "branch", *args),
-                q("--list"),
             ],
         )
     for name, content in ODD_FILES.items():
@@ -309,13 +304,13 @@ def copies():
             [write(CURRENT, content, mtime=1_600_000_000), q("--copy", "branch"), q("-s", "branch", "more")],
         )
     yield Scenario("copy-without-name", [current(), q("--copy"), q("--copy", "--history")])
-    yield Scenario("copy-slot", [session("current-x"), q("--copy", "b"), q("--list")], env={**OPENAI, "Q_SESSION": "x"})
-    yield Scenario("copy-full", [current(), q("--copy", "b", files={"stdout": "/dev/full"}), q("--list")])
-    yield Scenario("copy-closed", [current(), sh("q --copy b >&-"), q("--list")])
+    yield Scenario("copy-slot", [session("current-x"), q("--copy", "b")], env={**OPENAI, "Q_SESSION": "x"})
+    yield Scenario("copy-full", [current(), q("--copy", "b", files={"stdout": "/dev/full"})])
+    yield Scenario("copy-closed", [current(), sh("q --copy b >&-")])
     yield Scenario("copy-lock-held", [current(), hold_lock(), q("--copy", "b"), release_lock(), q("--copy", "b")])
     yield Scenario("copy-in-place-of-a-folder", [current(), folder(f"{SESSIONS}/b.json"), q("--copy", "b")])
-    yield Scenario("copy-keeps", [current(), q("--copy", "b"), q("--clear", "--all"), q("--list")])
+    yield Scenario("copy-keeps", [current(), q("--copy", "b"), q("--clear", "--all")])
     yield Scenario("copy-without-provider", [current(), q("--copy", "b")], env={})
     for umask in [0o000, 0o077]:
         yield Scenario(f"copy-umask-{umask:o}", [current(), q("--copy", "b", umask=umask)])
-    yield Scenario("copy-not-saving", [current(), q("--copy", "b"), q("--list")], env={**OPENAI, "Q_SAVE": "false"})
+    yield Scenario("copy-not-saving", [current(), q("--copy", "b")], env={**OPENAI, "Q_SAVE": "false"})

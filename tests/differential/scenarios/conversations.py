@@ -1,5 +1,7 @@
 """Conversations: follow-ups, what ends them, what is sent of them, and how much is kept."""
 
+import time
+
 from replies import DIALECTS, failing, usual
 from steps import ANTHROPIC, CURRENT, OPENAI, SESSIONS, Scenario, chmod, q, sh, write
 
@@ -47,7 +49,7 @@ def basics():
         yield Scenario(
             f"new-failed-{name}", [q("one"), q("two"), q("--history")], env=env, replies=[None, failing(400, "no")]
         )
-    yield Scenario("pipeline-by-name", [sh(f"q -s work one | {A_MOMENT} | q -s work two"), q("--list")])
+    yield Scenario("pipeline-by-name", [sh(f"q -s work one | {A_MOMENT} | q -s work two")])
     yield Scenario("pipeline-of-fixture", [current(), sh(f"q -f one | {A_MOMENT} | q -f two")])
     yield Scenario("follow-quiet", [q("-q", "-f", "one"), q("-q", "-f", "two")])
     yield Scenario("follow-verbose", [current(), q("-v", "-f", "more")])
@@ -140,8 +142,9 @@ def keeping():
     yield Scenario("pairs-20", [current(pairs(20)), q("-f", "more")])
     yield Scenario("pairs-odd", [current([*pairs(2), "open question"]), q("-f", "more", env={"Q_PAIRS": "2"})])
     for keep in ["0", "0s", "1s", "30d", "never"]:
-        yield Scenario(f"keep-{keep}", [current(), q("new"), q("--list"), q("--undo")], env={**OPENAI, "Q_KEEP": keep})
-    old, recent = 1_600_000_000, 4_000_000_000
+        yield Scenario(f"keep-{keep}", [current(), q("new"), q("--undo")], env={**OPENAI, "Q_KEEP": keep})
+    # A file from before 2026 counts as one that a wrong clock has dated.
+    old, recent = time.time() - 45 * 86_400, 4_000_000_000
     leftovers = [
         write(f"{SESSIONS}/session_20200101100000.json", conversation(), mtime=old),
         write(f"{SESSIONS}/session_20200101100000-2.json", "no JSON", mtime=old),
@@ -157,9 +160,9 @@ def keeping():
         yield Scenario(f"sweep-{keep}", [*leftovers, q("one"), q("two")], env={**OPENAI, "Q_KEEP": keep})
     yield Scenario("sweep-today-already", [*leftovers, write("state/q/swept", ""), q("one")])
     yield Scenario("sweep-long-ago", [*leftovers, write("state/q/swept", "", mtime=old), q("-f", "one")])
-    yield Scenario("sweep-not-without-saving", [*leftovers, q("--no-save", "one"), q("--list")])
+    yield Scenario("sweep-not-without-saving", [*leftovers, q("--no-save", "one")])
     yield Scenario("displaced-name-taken", [session("session_20200101100000", ["other", "one"]), current(), q("new")])
-    yield Scenario("displaced-to-the-same-second", [current(), q("new"), current(["x", "y"]), q("newer"), q("--list")])
+    yield Scenario("displaced-to-the-same-second", [current(), q("new"), current(["x", "y"]), q("newer")])
     yield Scenario("displaced-from-the-future", [current(created="2999-01-01T00:00:00.000Z"), q("new"), q("newer")])
     yield Scenario("displaced-at-the-end-of-time", [current(created="9999-12-31T23:59:59.999Z"), q("new")])
     big = "x" * 4_990_000
@@ -176,7 +179,7 @@ def saving():
     for value in ["true", "false"]:
         yield Scenario(f"save-{value}", [current(), q("new"), q("-f", "more")], env={**OPENAI, "Q_SAVE": value})
     yield Scenario("save-by-file", [write(CONFIG, "save = false\n"), current(), q("-f", "more"), q("--status")])
-    yield Scenario("save-by-name-not", [q("-s", "work", "--no-save", "one"), q("--list")])
+    yield Scenario("save-by-name-not", [q("-s", "work", "--no-save", "one")])
     yield Scenario(
         "modes-are-put-right",
         [

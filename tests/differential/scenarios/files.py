@@ -10,7 +10,7 @@ def table():
     damaged_at = 1_600_000_000
     for name, content in ODD_FILES.items():
         there = write(CURRENT, content, mtime=damaged_at)
-        yield Scenario(f"odd-{name}-follow", [there, q("-f", "more"), q("--list")])
+        yield Scenario(f"odd-{name}-follow", [there, q("-f", "more")])
         yield Scenario(f"odd-{name}-new", [there, q("new")])
         yield Scenario(f"odd-{name}-named", [write(f"{SESSIONS}/work.json", content), q("-s", "work", "more")])
         yield Scenario(
@@ -20,10 +20,8 @@ def table():
                 q("--history"),
                 q("--history", "-j"),
                 q("--last"),
-                q("--list"),
                 q("--list", "-j"),
                 q("--status"),
-                q("--undo"),
                 q("--clear"),
             ],
         )
@@ -48,7 +46,7 @@ def table():
             ["-s", "current", "x"],
         ]:
             yield Scenario(f"{name}-in-place-{'-'.join(args).replace('--', '')}", [there(CURRENT), q(*args)])
-    yield Scenario("folder-in-place-named", [folder(f"{SESSIONS}/work.json"), q("-s", "work", "one"), q("--list")])
+    yield Scenario("folder-in-place-named", [folder(f"{SESSIONS}/work.json"), q("-s", "work", "one")])
     yield from unusable_state()
     yield from locks()
 
@@ -99,21 +97,20 @@ def unusable_state():
             write(f"{SESSIONS}/backup.json~", "x"),
             folder(f"{SESSIONS}/sub.json"),
             current(),
-            q("--list"),
             q("--clear"),
             q("--clear", "--all"),
         ],
     )
-    yield Scenario("second-name-left", [session("session_20200101100000"), q("-f", "more"), q("--list")])
+    yield Scenario("second-name-left", [session("session_20200101100000"), q("-f", "more")])
     yield Scenario("full-disk-limit", [current(), q("new")], env={**OPENAI, "TMPDIR": "/nowhere"})
 
 
 def locks():
-    yield Scenario("lock-held", [current(), hold_lock(), q("-f", "more"), release_lock(), q("--list")])
+    yield Scenario("lock-held", [current(), hold_lock(), q("-f", "more"), release_lock()])
     yield Scenario("lock-held-new", [current(), hold_lock(), q("-v", "new"), release_lock(), q("--history")])
     yield Scenario("lock-held-undo", [current(), hold_lock(), q("--undo"), release_lock(), q("--undo")])
     yield Scenario("lock-held-clear", [current(), hold_lock(), q("--clear"), release_lock(), q("--clear")])
-    yield Scenario("lock-held-read", [current(), hold_lock(), q("--history"), q("--last"), q("--list"), q("--status")])
+    yield Scenario("lock-held-read", [current(), hold_lock(), q("--history"), q("--last"), q("--status")])
     yield Scenario(
         "lock-given-back",
         [current(), hold_lock(), start("a", "-f", "more"), wait_for_words("number 1."), release_lock(), finish("a")],

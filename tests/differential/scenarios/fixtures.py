@@ -2,13 +2,17 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from replies import compact
-from steps import CURRENT, write
+from steps import SESSIONS, write
 
 # Long ago, and so the same in every run.
 CREATED = "2020-01-01T10:00:00.000Z"
+
+UPDATED = "@AGO 60m@"
+BEGAN = time.time()
 
 CONFIG = "config/q/config.toml"
 
@@ -25,7 +29,7 @@ def message(role, content, **more):
     return {"role": role, "content": content, "timestamp": CREATED, **more}
 
 
-def conversation(texts=TWO_PAIRS, provider="openai", model="test-model", created=CREATED, updated="@AGO 60m@", **more):
+def conversation(texts=TWO_PAIRS, provider="openai", model="test-model", created=CREATED, updated=UPDATED, **more):
     """A file of questions and answers in turn, as q writes them."""
     messages = [
         text if isinstance(text, dict) else message(["user", "assistant"][index % 2], text)
@@ -38,12 +42,14 @@ def conversation(texts=TWO_PAIRS, provider="openai", model="test-model", created
 
 def current(*args, **fields):
     """Writes the current conversation."""
-    return write(CURRENT, conversation(*args, **fields))
+    return session("current", *args, **fields)
 
 
-def session(name, *args, **fields):
-    """Writes a conversation into q's folder."""
-    return write(f"state/q/sessions/{name}.json", conversation(*args, **fields))
+def session(name, *args, updated=UPDATED, **fields):
+    """Writes a conversation into q's folder. Lists are sorted by its last change."""
+    minutes = int(updated[5:-2]) if updated.startswith("@AGO ") else 60
+    content = conversation(*args, updated=updated, **fields)
+    return write(f"{SESSIONS}/{name}.json", content, mtime=BEGAN - 60 * minutes)
 
 
 def configured(dialect, *sections):

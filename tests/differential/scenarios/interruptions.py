@@ -140,7 +140,6 @@ def table():
             send_signal("a", SIGINT),
             finish("a"),
             q("--undo"),
-            q("--list"),
         ],
         replies=[stream(words)],
     )

@@ -99,7 +99,6 @@ def named():
             copy(f"{SESSIONS}/current.json", f"{SESSIONS}/rebase.json"),
             q("-s", "rebase", "one"),
             q("-f", "two"),
-            q("--list"),
         ],
     )
     for action in ["--history", "--last", "--undo", "--clear", "--status"]:
@@ -112,9 +111,9 @@ def named():
 
 def slots():
     slot = {**OPENAI, "Q_SESSION": "tty-1"}
-    yield Scenario("slot", [current(), q("one"), q("-f", "two"), q("three"), q("--list")], env=slot)
+    yield Scenario("slot", [current(), q("one"), q("-f", "two"), q("three")], env=slot)
     yield Scenario("slot-empty", [q("one")], env={**OPENAI, "Q_SESSION": ""})
-    yield Scenario("slot-and-name", [q("-s", "work", "one"), q("--list")], env=slot)
+    yield Scenario("slot-and-name", [q("-s", "work", "one")], env=slot)
     yield Scenario("slot-expires", [session("current-tty-1", updated="@AGO 2000m@"), q("-f", "more")], env=slot)
     yield Scenario("slot-pairs", [session("current-tty-1", pairs(5)), q("-f", "more")], env={**slot, "Q_PAIRS": "2"})
     yield Scenario("slot-damaged", [write(f"{SESSIONS}/current-tty-1.json", "{"), q("-f", "more")], env=slot)
@@ -203,7 +202,6 @@ def paths():
             write("home/real.json", conversation()),
             link(f"{SESSIONS}/work.json", "@ROOT@/home/real.json"),
             q("-s", "work", "one"),
-            q("--list"),
         ],
     )
     yield Scenario(
@@ -212,7 +210,6 @@ def paths():
             write("home/real.json", conversation()),
             link(f"{SESSIONS}/current.json", "@ROOT@/home/real.json"),
             q("-f", "one"),
-            q("--list"),
         ],
     )
     yield Scenario(

@@ -43,10 +43,10 @@ def table():
         "verbose": ["-v", "hello"],
     }.items():
         left = [start("a", *args), wait_for_words("first words "), close_output("a"), open_gate("left"), finish("a")]
-        yield Scenario(f"reader-leaves-{name}", [*left, q("--list"), q("--history")], replies=[in_two_parts(HANG)])
+        yield Scenario(f"reader-leaves-{name}", [*left, q("--history")], replies=[in_two_parts(HANG)])
         yield Scenario(
             f"reader-leaves-at-the-end-{name}",
-            [*left, q("--list"), q("--history")],
+            [*left, q("--history")],
             replies=[in_two_parts(*OpenAi.finish("stop"), *OpenAi.done())],
         )
     yield Scenario(
@@ -61,7 +61,7 @@ def table():
         ],
         replies=[in_two_parts(*OpenAi.finish("stop"), *OpenAi.done())],
     )
-    yield Scenario("head", [sh("q hello | head -n 1"), q("--list")], replies=[usual("one\ntwo\n")])
+    yield Scenario("head", [sh("q hello | head -n 1")], replies=[usual("one\ntwo\n")])
     yield from terminals()
 
 
@@ -108,7 +108,7 @@ def terminals():
     }.items():
         yield Scenario(
             f"terminal-clear-all-{name}",
-            [*STATES["several"], q("--clear", "--all", stdin=typed, **terminal), q("--list")],
+            [*STATES["several"], q("--clear", "--all", stdin=typed, **terminal)],
         )
     yield Scenario("terminal-clear-all-nothing", [q("--clear", "--all", **terminal)])
     yield Scenario("terminal-models", [q("--models", **terminal)])

@@ -2,7 +2,7 @@
 
 from signal import SIGINT, SIGTERM
 
-from replies import EVERY_DIALECT, Call, OpenAi, calling, compact, failing, usual
+from replies import EVERY_DIALECT, Call, OpenAi, calling, failing, usual
 from steps import (
     CURRENT,
     OPEN,
@@ -12,13 +12,11 @@ from steps import (
     q,
     send_signal,
     start,
-    type_in,
     wait_for_file,
-    wait_for_words,
     write,
 )
 
-from .fixtures import CONFIG, configured, conversation, current, message, tool_command, tool_server
+from .fixtures import configured, conversation, current, message, tool_server
 
 # On a terminal conversations use their tools again.
 TERMINAL = {"terminal": True, "env": {"TERM": "dumb"}}
@@ -50,13 +48,8 @@ def db(*modes, more=FEW, dialect=OpenAi, settings=""):
 
 def table():
     yield from dialects()
-    yield from choice()
-    yield from consent()
-    yield from failing_servers()
-    yield from results()
     yield from remembered()
     yield from kept()
-    yield from lists()
     yield from endings()
 
 
@@ -156,184 +149,6 @@ def dialects():
         )
 
 
-def choice():
-    """Which tools are used."""
-    two = configured(OpenAi, tool_server("db", more=FEW), tool_server("web-2"))
-    for name, args in {
-        "server": ["-t", "db"],
-        "tool": ["-t", "db__echo"],
-        "pattern": ["-t", "web-2__*o*"],
-        "commas": ["-t", "db__echo,web-2__big"],
-        "twice": ["-t", "db__echo", "-t", "db__fail"],
-        "both": ["-t", "db", "-t", "web-2"],
-        "same-again": ["-t", "db,db__echo,db"],
-        "unknown-server": ["-t", "we"],
-        "unknown-tool": ["-t", "db__ech"],
-        "left-out-tool": ["-t", "db__big"],
-        "empty-pattern": ["-t", "db__x*,db"],
-        "none": ["-t", "none"],
-        "none-with-others": ["-t", "none,db"],
-        "empty": ["-t", ""],
-        "upper-case": ["-t", "DB"],
-        "not-utf-8": ["-t", b"\xff".decode("utf-8", "surrogateescape")],
-    }.items():
-        yield Scenario(f"tools-choice-{name}", [*two, q(*args, "go"), q("--status"), q(*args, "--list-tools")])
-    for name, text in {
-        "nothing": "[tools.db]\n",
-        "upper-case": '[tools.Db]\ncommand = ["sh"]\n',
-        "name-none": '[tools.none]\ncommand = ["sh"]\n',
-        "no-program": '[tools.db]\ncommand = ["no-such-program"]\n',
-        "no-file": '[tools.db]\ncommand = ["/no/such"]\n',
-        "relative": '[tools.db]\ncommand = ["./server"]\n',
-        "no-folder": '[tools.db]\ncommand = ["sh"]\ncwd = "/no/such"\n',
-        "both": '[tools.db]\ncommand = ["sh"]\nurl = "http://h/mcp"\n',
-        "unknown-key": '[tools.db]\ncommand = ["sh"]\nallowed = ["x"]\n',
-        "text-command": '[tools.db]\ncommand = "sh"\n',
-        "no-table": "tools = 5\n",
-        "none": "",
-        "wrong-time": '[tools.db]\ncommand = ["sh"]\ntimeout = "1"\n',
-        "no-shared-file": 'mcp = "/no/such.json"\n',
-        "relative-shared-file": 'mcp = "mcp.json"\n',
-    }.items():
-        yield Scenario(
-            f"tools-section-{name}", [write(CONFIG, text), q("-t", "db", "go"), q("--list-tools"), q("hello")]
-        )
-    yield Scenario("tools-not-without-option", [*two, q("go")])
-    command, *args = tool_command("db")
-    shared = {"My DB": {"command": command, "args": args}, "off": {"command": "x", "disabled": True}}
-    yield Scenario(
-        "tools-shared-file",
-        [
-            write(CONFIG, 'mcp = "@ROOT@/home/mcp.json"\n'),
-            write("home/mcp.json", compact({"mcpServers": shared})),
-            q("-t", "my-db__echo", "go"),
-            q("--list-tools"),
-            q("-t", "off", "go"),
-        ],
-        replies=[calling(Call("aaaaaaaa1", "my-db__echo", {"text": "hi"}))],
-    )
-    yield Scenario(
-        "tools-environment",
-        [*db(more='only = ["environment"]\nenv = { A = "secret value" }\nenv_from = ["SHOP_*"]'), q("-t", "db", "go")],
-        env={**OPENAI, "SHOP_KEY": "x", "OTHER": "y", "LC_ALL": "C.UTF-8"},
-        replies=[calling(Call("a1", "db__environment"))],
-    )
-
-
-def consent():
-    """Who is asked before a call."""
-    twice = [calling(WRITE, ECHO), calling(Call("aaaaaaaa4", "db__write", {"text": "y\u202e"}))]
-    for name, args, more in [
-        ("nobody", [], ""),
-        ("yes", ["--yes"], ""),
-        ("allow", [], 'allow = ["wri*"]'),
-        ("allow-other", [], 'allow = ["echo"]'),
-        ("quiet", ["-q"], ""),
-        ("json", ["-j"], ""),
-    ]:
-        yield Scenario(
-            f"tools-consent-{name}",
-            [*db(more=more), q(*args, "-t", "db", "go"), q("--history")],
-            replies=twice,
-        )
-    yield Scenario(
-        "tools-consent-web",
-        [*db(more=""), q("-t", "db", "go")],
-        replies=[calling(Call("a1", "db__web", {"text": "x"}))],
-    )
-    # The first process of a session makes a terminal its own by opening it; elsewhere q does not ask.
-    asking = start("a", script='exec q -t db go <"$(tty)"', **TERMINAL)
-    for typed in ["y", "n", "", "always", "maybe"]:
-        again = [] if typed == "always" else [wait_for_words('{"text":"y\\u202e"}? [y]es'), type_in("a", "n\n")]
-        yield Scenario(
-            f"tools-asked-{typed or 'nothing'}",
-            [*db(), asking, wait_for_words("? [y]es"), type_in("a", f"{typed}\n"), *again, finish("a"), q("--last")],
-            replies=twice,
-        )
-    yield Scenario(
-        "tools-asked-interrupted",
-        [*db(), asking, wait_for_words("? [y]es"), type_in("a", "\x03"), finish("a"), q("--history")],
-        replies=twice,
-    )
-    yield Scenario(
-        "tools-asked-too-long",
-        [*db(), q("-t", "db", "go", **TERMINAL)],
-        replies=[calling(Call("a1", "db__write", {"text": "x" * 4_000}))],
-    )
-
-
-def failing_servers():
-    for mode, more in {
-        "broken": "",
-        "silent": 'start = "1s"',
-        "empty": "",
-        "ancient": "",
-        "noisy": FEW,
-        "paged": FEW,
-    }.items():
-        yield Scenario(
-            f"tools-server-{mode}",
-            [*db(mode, more=more), current(), q("-f", "-t", "db", "go"), q("-j", "-t", "db", "go"), q("--list")],
-            replies=[calling(ECHO)],
-        )
-    for args in [["--dry-run", "go"], ["--no-save", "go"], ["--list-tools"]]:
-        yield Scenario(f"tools-server-broken{args[0]}", [*db("broken"), q("-t", "db", *args)])
-    yield Scenario(
-        "tools-server-one-broken",
-        [
-            # How far one comes before the other fails is not known.
-            *configured(OpenAi, tool_server("db", more=FEW, log="/dev/null"), tool_server("other", "broken")),
-            q("-t", "db,other", "go"),
-            q("-t", "db", "go"),
-        ],
-    )
-    yield Scenario(
-        "tools-server-prints",
-        [write(CONFIG, '[tools.db]\ncommand = ["/bin/echo", "hello"]\n'), q("-t", "db", "go")],
-    )
-    yield Scenario(
-        "tools-server-dies",
-        [*db(more='only = ["die", "echo"]'), q("-t", "db", "go"), q("--history")],
-        replies=[calling(Call("a1", "db__die")), calling(ECHO), calling(Call("a3", "db__die")), calling(FAIL)],
-    )
-    yield Scenario(
-        "tools-server-hangs",
-        [*db(more='only = ["hang", "echo"]\ntimeout = "1s"'), q("-t", "db", "go"), q("--history")],
-        replies=[calling(Call("a1", "db__hang"), ECHO)],
-    )
-
-
-def results():
-    for tool in ["parts", "structured", "error", "big"]:
-        yield Scenario(
-            f"tools-result-{tool}",
-            [*db(more=""), q("-t", f"db__{tool}", "go"), q("-f", "more")],
-            replies=[calling(Call("a1", f"db__{tool}", {"text": "a"}))],
-        )
-    yield Scenario(
-        "tools-result-big-often",
-        [*db(more=""), q("-t", "db__big", "go")],
-        replies=[calling(Call(f"a{number}", "db__big", {"text": f"{number}"})) for number in range(9)],
-    )
-    yield Scenario("tools-same-call", [*db(), q("-t", "db", "go"), q("--history")], replies=[calling(ECHO)] * 4)
-    yield Scenario(
-        "tools-many-rounds",
-        [*db(), q("-v", "-t", "db", "go"), q("--last")],
-        replies=[calling(Call(f"a{number}", "db__echo", {"text": f"{number}"})) for number in range(11)],
-    )
-    yield Scenario("tools-on-a-terminal", [*db(), q("-t", "db", "go", **TERMINAL)], replies=[calling(ECHO, FAIL)])
-    yield Scenario(
-        "tools-on-a-terminal-escapes",
-        [*db(), q("-t", "db", "go", **TERMINAL), q("--history", **TERMINAL)],
-        replies=[calling(Call("a1", "db__echo", {"text": "\x1b[31m \u202e"}), text="red \x1b[31m")],
-    )
-    yield Scenario(
-        "tools-on-a-terminal-long-arguments",
-        [*db(), q("-t", "db", "go", **TERMINAL)],
-        replies=[calling(Call("a1", "db__echo", {"text": "x " * 200}))],
-    )
-
-
 def remembered():
     """The tools of a conversation, in later questions."""
     ask = q("-t", "db__echo,db__f*", "one")
@@ -348,7 +163,7 @@ def remembered():
     yield Scenario(
         "tools-remembered-until-none", [*db(), ask, q("-f", "-t", "none", "two"), q("-f", "three", **TERMINAL)]
     )
-    yield Scenario("tools-remembered-not-by-others", [*db(), ask, q("new", **TERMINAL), q("--list")])
+    yield Scenario("tools-remembered-not-by-others", [*db(), ask, q("new", **TERMINAL)])
     yield Scenario(
         "tools-remembered-by-name",
         [*db(), q("-s", "work", "-t", "db", "one"), q("-s", "work", "two", **TERMINAL), q("--copy", "b", "-s", "work")],
@@ -428,44 +243,9 @@ def kept():
         )
     yield Scenario(
         "tools-steps-again-in-place",
-        [*db(), q("-t", "db", "one"), q("--again", "-t", "db"), q("--again"), q("--list")],
+        [*db(), q("-t", "db", "one"), q("--again", "-t", "db"), q("--again")],
         replies=[calling(ECHO), None, calling(FAIL), None],
     )
-
-
-def lists():
-    two = configured(OpenAi, tool_server("web", more='allow = ["w*"]'), tool_server("db", more=FEW))
-    for name, args in {
-        "all": [],
-        "json": ["-j"],
-        "one": ["-t", "db"],
-        "pattern": ["-t", "web__e*"],
-        "none": ["-t", "none"],
-        "unknown": ["-t", "nobody"],
-        "yes": ["--yes"],
-        "verbose": ["-v", "-t", "db"],
-        "quiet": ["-q"],
-        "follow": ["-f"],
-        "session": ["-s", "work"],
-        "model": ["-m", "x"],
-    }.items():
-        yield Scenario(f"list-tools-{name}", [*two, q("--list-tools", *args)], env={})
-    yield Scenario("list-tools-terminal", [*two, q("--list-tools", **TERMINAL)], env={})
-    yield Scenario("list-tools-words", [*two, q("--list-tools", "words")], env={})
-    yield Scenario(
-        "list-tools-nothing", [q("--list-tools"), q("--list-tools", "-j"), q("-t", "db", "--list-tools")], env={}
-    )
-    one_fails = configured(OpenAi, tool_server("db", more=FEW, log="/dev/null"), tool_server("other", "broken"))
-    yield Scenario(
-        "list-tools-one-fails",
-        [*one_fails, q("--list-tools"), q("--list-tools", "-j"), q("--list-tools", "-t", "db,other")],
-        env={},
-    )
-    missing = '[tools.other]\ncommand = ["no-such-program"]\n'
-    yield Scenario(
-        "list-tools-one-missing", [*configured(OpenAi, tool_server("db", more=FEW), missing), q("--list-tools")], env={}
-    )
-    yield Scenario("status-with-tools", [*two, current(tools=["db__echo"]), q("--status"), q("--status", "-j")])
 
 
 def endings():
@@ -482,7 +262,6 @@ def endings():
                     send_signal("a", number),
                     finish("a"),
                     q("--history"),
-                    q("--list"),
                 ],
                 replies=[calling(ECHO, hang)],
             )
