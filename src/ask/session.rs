@@ -135,7 +135,7 @@ pub(super) fn open(
 fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>, Error> {
     match context.place() {
         Ok(place) => Ok(Some(place)),
-        Err(error) if !context.which.is_current() && error.kind != Kind::Nothing => {
+        Err(error) if matches!(context.which, Which::Named(_) | Which::Id(_) | Which::File(_)) => {
             Err(Error { kind: Kind::Session, ..error })
         }
         Err(error) if !context.which.is_current() || arguments.again => Err(error),

@@ -39,7 +39,12 @@ impl Folder {
             return self.resolve(path);
         }
         let adopted = self.adopt(path, lock)?;
-        self.point(path, &adopted)
+        let settled = self.point(path, &adopted)?;
+        if settled != adopted {
+            // There is only one name for it.
+            let _ = fs::remove_file(&adopted);
+        }
+        Ok(settled)
     }
 
     /// Gives a file in place of a link the name of its id; one that cannot be read, that of the time when it was changed.

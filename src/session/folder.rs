@@ -84,14 +84,7 @@ impl Folder {
             Which::Named(name) => (self.resolve(&self.file(name))?, None),
             Which::Id(id) if exists(&self.file(id))? => (self.file(id), None),
             Which::Id(id) => (self.find_created(id)?.unwrap_or_else(|| self.file(id)), None),
-            Which::Number(number) => {
-                let usable = |path: &PathBuf| matches!(read(path), Ok(Found::Conversation(_)));
-                let path = self.list(false)?.into_iter().map(|listed| listed.path).filter(usable).nth(number - 1);
-                let path = path.ok_or_else(|| {
-                    io::Error::new(io::ErrorKind::NotFound, format!("there is no conversation %{number}"))
-                })?;
-                (self.resolve(&path)?, None)
-            }
+            Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
             Which::File(path) => (path.clone(), None),
         };
         let is_unnamed = link.as_ref() == Some(&path) || self.is_unnamed(&path);
@@ -159,6 +152,22 @@ impl Folder {
             }
         }
         Ok(None)
+    }
+
+    /// The conversation with this number in the list, which leaves out files that cannot be used.
+    fn find_number(&self, number: usize) -> io::Result<PathBuf> {
+        let mut left = number;
+        for Listed { path, .. } in self.list(false)? {
+            match read(&path) {
+                Ok(Found::Conversation(_)) => left -= 1,
+                Err(error) if error.kind() != files::NOT_REGULAR => return Err(error),
+                _ => {}
+            }
+            if left == 0 {
+                return Ok(path);
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no conversation %{number}")))
     }
 
     /// Refuses folders of another user, who could read what is in them, or put a conversation there.
@@ -379,14 +388,31 @@ impl Folder {
             for other in self.paths()? {
                 let name = name_of(&other);
                 let is_state = stem_of(&name).is_some_and(|other| other != stem && name::base(other) == stem);
-                if is_state || self.leads_to(&other, path)? {
-                    others.push(other);
+                let is_link = self.leads_to(&other, path)?;
+                if is_state || is_link {
+                    others.push((other, is_link));
                 }
             }
         }
         let existed = remove(path)?;
-        others.iter().try_for_each(|other| remove(other).map(drop))?;
+        for (other, is_link) in others {
+            if is_link { self.remove_link(&other, path)? } else { remove(&other).map(drop)? }
+        }
         Ok(existed)
+    }
+
+    /// Removes a link, unless another q has made it lead to another conversation by now.
+    pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
+        let temporary = self.temporary(link);
+        match fs::rename(link, &temporary) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed.map_err(|error| named(error, "remove", link))?,
+        }
+        if !matches!(self.resolve(&temporary), Ok(real) if real == path) {
+            // A still newer one stays.
+            let _ = fs::hard_link(&temporary, link);
+        }
+        remove(&temporary).map(drop)
     }
 
     /// Removes a conversation that is not current any more, unless it is current elsewhere.

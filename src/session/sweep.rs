@@ -70,8 +70,11 @@ impl Folder {
         }
         for link in links.into_iter().filter(|link| is_current(link)) {
             let leads_nowhere = matches!(link.try_exists(), Ok(false));
-            if leads_nowhere && self.resolve(&link).is_ok_and(|path| self.is_unnamed(&path)) {
-                let _ = fs::remove_file(&link);
+            if leads_nowhere
+                && let Ok(path) = self.resolve(&link)
+                && self.is_unnamed(&path)
+            {
+                let _ = self.remove_link(&link, &path);
             }
         }
     }

@@ -118,27 +118,6 @@ fn what_jq_has_written_is_continued_with_all_that_was_added() {
 }
 
 #[test]
-fn a_conversation_is_branched_by_a_copy_and_both_continue() {
-    let (server, sandbox) = numbered();
-    let sandbox = sandbox.env("Q_EXPIRE", "never");
-    library(&sandbox);
-    let branch = shown("q --copy rebase; q -s rebase");
-    let branch = format!("cd \"$sessions\"; {branch} 'one way'; q -f 'other way'; q new");
-    script(&sandbox, &branch).success().stdout("Conversation copied to rebase\nanswer 0\nanswer 1\nanswer 2\n");
-    for request in &server.requests()[..2] {
-        let sent = prompt(request);
-        assert!(sent.starts_with("Previous conversation:\nHuman: what is a Rebase?\n"), "{sent}");
-        assert!(!sent.contains("one way\n"), "{sent}");
-    }
-    assert_eq!(texts(&sandbox.session("rebase.json"))[4..], ["one way", "answer 0"]);
-    assert_eq!(texts(&sandbox.session(ARCHIVED))[4..], ["other way", "answer 1"]);
-
-    let elsewhere =
-        "cp \"$sessions\"/rebase.json idea.json; q -s idea.json more; q --last -s idea.json; q --last -s rebase";
-    script(&sandbox, elsewhere).success().stdout("answer 3\nanswer 3\nanswer 0\n");
-}
-
-#[test]
 fn conversations_are_backed_up_and_brought_back() {
     let (_server, sandbox) = numbered();
     script(&sandbox, "q one; q two; q -s work three").success();
