@@ -19,7 +19,6 @@ pub struct Command {
     pub target: Target,
     pub does: Does,
     pub with: With,
-    pub json: bool,
 }
 
 /// The conversation that a command is about.
@@ -99,7 +98,7 @@ impl Does {
 
 impl Command {
     pub fn new(home: usize, target: Target, does: Does) -> Command {
-        Command { home, target, does, with: With::Nothing, json: false }
+        Command { home, target, does, with: With::Nothing }
     }
 
     /// All commands about a conversation.
@@ -153,7 +152,6 @@ impl Command {
             With::Tool => arguments.extend(["-t".to_owned(), toolserver::NAME.to_owned()]),
             With::Image => arguments.extend(["-a".to_owned(), image.to_owned()]),
         }
-        arguments.extend(self.json.then(|| "-j".to_owned()));
         arguments
     }
 }

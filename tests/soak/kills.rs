@@ -8,10 +8,11 @@ use crate::command::{Command, Does, Target};
 use crate::model::{Act, Link, Place};
 use crate::random::Random;
 use crate::report::Part;
-use crate::run::{Outcome, Run};
-use crate::scene::{Scene, both};
+use crate::run::Run;
+use crate::scene::Scene;
 use crate::soak::Soak;
-use crate::world::{HOMES, World};
+use crate::turns::{self, Started};
+use crate::world::World;
 
 const MODE: &str = "kills";
 
@@ -65,7 +66,7 @@ impl Aim {
 pub fn batch(soak: &Soak, seed: u64, rounds: u64) -> io::Result<()> {
     Scene::steps(soak, Part { mode: MODE, seed }, rounds, |scene, random| match random.below(100) {
         0..15 => overtaken(random, scene),
-        15..40 => pair(random, scene, true),
+        15..40 => pair(random, scene),
         40..50 => adopting(random, scene),
         _ => {
             let home = home(random);
@@ -132,58 +133,17 @@ fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     Ok(single(random, scene, &label, &command)? && scene.undisturbed(&label, &follow)?)
 }
 
-/// Two commands at once, about the same conversation or others. Both may be killed.
-pub fn pair(random: &mut Random, scene: &mut Scene, kills: bool) -> io::Result<bool> {
-    let home = home(random);
-    // Numbers move, and those of earlier states are given again.
-    let plain = |command: &Command| {
-        command.does != Does::ClearAll && !matches!(command.target, Target::Number(..) | Target::Earlier(..))
-    };
-    let one = scene.choose(random, home, None, plain)?;
-    let (same, elsewhere) = (random.percent(70), one.target == Target::File && random.percent(50));
-    // The earlier state of a file may get an id that was cleared a moment ago.
-    let reuses = |one: &Command, other: &Command| {
-        one.target == Target::File && matches!(one.does, Does::Again | Does::Undo) && other.does == Does::Clear
-    };
-    let other = scene.choose(random, if elsewhere { HOMES - 1 - home } else { home }, Some(&one), |command| {
-        let fits = plain(command) && !reuses(&one, command) && !reuses(command, &one);
-        fits && (!same || command.place(&scene.model) == one.place(&scene.model))
-    })?;
-    let (commands, label) = ([&one, &other], format!("{one}, and {other}"));
-    let questions = [scene.question(), scene.question()];
-    let mut runs = Vec::new();
-    for (command, question) in commands.iter().zip(&questions) {
-        let holds = command.asks() && random.percent(60);
-        if holds {
-            scene.soak.server.hold(question.id);
-        } else {
-            thread::sleep(random.within(Duration::from_millis(3)));
-        }
-        let mut run = scene.soak.start(&scene.world, command, question)?;
-        if holds {
-            scene.soak.server.wait_for_request(question.id, &mut run);
-        }
-        runs.push(run);
-    }
-    questions.iter().for_each(|question| scene.soak.server.release(question.id));
-    if kills {
+/// Two commands at once, one or both of them killed.
+fn pair(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
+    turns::at_once(random, scene, 2, |random, scene, started| {
         let victim = random.below(2) as usize;
-        let aim = Aim::new(random, commands[victim]);
-        aim.wait(scene.soak, &scene.world, commands[victim].home, questions[victim].id, &mut runs[victim]);
-        runs[victim].kill();
+        let Started { command, id, run } = &mut started[victim];
+        Aim::new(random, command).wait(scene.soak, &scene.world, command.home, *id, run);
+        run.kill();
         if random.percent(50) {
-            runs[1 - victim].kill();
+            started[1 - victim].run.kill();
         }
-    }
-    let outcomes: Vec<Outcome> = runs.into_iter().map(Run::finish).collect::<io::Result<_>>()?;
-    scene.soak.report.done(scene.part.mode, &label);
-    let acts = [0, 1].map(|at| Act { command: commands[at], id: questions[at].id, outcome: &outcomes[at] });
-    let before = scene.model.clone();
-    let details = format!("{}\n  {}", acts[0], acts[1]);
-    let well = acts.iter().all(|act| scene.check_outcome(act, true));
-    let well = well && scene.settle(&label, &details, |found| both(&before, [&acts[0], &acts[1]], found));
-    let places = acts.each_ref().map(|act| (act.command.home, act.command.place(&before)));
-    Ok(well && (!kills || scene.clean_up(random, &label, &places)?) && scene.is_clean(&label, &label))
+    })
 }
 
 /// Mostly the first state folder.

@@ -7,7 +7,6 @@ mod command;
 mod faults;
 mod image;
 mod kills;
-mod ledger;
 mod model;
 mod options;
 mod question;

@@ -260,7 +260,7 @@ impl Model {
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
             // A link may lead to one that is gone.
-            let is_known = before.get(&place).is_some() || before.links.values().any(|to| to == name);
+            let is_known = before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
             let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
             if is_new {
                 new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
@@ -329,6 +329,35 @@ impl Model {
             one.iter().filter(|item| !other.contains(item)).cloned().collect::<Vec<_>>().join(", ")
         };
         format!("found: {}; expected: {}", without(&found, &expected), without(&expected, &found))
+    }
+}
+
+/// The states that runs at once may leave: those of one after another, in any order, where a question may have been asked
+/// before the others had an effect.
+pub fn in_any_order(before: &Model, acts: &[Act], found: &Model) -> Vec<Model> {
+    let mut allowed = Vec::new();
+    follow_orders(std::slice::from_ref(before), &acts.iter().collect::<Vec<_>>(), found, &mut allowed);
+    allowed
+}
+
+/// `states` are those so far, the last one is now.
+fn follow_orders(states: &[Model], acts: &[&Act], found: &Model, allowed: &mut Vec<Model>) {
+    let now = states.last().expect("a state to begin with");
+    if acts.is_empty() && !allowed.contains(now) {
+        allowed.push(now.clone());
+    }
+    for (at, act) in acts.iter().enumerate() {
+        let others = [&acts[..at], &acts[at + 1..]].concat();
+        let read = if act.command.asks() { states } else { std::slice::from_ref(now) };
+        let mut after: Vec<Model> = Vec::new();
+        for model in read.iter().flat_map(|read| now.effects(read, act, found)) {
+            if !after.contains(&model) {
+                after.push(model);
+            }
+        }
+        for model in after {
+            follow_orders(&[states, &[model]].concat(), &others, found, allowed);
+        }
     }
 }
 

@@ -34,9 +34,4 @@ impl Random {
     pub fn within(&mut self, most: Duration) -> Duration {
         Duration::from_micros(self.below(most.as_micros() as u64 + 1))
     }
-
-    /// A generator of its own, for another thread.
-    pub fn fork(&mut self) -> Random {
-        Random(self.next())
-    }
 }

@@ -6,8 +6,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 /// A run that takes longer hangs: q waits for a lock for 5 seconds at most.
 const GUARD: Duration = Duration::from_secs(20);
 
@@ -107,11 +105,6 @@ impl Outcome {
 
     pub fn saved_on_its_own(&self) -> bool {
         self.stderr.contains("saved on its own")
-    }
-
-    /// What it printed, if that is JSON.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_default()
     }
 
     /// How it ended, in a few words.

@@ -129,7 +129,12 @@ impl<'a> Scene<'a> {
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
         let Act { command, id, outcome } = *act;
         self.soak.report.said(self.part.mode, &command.to_string(), outcome.status, &outcome.stderr);
-        let refused = outcome.refused() && self.soak.server.request(id).is_none();
+        let request = self.soak.server.request(id);
+        let refused = outcome.refused() && request.is_none();
+        if let Some(foreign) = request.and_then(|request| request.foreign) {
+            self.soak.report.found(self.part, Kind::Torn, &command.to_string(), &foreign, self.world.path());
+            return false;
+        }
         let question = Question::small(id);
         outcome.killed()
             || (disturbed && refused)
@@ -186,17 +191,4 @@ impl<'a> Scene<'a> {
         wrong.iter_mut().for_each(|(_, what)| *what = format!("after {after}: {what}"));
         self.soak.report.check(self.part, label, wrong, self.world.path())
     }
-}
-
-/// The states that two runs at once may leave: those of one after the other, in either order, where a question of the second
-/// may have been asked before the first had an effect.
-pub fn both(before: &Model, acts: [&Act; 2], found: &Model) -> Vec<Model> {
-    let mut allowed = Vec::new();
-    for [first, second] in [acts, [acts[1], acts[0]]] {
-        for between in before.effects(before, first, found) {
-            allowed.extend(between.effects(before, second, found));
-            allowed.extend(between.effects(&between, second, found));
-        }
-    }
-    allowed
 }

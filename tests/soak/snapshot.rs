@@ -143,20 +143,6 @@ impl Snapshot {
         let left_over = self.left_over.iter().cloned().map(|what| (Kind::LeftOver, what));
         torn.chain(left_over).collect()
     }
-
-    /// Links that lead to nothing and, where `earlier` says so, earlier states of nothing.
-    pub fn lone(&self, earlier: bool) -> Vec<String> {
-        let is_there =
-            |home: usize, name: &String| self.files.iter().any(|file| file.place == Place::In(home, name.clone()));
-        let links = self.links.iter().filter(|((home, _), to)| !is_there(*home, to));
-        let links =
-            links.map(|((home, link), to)| format!("{link:?} of state folder {home} leads to {to}, which is gone"));
-        let states = self.files.iter().filter(|file| match &file.place {
-            Place::Earlier(home, of, _) => earlier && !is_there(*home, of),
-            _ => false,
-        });
-        links.chain(states.map(|file| format!("{} is there alone", file.path.display()))).collect()
-    }
 }
 
 /// What the name of a file says.
