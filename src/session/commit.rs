@@ -141,24 +141,27 @@ impl Committer {
         let left = self.folder.leave(link, lock)?;
         let mut conversation = self.of_its_own(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
-        self.make_current(link, left, self.saved(path, &conversation))
+        Ok(self.make_current(link, left, self.saved(path, &conversation)))
     }
 
-    /// Points the link at a conversation that was saved, in place of the one that was `left`.
-    fn make_current(&self, link: &Path, left: Option<PathBuf>, mut saved: Committed) -> io::Result<Committed> {
-        let Some(path) = &saved.path else { return Ok(saved) };
+    /// Points the link at a conversation that was saved, in place of the one that was `left`. A failure becomes a note,
+    /// because the exchange is saved.
+    fn make_current(&self, link: &Path, left: Option<PathBuf>, mut saved: Committed) -> Committed {
+        let Some(path) = &saved.path else { return saved };
         match self.folder.point(link, path) {
             Ok(path) => saved.path = Some(path),
             Err(error) => {
                 let id = saved.id.as_deref().unwrap_or_default();
                 saved.note = Some(format!("{error}\nq -s {id} continues this conversation"));
-                return Ok(saved);
+                return saved;
             }
         }
-        if let Some(left) = left.filter(|left| saved.path.as_ref() != Some(left) && !self.rules.keeps()) {
-            self.folder.remove_left(&left)?;
+        if let Some(left) = left.filter(|left| saved.path.as_ref() != Some(left) && !self.rules.keeps())
+            && let Err(error) = self.folder.remove_left(&left)
+        {
+            saved.note = Some(format!("the conversation before this one is still there: {error}"));
         }
-        Ok(saved)
+        saved
     }
 
     fn extend(
@@ -186,10 +189,10 @@ impl Committer {
         let left = becomes_current.map(|link| self.folder.leave(link, Some(lock))).transpose()?;
         self.folder.replace(path, &bytes)?;
         let saved = Committed { note, ..self.saved(path.to_owned(), &conversation) };
-        match becomes_current {
+        Ok(match becomes_current {
             Some(link) => self.make_current(link, left.flatten(), saved),
-            None => Ok(saved),
-        }
+            None => saved,
+        })
     }
 
     /// Keeps a conversation as it is, unless nothing is kept.

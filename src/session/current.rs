@@ -35,6 +35,9 @@ impl Folder {
     /// Where a conversation is from now on: a file in place of a link, as q before 0.3 and other tools write it, gets the
     /// name of its id, and the link takes its place. Where there are no links, it stays.
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
+        let link = self.link(None);
+        // A q that was killed may have given this name to the file in place of the link.
+        let path = if are_same(path, &link) { &link } else { path };
         if !self.has(path) || !is_current(path) || !is_file(path) || !can_link(path) {
             return self.resolve(path);
         }

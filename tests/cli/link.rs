@@ -54,7 +54,10 @@ fn a_conversation_keeps_its_file_and_its_id_and_the_link_moves() {
 #[test]
 fn a_current_json_that_is_a_file_gets_the_name_of_its_id_by_whoever_writes_first() {
     let stored = || stored(&["one", "two", "three", "four"]);
-    for (slot, link) in [("", "current.json"), ("tty1", "current-tty1.json")] {
+    // The third was given its name by a q that was killed before it made the link.
+    for (slot, link, killed) in
+        [("", "current.json", false), ("tty1", "current-tty1.json", false), ("", "current.json", true)]
+    {
         for (args, kept, current) in [
             (&["new"][..], &["one", "two", "three", "four"][..], &["new", "answer 0"][..]),
             (&["-f", "more"], &["one", "two", "three", "four", "more", "answer 0"], &[]),
@@ -62,9 +65,12 @@ fn a_current_json_that_is_a_file_gets_the_name_of_its_id_by_whoever_writes_first
             (&["--again"], &["one", "two", "three", "answer 0"], &[]),
             (&["--undo"], &["one", "two"], &[]),
         ] {
-            let _case = case((link, args));
+            let _case = case((link, killed, args));
             let (_server, sandbox) = lasting();
             sandbox.write_session(link, &stored());
+            if killed {
+                fs::hard_link(sandbox.sessions().join(link), sandbox.sessions().join(ARCHIVED)).expect("a second name");
+            }
             set_mode(&sandbox.sessions().join(link), 0o644);
             sandbox.q(args).env("Q_SESSION", slot).run().success();
             sandbox.expect_texts(ARCHIVED, kept);
