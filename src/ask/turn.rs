@@ -98,8 +98,7 @@ impl Turn<'_> {
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
     pub(super) fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
-        let body = self.request()?.body.unwrap_or_default();
-        let mut body = String::from_utf8_lossy(&body).into_owned();
+        let mut body = self.request()?.body.unwrap_or_default().to_string();
         if is_terminal {
             let messages = self.window.messages().iter().chain([&self.question]);
             for data in messages.flat_map(|message| &message.attachments).map(|attachment| &*attachment.data) {

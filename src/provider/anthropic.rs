@@ -1,17 +1,17 @@
 //! Anthropic's messages API.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::attachment::{self, Attached};
+use super::attachment;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Prompt};
+use super::request::{self, AnswerForm, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
 
 /// The version of the API, sent with every request.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -22,121 +22,57 @@ const MAX_TOKENS: u64 = 16_384;
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    max_tokens: u64,
-    stream: bool,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: &'a str,
-    messages: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'a>>,
-    /// The API demands the tools if the messages have calls, even if the model must not call tools again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct OutputConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Format>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format {
-    JsonSchema { schema: Value },
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    role: Role,
-    content: Content<'a>,
-}
-
-/// Not every server with this dialect accepts parts, so text alone stays text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    Text {
-        text: &'a str,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    Document {
-        source: Source<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        title: Option<String>,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
-}
-
-pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
+pub(super) fn body(prompt: &Prompt) -> Value {
+    let turns = prompt.messages.iter().map(|message| json!({"role": message.role, "content": content_of(message)}));
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
-            stream: prompt.stream,
-            system: prompt.system,
-            messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-            output_config: output_config(prompt),
-            tools: prompt.tools.iter().map(offer).collect(),
-            tool_choice: forbids_calls.then(|| json!({"type": "none"})),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
+        "stream": prompt.stream,
+        "system": (!prompt.system.is_empty()).then_some(prompt.system),
+        "messages": turns.chain(steps).collect::<Vec<_>>(),
+        "output_config": output_config(prompt),
+        // The API demands the tools if the messages have calls, even if the model must not call tools again.
+        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
+    }))
 }
 
-/// The attachments of a message, then its text, which must not be blank.
-fn content_of(message: &Message) -> Content<'_> {
-    let text = &message.text;
-    let mut parts: Vec<Part> = attachment::of(message).map(part_of).collect();
+/// The attachments of a message, then its text, which must not be blank. Not every server with this dialect accepts
+/// parts, so text alone stays text.
+fn content_of(message: &Message) -> Value {
+    let text = &*message.text;
+    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
     if parts.is_empty() {
-        return Content::Text(text);
+        return text.into();
     }
     if !text.trim().is_empty() {
-        parts.push(Part::Text { text });
+        parts.push(json!({"type": "text", "text": text}));
     }
-    Content::Parts(parts)
+    parts.into()
 }
 
-fn part_of(attached: Attached) -> Part {
-    let source = Source::Base64 { media_type: attached.media(), data: attached.data };
-    match attached.is_image() {
-        true => Part::Image { source },
-        false => Part::Document { source, title: attached.title() },
+fn part_of(attachment: &Attachment) -> Value {
+    let source = json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
+    match attachment.kind() {
+        Kind::Image => json!({"type": "image", "source": source}),
+        Kind::Pdf => request::without_empty(
+            json!({"type": "document", "source": source, "title": attachment::title(attachment)}),
+        ),
     }
 }
 
-fn output_config<'a>(prompt: &Prompt<'a>) -> Option<OutputConfig<'a>> {
+fn output_config(prompt: &Prompt) -> Option<Value> {
     let format = match prompt.form {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
+        AnswerForm::Shaped(shape) => {
+            Some(json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}))
+        }
     };
-    (prompt.effort.is_some() || format.is_some()).then_some(OutputConfig { effort: prompt.effort, format })
+    let config = json!({"effort": prompt.effort, "format": format});
+    (prompt.effort.is_some() || format.is_some()).then(|| request::without_empty(config))
 }
 
 fn offer(tool: &Tool) -> Value {
@@ -429,7 +365,7 @@ mod tests {
     use super::*;
 
     fn sent(prompt: &Prompt) -> Value {
-        serde_json::from_slice(&body(prompt)).expect("a body is JSON")
+        body(prompt)
     }
 
     fn call(id: &str, input: &Value) -> Value {
@@ -439,7 +375,7 @@ mod tests {
     #[test]
     fn the_body_has_a_limit_always() {
         let mut prompt = prompt();
-        let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
+        let json = body(&prompt);
         assert_eq!(
             json,
             serde_json::json!({
@@ -450,7 +386,7 @@ mod tests {
         );
         prompt.system = "";
         prompt.max_tokens = Some(5);
-        let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
+        let json = body(&prompt);
         assert_eq!(json["max_tokens"], 5);
         assert!(json.get("system").is_none());
     }

@@ -1,80 +1,23 @@
 //! Google's Gemini API, generateContent.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::attachment::{self, Attached};
 use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Listed, Prompt};
+use super::request::{self, AnswerForm, Listed, Prompt};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Message, Ran, Role, Step, Tool, Usage};
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    contents: Vec<Element<Content<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct Content<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'static str>,
-    parts: Vec<SentPart<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-enum SentPart<'a> {
-    Text(&'a str),
-    InlineData(InlineData<'a>),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InlineData<'a> {
-    mime_type: &'a str,
-    data: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<ThinkingConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_mime_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<Value>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ThinkingConfig<'a> {
-    thinking_level: &'a str,
-}
 
 pub(super) fn path(prompt: &Prompt) -> String {
     let model = prompt.model.strip_prefix("models/").unwrap_or(prompt.model);
@@ -85,56 +28,48 @@ pub(super) fn path(prompt: &Prompt) -> String {
     }
 }
 
-pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Content {
-        role: Some(match message.role {
-            Role::User => "user",
-            Role::Assistant => "model",
-        }),
-        parts: parts_with_text(message),
-    });
+pub(super) fn body(prompt: &Prompt) -> Value {
+    let turns = prompt.messages.iter().map(turn);
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
-    request::body_of(
-        prompt,
-        &Body {
-            contents: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-            system_instruction: (!prompt.system.is_empty())
-                .then(|| Content { role: None, parts: vec![SentPart::Text(prompt.system)] }),
-            generation_config: generation_config(prompt),
-            store: prompt.refuses_storage.then_some(false),
-            tools: has_tools.then(|| offer(prompt.tools)),
-            tool_config: (prompt.forbids_calls && has_tools)
-                .then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
-        },
-    )
+    request::without_empty(json!({
+        "contents": turns.chain(steps).collect::<Vec<_>>(),
+        "systemInstruction": (!prompt.system.is_empty()).then(|| json!({"parts": [{"text": prompt.system}]})),
+        "generationConfig": generation_config(prompt),
+        "store": prompt.refuses_storage.then_some(false),
+        "tools": has_tools.then(|| offer(prompt.tools)),
+        "toolConfig": (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
+    }))
 }
 
 /// The attachments of a message, then its text.
-fn parts_with_text(message: &Message) -> Vec<SentPart<'_>> {
-    let mut parts: Vec<SentPart> = attachment::of(message).map(inline).collect();
-    let text = &*message.text;
-    if parts.is_empty() || !text.is_empty() {
-        parts.push(SentPart::Text(text));
+fn turn(message: &Message) -> Value {
+    let inline =
+        |attachment: &Attachment| json!({"inlineData": {"mimeType": attachment.media, "data": &*attachment.data}});
+    let mut parts: Vec<Value> = message.attachments.iter().map(inline).collect();
+    if parts.is_empty() || !message.text.is_empty() {
+        parts.push(json!({"text": &*message.text}));
     }
-    parts
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "model",
+    };
+    json!({"role": role, "parts": parts})
 }
 
-fn inline(attached: Attached) -> SentPart {
-    SentPart::InlineData(InlineData { mime_type: attached.media(), data: attached.data })
-}
-
-fn generation_config<'a>(prompt: &Prompt<'a>) -> Option<GenerationConfig<'a>> {
+fn generation_config(prompt: &Prompt) -> Option<Value> {
     let is_needed = prompt.max_tokens.is_some() || prompt.effort.is_some() || prompt.form != AnswerForm::Any;
-    is_needed.then(|| GenerationConfig {
-        max_output_tokens: prompt.max_tokens,
-        thinking_config: prompt.effort.map(|thinking_level| ThinkingConfig { thinking_level }),
-        response_mime_type: (prompt.form != AnswerForm::Any).then_some("application/json"),
-        response_json_schema: match prompt.form {
-            AnswerForm::Any | AnswerForm::Object => None,
-            AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
-        },
-    })
+    let schema = match prompt.form {
+        AnswerForm::Any | AnswerForm::Object => None,
+        AnswerForm::Shaped(shape) => Some(schema::without_references(shape.schema())),
+    };
+    let config = json!({
+        "maxOutputTokens": prompt.max_tokens,
+        "thinkingConfig": prompt.effort.map(|effort| json!({"thinkingLevel": effort})),
+        "responseMimeType": (prompt.form != AnswerForm::Any).then_some("application/json"),
+        "responseJsonSchema": schema,
+    });
+    is_needed.then(|| request::without_empty(config))
 }
 
 /// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
@@ -372,7 +307,7 @@ mod tests {
     fn the_body_says_model_where_others_say_assistant() {
         let mut prompt = prompt();
         prompt.max_tokens = Some(5);
-        let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
+        let json = body(&prompt);
         assert_eq!(
             json,
             serde_json::json!({
@@ -439,7 +374,7 @@ mod tests {
     }
 
     fn sent(prompt: &Prompt) -> Value {
-        serde_json::from_slice(&body(prompt)).expect("a body is JSON")
+        body(prompt)
     }
 
     #[test]

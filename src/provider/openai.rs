@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::attachment::{self, Attached, DataUrl};
+use super::attachment;
 use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
+use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
 
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
@@ -25,102 +25,26 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    messages: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: JsonSchema<'a> },
-}
-
-#[derive(Serialize)]
-struct JsonSchema<'a> {
-    name: &'static str,
-    schema: &'a Value,
-    strict: bool,
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    role: &'a str,
-    content: Content<'a>,
-}
-
-/// Not every server accepts parts, so text alone stays text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
-    DocumentUrl { document_url: DataUrl<'a> },
-}
-
-#[derive(Serialize)]
-struct ImageUrl<'a> {
-    url: DataUrl<'a>,
-}
-
-#[derive(Serialize)]
-struct File<'a> {
-    filename: Cow<'a, str>,
-    file_data: DataUrl<'a>,
-}
-
-pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
+pub(super) fn body(prompt: &Prompt, habits: Habits) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
-    let steps = steps.iter().flat_map(|step| elements_of(step, habits)).map(Element::Step);
+    let steps = steps.iter().flat_map(|step| elements_of(step, habits));
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            stream: prompt.stream,
-            stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
-            max_tokens: limit(TokenLimit::MaxTokens),
-            max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
-            reasoning_effort: prompt.effort,
-            response_format: format_of(prompt.form),
-            messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
-            tools: tools.iter().map(offer).collect(),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "stream": prompt.stream,
+        "stream_options": (prompt.stream && habits.stream_usage).then(|| json!({"include_usage": true})),
+        "max_tokens": limit(TokenLimit::MaxTokens),
+        "max_completion_tokens": limit(TokenLimit::MaxCompletionTokens),
+        "reasoning_effort": prompt.effort,
+        "response_format": format_of(prompt.form),
+        "messages": turns(prompt, habits).into_iter().chain(steps).collect::<Vec<_>>(),
+        "tools": tools.iter().map(offer).collect::<Vec<_>>(),
+    }))
 }
 
 /// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
-fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
+fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
     let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
     if prompt.forbids_calls
         && !prompt.steps.is_empty()
@@ -129,46 +53,41 @@ fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
         let calls = fence::calls_as_text(prompt.steps);
         *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
     }
-    let system = Turn { role: "system", content: Content::Text(prompt.system.into()) };
-    let turns = prompt.messages.iter().zip(texts).map(|(message, text)| Turn {
-        role: match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        },
-        content: content_of(message, text, habits),
-    });
+    let system = json!({"role": "system", "content": prompt.system});
+    let turns = prompt.messages.iter().zip(texts);
+    let turns =
+        turns.map(|(message, text)| json!({"role": message.role, "content": content_of(message, &text, habits)}));
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
-/// The attachments of a message, then its text.
-fn content_of<'a>(message: &'a Message, text: Cow<'a, str>, habits: Habits) -> Content<'a> {
-    let mut parts: Vec<Part> = attachment::of(message).map(|attached| part_of(attached, habits)).collect();
+/// The attachments of a message, then its text. Not every server accepts parts, so text alone stays text.
+fn content_of(message: &Message, text: &str, habits: Habits) -> Value {
+    let mut parts: Vec<Value> = message.attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
     if parts.is_empty() {
-        return Content::Text(text);
+        return text.into();
     }
     if !text.is_empty() {
-        parts.push(Part::Text { text });
+        parts.push(json!({"type": "text", "text": text}));
     }
-    Content::Parts(parts)
+    parts.into()
 }
 
-fn part_of(attached: Attached, habits: Habits) -> Part {
-    if attached.is_image() {
-        Part::ImageUrl { image_url: ImageUrl { url: attached.url() } }
-    } else if habits.document_url {
-        Part::DocumentUrl { document_url: attached.url() }
-    } else {
-        Part::File { file: File { filename: attached.file_name(), file_data: attached.url() } }
+fn part_of(attachment: &Attachment, habits: Habits) -> Value {
+    let url = attachment::url(attachment);
+    match attachment.kind() {
+        Kind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
+        Kind::Pdf if habits.document_url => json!({"type": "document_url", "document_url": url}),
+        Kind::Pdf => json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}}),
     }
 }
 
-fn format_of(form: AnswerForm) -> Option<ResponseFormat> {
+fn format_of(form: AnswerForm) -> Option<Value> {
     match form {
         AnswerForm::Any => None,
-        AnswerForm::Object => Some(ResponseFormat::JsonObject),
+        AnswerForm::Object => Some(json!({"type": "json_object"})),
         AnswerForm::Shaped(shape) => {
-            let json_schema = JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() };
-            Some(ResponseFormat::JsonSchema { json_schema })
+            let schema = json!({"name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()});
+            Some(json!({"type": "json_schema", "json_schema": schema}))
         }
     }
 }
@@ -457,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {
-        serde_json::from_slice(&body(prompt, habits)).expect("a body is JSON")
+        body(prompt, habits)
     }
 
     #[test]
@@ -522,8 +441,8 @@ mod tests {
     #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
-        let sent = String::from_utf8(body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::USUAL));
-        assert!(sent.expect("text").contains(r#""properties":{"z":{"type":"string"},"a":{"#));
+        let sent = body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::USUAL).to_string();
+        assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
     #[test]

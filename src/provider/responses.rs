@@ -1,18 +1,16 @@
 //! OpenAI's Responses API, which other servers speak as well.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::attachment::{self, Attached, DataUrl};
+use super::attachment;
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
+use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
 
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
@@ -24,119 +22,57 @@ const CLIENT_CALLS: &[&str] =
 /// The type of what the model said.
 const MESSAGE: &str = "message";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<bool>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    instructions: &'a str,
-    input: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<TextOptions<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    /// Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    include: Option<[&'static str; 1]>,
-}
-
-#[derive(Serialize)]
-struct Reasoning<'a> {
-    effort: &'a str,
-}
-
-#[derive(Serialize)]
-struct TextOptions<'a> {
-    format: Format<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonObject,
-    JsonSchema { name: &'static str, schema: &'a Value, strict: bool },
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    /// llama.cpp takes no message of the model without it.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    role: Role,
-    content: Vec<Content<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
-    InputImage { detail: &'static str, image_url: DataUrl<'a> },
-    InputFile { filename: Cow<'a, str>, file_data: DataUrl<'a> },
-}
-
-pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn {
-        kind: (message.role == Role::Assistant).then_some(MESSAGE),
-        role: message.role,
-        content: content_of(message),
-    });
-    let steps = prompt.steps.iter().flat_map(items_of);
+pub(super) fn body(prompt: &Prompt) -> Value {
+    let turns = prompt.messages.iter().map(turn);
     let has_tools = !prompt.tools.is_empty();
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            stream: prompt.stream,
-            store: prompt.refuses_storage.then_some(false),
-            instructions: prompt.system,
-            input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-            max_output_tokens: prompt.max_tokens,
-            reasoning: prompt.effort.map(|effort| Reasoning { effort }),
-            text: format_of(prompt.form).map(|format| TextOptions { format }),
-            tools: prompt.tools.iter().map(offer).collect(),
-            tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
-            include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "stream": prompt.stream,
+        "store": prompt.refuses_storage.then_some(false),
+        "instructions": (!prompt.system.is_empty()).then_some(prompt.system),
+        "input": turns.chain(prompt.steps.iter().flat_map(items_of)).collect::<Vec<_>>(),
+        "max_output_tokens": prompt.max_tokens,
+        "reasoning": prompt.effort.map(|effort| json!({"effort": effort})),
+        "text": format_of(prompt.form).map(|format| json!({"format": format})),
+        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tool_choice": (prompt.forbids_calls && has_tools).then_some("none"),
+        // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
+        "include": (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
+    }))
+}
+
+fn turn(message: &Message) -> Value {
+    match message.role {
+        Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
+        // llama.cpp takes no message of the model without its type.
+        Role::Assistant => json!({"type": MESSAGE, "role": "assistant", "content": content_of(message, "output_text")}),
+    }
 }
 
 /// The attachments of a message, then its text.
-fn content_of(message: &Message) -> Vec<Content<'_>> {
-    let mut content: Vec<Content> = attachment::of(message).map(attached_as_content).collect();
-    let text = &message.text;
-    if content.is_empty() || !text.is_empty() {
-        content.push(match message.role {
-            Role::User => Content::InputText { text },
-            Role::Assistant => Content::OutputText { text },
-        });
+fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
+    let mut content: Vec<Value> = message.attachments.iter().map(part_of).collect();
+    if content.is_empty() || !message.text.is_empty() {
+        content.push(json!({"type": kind_of_text, "text": &*message.text}));
     }
     content
 }
 
-fn attached_as_content(attached: Attached) -> Content {
-    match attached.is_image() {
-        true => Content::InputImage { detail: "auto", image_url: attached.url() },
-        false => Content::InputFile { filename: attached.file_name(), file_data: attached.url() },
+fn part_of(attachment: &Attachment) -> Value {
+    let url = attachment::url(attachment);
+    match attachment.kind() {
+        Kind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
+        Kind::Pdf => json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url}),
     }
 }
 
-fn format_of(form: AnswerForm) -> Option<Format> {
+fn format_of(form: AnswerForm) -> Option<Value> {
     match form {
         AnswerForm::Any => None,
-        AnswerForm::Object => Some(Format::JsonObject),
-        AnswerForm::Shaped(shape) => {
-            Some(Format::JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() })
-        }
+        AnswerForm::Object => Some(json!({"type": "json_object"})),
+        AnswerForm::Shaped(shape) => Some(json!({
+            "type": "json_schema", "name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()
+        })),
     }
 }
 
@@ -380,7 +316,7 @@ mod tests {
     #[test]
     fn the_body_has_typed_content_and_asks_not_to_be_stored() {
         let mut prompt = prompt();
-        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
+        let sent = body;
         let content = |kind: &str, text: &str| json!([{"type": kind, "text": text}]);
         assert_eq!(
             sent(&prompt),
@@ -451,7 +387,7 @@ mod tests {
                 call("x3", "{\"n\":3}"), result("x3", "three"),
             ],
         });
-        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
+        let sent = body;
         assert_eq!(sent(&prompt), expected);
         prompt.forbids_calls = true;
         expected["tool_choice"] = "none".into();
@@ -463,7 +399,7 @@ mod tests {
     #[test]
     fn calls_without_anything_to_be_sent_back_are_built() {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let sent: Value = serde_json::from_slice(&body(&with_steps(&tools, &steps))).expect("a body is JSON");
+        let sent = body(&with_steps(&tools, &steps));
         let content = json!([{"type": "output_text", "text": "Let me see."}]);
         let said = json!({"type": "message", "role": "assistant", "content": content});
         let input = sent["input"].as_array().expect("a list");

@@ -150,7 +150,8 @@ impl Client {
     /// # Errors
     /// The connection failed, or the status is not a success.
     pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
-        let method = request.body.as_deref().map_or(Method::Get, Method::Post);
+        let body = request.body.as_ref().map(|body| body.to_string().into_bytes());
+        let method = body.as_deref().map_or(Method::Get, Method::Post);
         let limits = Limits { silence: self.silence, total: None };
         self.exchange(method, &request.path, &request.headers, limits)
     }
