@@ -209,7 +209,7 @@ fn kept(folder: &Folder) -> io::Result<(usize, u64)> {
 fn providers(settings: &Settings, asked: Option<&str>) -> Vec<ProviderStatus> {
     let status = |provider: &Provider| ProviderStatus {
         name: provider.name.clone(),
-        api: provider.api.to_string(),
+        api: provider.api.name.to_owned(),
         address: provider.address().map_or_else(|error| error.message, ToString::to_string),
         key: key(provider),
         model: provider.model.as_ref().map(|model| model.text.clone()),

@@ -253,7 +253,7 @@ impl Turn<'_> {
 
     /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
     fn ask_less_of_api(&mut self) -> bool {
-        let knows_object_form = self.target.provider().api.knows_object_form();
+        let knows_object_form = self.target.provider().api.knows_object_form;
         let Some((shape, asking)) = &mut self.shape else { return false };
         *asking = match asking {
             Asking::ByApi if knows_object_form && shape.is_object() => Asking::AsObject,

@@ -2,7 +2,7 @@
 
 use super::template;
 use crate::flags::{Effect, FLAGS, Flag};
-use crate::provider::table::PROVIDERS;
+use crate::provider::table::{DIALECTS, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
 /// How q is called: a form and its meaning on each line, the last with a line end.
@@ -37,6 +37,12 @@ pub(crate) fn short() -> String {
         text.push_str(&format!("  {names:width$}  {}\n", flag.help));
     }
     text
+}
+
+/// The dialects as values of `api`: the usual one, and the others in a comment.
+pub(super) fn dialects() -> String {
+    let names: Vec<String> = DIALECTS.iter().map(|dialect| format!("\"{}\"", dialect.name)).collect();
+    names.split_first().map_or_else(String::new, |(usual, others)| format!("{usual}        # or {}", others.join(", ")))
 }
 
 /// Everything.
@@ -76,10 +82,11 @@ pub(crate) fn long() -> String {
         text.push_str(&hanging(&line, 2, width + 20));
     }
     text.push_str(&format!(
-        "\n{}\n    [providers.work]\n    api      = \"openai\"     # or \"responses\", \"anthropic\", \"gemini\"\n    \
+        "\n{}\n    [providers.work]\n    api      = {}\n    \
          base_url = \"https://llm.corp.example/v1\"\n    key_env  = \"WORK_KEY\"\n    model    = \"…\"\n    \
          headers  = {{ x-team = \"infra\" }}\n    options  = {{ temperature = 0 }}\n",
-        wrapped("Sections of the file add providers, any number, or change the built-in ones:", 2)
+        wrapped("Sections of the file add providers, any number, or change the built-in ones:", 2),
+        dialects()
     ));
     text.push_str(&format!(
         "\nPROVIDERS\n{}\n",

@@ -5,16 +5,29 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::attachment;
+use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
-use super::{calls, schema};
+use super::{calls, openai, schema};
 use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
 
-/// The version of the API, sent with every request.
-pub(super) const VERSION: &str = "2023-06-01";
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "anthropic",
+    models_path: "/v1/models?limit=1000",
+    fixed_headers: &[("anthropic-version", "2023-06-01")],
+    key_header: ("x-api-key", ""),
+    chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
+    event: read_event,
+    whole: read_whole,
+    models: openai::read_models,
+    ends_with_done: false,
+    stores: |_| false,
+    enforces_maps: false,
+    knows_object_form: false,
+};
 
 /// The API demands a limit; this one is sent unless the user sets one.
 const MAX_TOKENS: u64 = 16_384;
@@ -22,7 +35,7 @@ const MAX_TOKENS: u64 = 16_384;
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
-pub(super) fn body(prompt: &Prompt) -> Value {
+fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(|message| json!({"role": message.role, "content": content_of(message)}));
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
@@ -221,7 +234,7 @@ impl Counts {
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
         reply.fail(error);
@@ -265,7 +278,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     Ok(())
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     if let Some(error) = failure::error_in(body) {
         reply.fail(error);
         return Ok(());
@@ -357,8 +370,9 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use proptest::prelude::*;
 
@@ -407,7 +421,7 @@ mod tests {
     #[test]
     fn a_stream_becomes_a_reply() {
         let mut reply = replied(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"message_start","message":{"id":"x","content":[],"usage":{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":null,"output_tokens":1}}}"#,
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
@@ -430,7 +444,7 @@ mod tests {
     #[test]
     fn text_at_the_start_of_a_block_is_part_of_the_answer() {
         let mut reply = replied(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hel"}}"#,
                 r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"lo"}}"#,
@@ -449,17 +463,15 @@ mod tests {
             (r#"{"output_tokens":1}"#, None),
         ] {
             let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
-            let counted = replied(Api::Anthropic, &[&data]).usage().and_then(|usage| usage.input_tokens);
+            let counted = replied(&DIALECT, &[&data]).usage().and_then(|usage| usage.input_tokens);
             assert_eq!(counted, input, "{usage}");
         }
     }
 
     #[test]
     fn an_error_inside_the_stream_is_a_failure() {
-        let reply = replied(
-            Api::Anthropic,
-            &[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#],
-        );
+        let reply =
+            replied(&DIALECT, &[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]);
         assert_eq!(reply.failure().map(|failure| failure.message.as_str()), Some("Overloaded"));
     }
 
@@ -518,7 +530,7 @@ mod tests {
     #[test]
     fn blocks_are_put_together_in_order_and_signatures_stay() {
         let mut reply = replied_with_tools(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#,
@@ -557,7 +569,7 @@ mod tests {
     #[test]
     fn blocks_without_an_index_are_put_together() {
         let reply = replied_with_tools(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hi"}}"#,
                 r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"x","name":"a"}}"#,
@@ -576,15 +588,14 @@ mod tests {
             json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": json}})
                 .to_string()
         };
-        let reply =
-            replied_with_tools(Api::Anthropic, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
+        let reply = replied_with_tools(&DIALECT, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}")]);
         assert_eq!(reply.echo(), [call("x", &json!({"n": 1}))]);
     }
 
     #[test]
     fn calls_that_were_not_offered_are_an_odd_end() {
-        let reply = replied(Api::Anthropic, &[CALL_FOLLOWS, CALLS_END, STOP]);
+        let reply = replied(&DIALECT, &[CALL_FOLLOWS, CALLS_END, STOP]);
         assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_use".into()))));
         assert!(reply.echo().is_empty());
     }
@@ -615,7 +626,7 @@ mod tests {
                 events.push(json!({"type": "content_block_delta", "index": 2, "delta": delta}).to_string());
             }
             let events: Vec<&str> = events.iter().map(String::as_str).chain([CALLS_END, STOP]).collect();
-            let reply = replied_with_tools(Api::Anthropic, &events);
+            let reply = replied_with_tools(&DIALECT, &events);
             prop_assert_eq!(calls_of(&reply), [("x", "db__get", arguments.as_str())]);
             prop_assert_eq!(reply.echo(), [call("x", &json!({"text": text}))]);
         }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
@@ -13,13 +14,29 @@ use super::request::{self, AnswerForm, Listed, Prompt};
 use super::{calls, schema};
 use crate::message::{Attachment, Message, Ran, Role, Step, Tool, Usage};
 
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "gemini",
+    models_path: "/v1beta/models?pageSize=1000",
+    fixed_headers: &[],
+    key_header: ("x-goog-api-key", ""),
+    chat: |prompt, _| (path(prompt), body(prompt)),
+    event: read_event,
+    whole: read_whole,
+    models: read_models,
+    ends_with_done: false,
+    // Replacements at other addresses do not store, and may not know the field.
+    stores: |host| host.eq_ignore_ascii_case("generativelanguage.googleapis.com"),
+    enforces_maps: true,
+    knows_object_form: true,
+};
+
 /// What a path may contain unescaped (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The field that makes a part a call.
 const FUNCTION_CALL: &str = "functionCall";
 
-pub(super) fn path(prompt: &Prompt) -> String {
+fn path(prompt: &Prompt) -> String {
     let model = prompt.model.strip_prefix("models/").unwrap_or(prompt.model);
     let model = utf8_percent_encode(model, UNRESERVED);
     match prompt.stream {
@@ -28,7 +45,7 @@ pub(super) fn path(prompt: &Prompt) -> String {
     }
 }
 
-pub(super) fn body(prompt: &Prompt) -> Value {
+fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
@@ -199,7 +216,7 @@ struct Feedback {
     block_reason_message: IfReadable<String>,
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.candidates.is_none()) {
         reply.fail(error);
@@ -262,7 +279,7 @@ fn keep(json: &str, reply: &mut Reply) {
     reply.keep(part);
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read_event(body, reply)?;
     reply.end();
     Ok(())
@@ -278,7 +295,7 @@ struct Model {
     name: String,
 }
 
-pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
+fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
     let models: Models = serde_json::from_str(body)?;
     let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
     Ok(models.models.into_iter().map(|model| Listed { id: id(model), created: None }).collect())
@@ -286,8 +303,9 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
 
     use super::*;
@@ -332,7 +350,7 @@ mod tests {
     #[test]
     fn a_stream_becomes_a_reply() {
         let mut reply = replied(
-            Api::Gemini,
+            &DIALECT,
             &[
                 r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true}]}}]}"#,
                 r#"{"candidates":[{"content":{"parts":[{"text":"Hi"},{"text":"!"}]}}],"usageMetadata":{"promptTokenCount":3}}"#,
@@ -349,7 +367,7 @@ mod tests {
             r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#,
             r#"{"candidates":[{"content":{"parts":[]},"finishReason":"SAFETY"}]}"#,
         ] {
-            assert_eq!(replied(Api::Gemini, &[data]).finished(), Some(&Finish::Blocked("SAFETY".into())));
+            assert_eq!(replied(&DIALECT, &[data]).finished(), Some(&Finish::Blocked("SAFETY".into())));
         }
     }
 
@@ -363,7 +381,7 @@ mod tests {
             ("SOMETHING_NEW", Finish::Other("SOMETHING_NEW".into())),
         ] {
             let data = format!(r#"{{"candidates":[{{"finishReason":"{reason}"}}]}}"#);
-            assert_eq!(replied(Api::Gemini, &[&data]).finished(), Some(&finish));
+            assert_eq!(replied(&DIALECT, &[&data]).finished(), Some(&finish));
         }
     }
 
@@ -428,7 +446,7 @@ mod tests {
 
     #[test]
     fn parts_are_kept_with_their_signatures_and_calls_taken_out_of_them() {
-        let mut reply = replied_with_tools(Api::Gemini, &PARTS);
+        let mut reply = replied_with_tools(&DIALECT, &PARTS);
         assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi!", Some(&Finish::Complete("STOP".into()))));
         assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
         assert!(!reply.calls()[0].id.is_empty());
@@ -455,7 +473,7 @@ mod tests {
 
     #[test]
     fn calls_that_were_not_offered_are_not_read() {
-        let mut reply = replied(Api::Gemini, &PARTS);
+        let mut reply = replied(&DIALECT, &PARTS);
         assert_eq!((reply.take_text().as_str(), reply.calls()), ("Hi!", &[][..]));
         assert!(reply.echo().is_empty());
     }

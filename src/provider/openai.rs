@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::attachment;
+use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
@@ -15,6 +16,22 @@ use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, Token
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+
+/// Chat completions, as most servers speak them.
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "openai",
+    models_path: "/models",
+    fixed_headers: &[],
+    key_header: ("authorization", "Bearer "),
+    chat: |prompt, habits| ("/chat/completions".to_owned(), body(prompt, habits)),
+    event: read_event,
+    whole: read_whole,
+    models: read_models,
+    ends_with_done: true,
+    stores: |_| false,
+    enforces_maps: true,
+    knows_object_form: true,
+};
 
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
@@ -25,7 +42,7 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
-pub(super) fn body(prompt: &Prompt, habits: Habits) -> Value {
+fn body(prompt: &Prompt, habits: Habits) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
     let steps = steps.iter().flat_map(|step| elements_of(step, habits));
@@ -245,11 +262,11 @@ impl Counts {
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
@@ -367,9 +384,10 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, pdf, question};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -383,7 +401,7 @@ mod tests {
     fn the_body_has_what_the_server_takes_and_no_more() {
         let mut prompt = prompt();
         assert_eq!(
-            json(&prompt, table::USUAL),
+            json(&prompt, table::OPENAI_LIKE.habits),
             serde_json::json!({
                 "model": "m", "stream": true, "stream_options": {"include_usage": true},
                 "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "one"},
@@ -393,12 +411,14 @@ mod tests {
         prompt.max_tokens = Some(9);
         prompt.system = "";
         prompt.stream = false;
-        let body = json(&prompt, table::USUAL);
+        let body = json(&prompt, table::OPENAI_LIKE.habits);
         assert_eq!(body["max_tokens"], 9);
         assert_eq!(body["messages"][0]["role"], "user");
         assert!(body.get("stream_options").is_none());
-        let body =
-            json(&prompt, Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::USUAL });
+        let body = json(
+            &prompt,
+            Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::OPENAI_LIKE.habits },
+        );
         assert_eq!(body["max_completion_tokens"], 9);
         assert!(body.get("max_tokens").is_none());
     }
@@ -430,25 +450,26 @@ mod tests {
         ] {
             prompt.messages = vec![question(vec![image()], asked)];
             prompt.forbids_calls = false;
-            let messages = &json(&prompt, table::USUAL)["messages"];
+            let messages = &json(&prompt, table::OPENAI_LIKE.habits)["messages"];
             assert_eq!((&messages[0]["content"], &messages[1]["role"]), (&content, &json!("assistant")), "{asked}");
             prompt.forbids_calls = true;
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
-            assert_eq!(json(&prompt, table::USUAL)["messages"], messages, "{asked}");
+            assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"], messages, "{asked}");
         }
     }
 
     #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
-        let sent = body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::USUAL).to_string();
+        let sent =
+            body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.habits).to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
     #[test]
     fn a_stream_becomes_a_reply() {
         let mut reply = replied(
-            Api::OpenAi,
+            &DIALECT,
             &[
                 r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}"#,
                 r#"{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"hm"}}]}"#,
@@ -470,7 +491,7 @@ mod tests {
     #[test]
     fn an_error_inside_the_stream_is_a_failure() {
         for data in [r#"{"error":{"message":"boom","code":500}}"#, r#"{"error":"boom"}"#] {
-            let reply = replied(Api::OpenAi, &[data]);
+            let reply = replied(&DIALECT, &[data]);
             assert_eq!(reply.failure().map(|failure| failure.message.as_str()), Some("boom"));
         }
     }
@@ -479,7 +500,7 @@ mod tests {
     fn an_empty_error_is_none() {
         for error in ["{}", "\"\"", "null"] {
             let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
-            let mut reply = replied(Api::OpenAi, &[&data]);
+            let mut reply = replied(&DIALECT, &[&data]);
             assert_eq!(reply.failure(), None, "{data}");
             assert_eq!(reply.take_text(), "hi", "{data}");
         }
@@ -526,7 +547,7 @@ mod tests {
                 {"role": "tool", "tool_call_id": "x3", "content": "three"},
             ],
         });
-        assert_eq!(json(&prompt, table::USUAL), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
         expected["messages"][4]["reasoning_content"] = "".into();
         let deepseek = table::find("deepseek").expect("a row").habits;
         assert_eq!(json(&prompt, deepseek), expected);
@@ -543,9 +564,9 @@ mod tests {
         let messages = json!([{"role": "user", "content": text}]);
         let expected =
             json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
-        assert_eq!(json(&prompt, table::USUAL), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
         prompt.steps = &[];
-        assert_eq!(json(&prompt, table::USUAL)["messages"][0]["content"], "why");
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"][0]["content"], "why");
     }
 
     /// An event of a stream with these fragments of calls.
@@ -556,7 +577,7 @@ mod tests {
     fn reply_of(events: &[String], word: &str) -> Reply {
         let finish = json!({"choices": [{"delta": {}, "finish_reason": word}]}).to_string();
         let events: Vec<&str> = events.iter().chain([&finish]).map(String::as_str).chain(["[DONE]"]).collect();
-        replied_with_tools(Api::OpenAi, &events)
+        replied_with_tools(&DIALECT, &events)
     }
 
     #[test]
@@ -633,7 +654,7 @@ mod tests {
     fn calls_that_were_not_offered_are_an_odd_end() {
         let call = event(&json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{}"}}]));
         let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
-        let reply = replied(Api::OpenAi, &[&call, end, "[DONE]"]);
+        let reply = replied(&DIALECT, &[&call, end, "[DONE]"]);
         assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
     }
 
@@ -645,11 +666,11 @@ mod tests {
         let nameless =
             json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let events = [call, other, nameless].map(|call| event(&json!([call])));
-        let reply = replied_with_tools(Api::OpenAi, &[&events[0], &events[1], &events[2], "[DONE]"]);
+        let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
         let ran = |call: &crate::message::Call| Ran::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
         let step = Step { calls, echo: reply.echo(), ..Step::default() };
-        let turn = elements_of(&step, table::USUAL).remove(0);
+        let turn = elements_of(&step, table::OPENAI_LIKE.habits).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
         assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
         assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
@@ -658,7 +679,7 @@ mod tests {
     #[test]
     fn reasoning_is_kept_to_be_sent_back() {
         let reply = replied_with_tools(
-            Api::OpenAi,
+            &DIALECT,
             &[
                 r#"{"choices":[{"delta":{"reasoning_content":"Let "}}]}"#,
                 r#"{"choices":[{"delta":{"reasoning_content":"me","reasoning_details":[{"text":"a"}]}}]}"#,

@@ -5,12 +5,28 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::attachment;
+use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
-use super::{calls, schema};
+use super::{calls, openai, schema};
 use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
+
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "responses",
+    models_path: "/models",
+    fixed_headers: &[],
+    key_header: ("authorization", "Bearer "),
+    chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
+    event: read_event,
+    whole: read_whole,
+    models: openai::read_models,
+    ends_with_done: false,
+    stores: |_| true,
+    enforces_maps: true,
+    knows_object_form: true,
+};
 
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
@@ -22,7 +38,7 @@ const CLIENT_CALLS: &[&str] =
 /// The type of what the model said.
 const MESSAGE: &str = "message";
 
-pub(super) fn body(prompt: &Prompt) -> Value {
+fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
     let has_tools = !prompt.tools.is_empty();
     request::without_empty(json!({
@@ -189,7 +205,7 @@ impl Counts {
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
         reply.fail(error);
@@ -223,7 +239,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     Ok(())
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read_response(body, reply)?;
     read_calls(reply);
     reply.end();
@@ -308,8 +324,7 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::dialect::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::*;
 
@@ -350,7 +365,7 @@ mod tests {
             &[done, bare],
             &[item, bare],
         ] {
-            let mut reply = replied(Api::Responses, events);
+            let mut reply = replied(&DIALECT, events);
             assert_eq!(
                 (reply.take_text().as_str(), reply.finished()),
                 ("Hi", Some(&Finish::Complete("completed".into()))),
@@ -439,14 +454,14 @@ mod tests {
             ("items at the end only", vec![end(&items)]),
         ] {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
-            let mut reply = replied_with_tools(Api::Responses, &events);
+            let mut reply = replied_with_tools(&DIALECT, &events);
             assert_eq!(reply.take_text(), "Hi", "{case}");
             assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")], "{case}");
             assert_eq!(reply.finished(), Some(&Finish::Complete("completed".into())), "{case}");
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
-        assert_eq!(replied_with_tools(Api::Responses, &begun).finished(), None);
+        assert_eq!(replied_with_tools(&DIALECT, &begun).finished(), None);
     }
 
     #[test]
@@ -466,7 +481,7 @@ mod tests {
             (json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}), "fc"),
         ] {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
-            let reply = replied_with_tools(Api::Responses, &[&done, r#"{"type":"response.completed"}"#]);
+            let reply = replied_with_tools(&DIALECT, &[&done, r#"{"type":"response.completed"}"#]);
             assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
             assert_eq!(reply.echo()[0]["call_id"], *reply.calls()[0].id, "{item}");
         }
@@ -514,7 +529,7 @@ mod tests {
     fn a_call_at_the_limit_is_known_for_that() {
         let done = json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
         let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#;
-        let reply = replied_with_tools(Api::Responses, &[&done, end]);
+        let reply = replied_with_tools(&DIALECT, &[&done, end]);
         assert_eq!((reply.calls().len(), reply.finished()), (1, Some(&Finish::Limit("max_output_tokens".into()))));
     }
 }

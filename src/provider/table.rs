@@ -1,13 +1,20 @@
-//! The table of built-in providers: adding one is adding a row.
+//! The tables of dialects and of built-in providers: adding one is adding a row.
 
-use super::api::Api;
+use super::dialect::Dialect;
 use super::request::{Habits, TokenLimit};
+use super::{anthropic, gemini, openai, responses};
+
+/// The dialects, in the order in which the documents name them.
+pub(crate) const DIALECTS: &[&Dialect] =
+    &[&openai::DIALECT, &responses::DIALECT, &anthropic::DIALECT, &gemini::DIALECT];
 
 /// One built-in provider.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    pub(crate) api: Api,
+    pub(crate) api: &'static Dialect,
+    /// The dialect of servers that replace it at other addresses, if that is another one.
+    pub(crate) api_elsewhere: Option<&'static Dialect>,
     pub(crate) base_url: &'static str,
     /// The variables that may hold the key, in order; none if the server wants no key.
     pub(crate) key_variables: &'static [&'static str],
@@ -23,9 +30,24 @@ pub(crate) struct Row {
     pub(crate) start: Option<&'static str>,
 }
 
-/// What is assumed about an unknown server.
-pub(crate) const USUAL: Habits =
-    Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false, document_url: false };
+/// What is assumed about an unknown server; a row says where a provider differs.
+pub(crate) const OPENAI_LIKE: Row = Row {
+    name: "",
+    api: &openai::DIALECT,
+    api_elsewhere: None,
+    base_url: "",
+    key_variables: &[],
+    model: None,
+    family: None,
+    effort: None,
+    habits: Habits {
+        stream_usage: true,
+        token_limit: TokenLimit::MaxTokens,
+        returns_reasoning: false,
+        document_url: false,
+    },
+    start: None,
+};
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Defaults are retired within months,
@@ -33,171 +55,102 @@ pub(crate) const USUAL: Habits =
 pub(crate) const PROVIDERS: &[Row] = &[
     Row {
         name: "anthropic",
-        api: Api::Anthropic,
+        api: &anthropic::DIALECT,
         base_url: "https://api.anthropic.com",
         key_variables: &["ANTHROPIC_API_KEY"],
         model: Some("claude-haiku-5-5"),
         family: Some("claude-haiku-*"),
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "openai",
-        // At this address; replacements at other addresses speak chat completions.
-        api: Api::Responses,
+        api: &responses::DIALECT,
+        api_elsewhere: Some(&openai::DIALECT),
         base_url: "https://api.openai.com/v1",
         key_variables: &["OPENAI_API_KEY"],
         model: Some("gpt-6-luna"),
         family: Some("gpt-*-luna"),
-        effort: None,
-        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..USUAL },
-        start: None,
+        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..OPENAI_LIKE.habits },
+        ..OPENAI_LIKE
     },
     Row {
         name: "gemini",
-        api: Api::Gemini,
+        api: &gemini::DIALECT,
         base_url: "https://generativelanguage.googleapis.com",
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: Some("gemini-flash-latest"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "groq",
-        api: Api::OpenAi,
         base_url: "https://api.groq.com/openai/v1",
         key_variables: &["GROQ_API_KEY"],
         model: Some("openai/gpt-oss-120b"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "mistral",
-        api: Api::OpenAi,
         base_url: "https://api.mistral.ai/v1",
         key_variables: &["MISTRAL_API_KEY"],
         model: Some("mistral-small-latest"),
-        family: None,
-        effort: None,
-        habits: Habits { stream_usage: false, document_url: true, ..USUAL },
-        start: None,
+        habits: Habits { stream_usage: false, document_url: true, ..OPENAI_LIKE.habits },
+        ..OPENAI_LIKE
     },
     Row {
         name: "openrouter",
-        api: Api::OpenAi,
         base_url: "https://openrouter.ai/api/v1",
         key_variables: &["OPENROUTER_API_KEY"],
         model: Some("openrouter/auto"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "deepseek",
-        api: Api::OpenAi,
         base_url: "https://api.deepseek.com/v1",
         key_variables: &["DEEPSEEK_API_KEY"],
         model: Some("deepseek-flash"),
-        family: None,
         // Its own default is high.
         effort: Some("low"),
-        habits: Habits { returns_reasoning: true, ..USUAL },
-        start: None,
+        habits: Habits { returns_reasoning: true, ..OPENAI_LIKE.habits },
+        ..OPENAI_LIKE
     },
     Row {
         name: "xai",
-        api: Api::OpenAi,
         base_url: "https://api.x.ai/v1",
         key_variables: &["XAI_API_KEY"],
         model: Some("grok-latest"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "cerebras",
-        api: Api::OpenAi,
         base_url: "https://api.cerebras.ai/v1",
         key_variables: &["CEREBRAS_API_KEY"],
         model: Some("gpt-oss-120b"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "zai",
-        api: Api::OpenAi,
         base_url: "https://api.z.ai/api/paas/v4",
         key_variables: &["ZAI_API_KEY"],
         model: Some("glm-5.3-flash"),
         family: Some("glm-*-flash"),
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
     Row {
         name: "moonshot",
-        api: Api::OpenAi,
         base_url: "https://api.moonshot.ai/v1",
         key_variables: &["MOONSHOT_API_KEY"],
         model: Some("kimi-k2.6"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..OPENAI_LIKE
     },
-    Row {
-        name: "ollama",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:11434/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("ollama serve"),
-    },
+    Row { name: "ollama", base_url: "http://127.0.0.1:11434/v1", start: Some("ollama serve"), ..OPENAI_LIKE },
     Row {
         name: "llamacpp",
-        api: Api::OpenAi,
         base_url: "http://127.0.0.1:8080/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
         start: Some("llama-server -m MODEL.gguf"),
+        ..OPENAI_LIKE
     },
-    Row {
-        name: "lmstudio",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:1234/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("lms server start"),
-    },
-    Row {
-        name: "vllm",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:8000/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("vllm serve MODEL"),
-    },
+    Row { name: "lmstudio", base_url: "http://127.0.0.1:1234/v1", start: Some("lms server start"), ..OPENAI_LIKE },
+    Row { name: "vllm", base_url: "http://127.0.0.1:8000/v1", start: Some("vllm serve MODEL"), ..OPENAI_LIKE },
 ];
 
 impl Row {
@@ -205,6 +158,11 @@ impl Row {
     pub(crate) fn base_url_variable(&self) -> String {
         format!("{}_BASE_URL", self.name.to_ascii_uppercase())
     }
+}
+
+/// The dialect with this name.
+pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().copied().find(|dialect| dialect.name == name)
 }
 
 /// The row of a built-in provider.

@@ -11,7 +11,7 @@ use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, ServerError};
 use crate::provider::reply::Reply;
 use crate::provider::request::Request;
-use crate::provider::{Api, Malformed};
+use crate::provider::{Dialect, Malformed};
 use crate::secret::{self, Secret};
 
 /// What to do where a model cannot call tools.
@@ -21,7 +21,7 @@ const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
     pub(crate) provider: &'a str,
-    pub(crate) api: Api,
+    pub(crate) api: &'static Dialect,
     pub(crate) address: &'a Address,
     pub(crate) secrets: Vec<Secret>,
     /// Advice for a key that is refused.
@@ -273,6 +273,7 @@ impl Call<'_> {
 mod tests {
     use super::*;
     use crate::output::Sign;
+    use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
         let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
-        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
         assert!(!call.no_answer("the page “Models” does not exist").unknown_model);
         assert!(call.reported(ServerError::new("the model does not exist"), None).unknown_model);
@@ -292,7 +293,7 @@ mod tests {
         let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
         let key_advice = Some("check the key".to_owned());
-        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";

@@ -10,7 +10,7 @@ use crate::output::OutputError;
 use crate::provider::failure::{self, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
-use crate::provider::{Api, Malformed};
+use crate::provider::{Dialect, Malformed};
 use crate::unix;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
@@ -89,7 +89,7 @@ pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), Outp
 /// # Errors
 /// Why the answer is incomplete, or what `take` returned.
 pub(super) fn read_reply(
-    api: Api,
+    api: &Dialect,
     body: Box<dyn Read + Send>,
     reply: &mut Reply,
     take: TakePiece,
@@ -144,7 +144,7 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
+fn read_stream(api: &Dialect, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut events = 0_usize;
     // If it is not a stream, its beginning says most.
@@ -293,6 +293,7 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::table::OPENAI_LIKE;
 
     const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
     const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -314,7 +315,7 @@ mod tests {
     /// The pieces, each with whether it was the last, and how reading ended.
     fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
         let mut pieces = Vec::new();
-        let ended = read_reply(Api::OpenAi, Box::new(Parts(parts)), &mut Reply::default(), &mut |piece, last| {
+        let ended = read_reply(OPENAI_LIKE.api, Box::new(Parts(parts)), &mut Reply::default(), &mut |piece, last| {
             pieces.push((piece.to_owned(), last));
             Ok(())
         });
@@ -389,7 +390,7 @@ mod tests {
             ] {
                 let mut reply = Reply::new(offers_tools);
                 let source = Box::new(io::Cursor::new(body.clone()));
-                let ended = read_reply(Api::OpenAi, source, &mut reply, &mut |_, _| Ok(()));
+                let ended = read_reply(OPENAI_LIKE.api, source, &mut reply, &mut |_, _| Ok(()));
                 let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
                 assert!(error.starts_with(kind) && error.is_empty() == kind.is_empty(), "{body}: {error}");
                 assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
@@ -422,7 +423,7 @@ mod tests {
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
         let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
-        let ended = read_reply(Api::OpenAi, body, &mut Reply::default(), &mut |piece, _| {
+        let ended = read_reply(OPENAI_LIKE.api, body, &mut Reply::default(), &mut |piece, _| {
             answer.push_str(piece);
             Ok(())
         });
@@ -444,7 +445,7 @@ mod tests {
     #[test]
     fn reading_stops_where_nobody_takes_the_answer() {
         let parts = Parts(vec![Ok(HELLO), Ok("\n\n"), Err(io::Error::other("must not be read"))]);
-        let ended = read_reply(Api::OpenAi, Box::new(parts), &mut Reply::default(), &mut |piece, _| {
+        let ended = read_reply(OPENAI_LIKE.api, Box::new(parts), &mut Reply::default(), &mut |piece, _| {
             if piece.is_empty() { Ok(()) } else { Err(OutputError::ReaderGone) }
         });
         assert!(matches!(ended, Err(ReadError::Output(OutputError::ReaderGone))), "{ended:?}");

@@ -7,14 +7,10 @@ use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::provider::Api;
 use crate::provider::request::{self, Field, Listed, Prompt, Request};
 use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
-
-/// The host of Google's own API.
-const GEMINI_HOST: &str = "generativelanguage.googleapis.com";
 
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
@@ -171,12 +167,7 @@ impl<'a> Target<'a> {
 
     /// Whether the provider would store requests unless it is asked not to.
     pub(crate) fn stores_by_default(&self) -> bool {
-        let host = self.provider().address().map_or("", Address::host);
-        match self.provider().api {
-            Api::Responses => true,
-            Api::Gemini => host.eq_ignore_ascii_case(GEMINI_HOST),
-            Api::OpenAi | Api::Anthropic => false,
-        }
+        (self.provider().api.stores)(self.provider().address().map_or("", Address::host))
     }
 
     /// The way to send requests to this server. A failure is described without the key and other secrets.
