@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::message::{Attachment, Message, Step, Usage};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
+use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
@@ -182,29 +183,28 @@ impl Turn<'_> {
             });
             let ended = match ended {
                 Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
-                    if failed.too_long {
-                        if self.window.halve() || self.shorten_results() {
+                    match failed.meaning {
+                        Meaning::TooLong if self.window.halve() || self.shorten_results() => continue,
+                        Meaning::TooLong => failed.error = failed.error.advise_also(TOO_LONG),
+                        Meaning::RefusesStore if std::mem::take(&mut self.refuses_storage) => {
+                            notes.detail(|| format!("{}; asking without that field", failed.error));
                             continue;
                         }
-                        failed.error = failed.error.advise_also(TOO_LONG);
-                    }
-                    if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
-                        notes.detail(|| format!("{}; asking without that field", failed.error));
-                        continue;
-                    }
-                    if failed.refuses_form && self.ask_less_of_api() {
-                        notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
-                        continue;
-                    }
-                    if failed.unknown_model && !healed {
-                        healed = true;
-                        match self.heal(failed.error, notes) {
-                            Ok(()) => {
-                                delivery.set_model(&self.model);
-                                continue;
-                            }
-                            Err(error) => failed.error = error,
+                        Meaning::RefusesForm if self.ask_less_of_api() => {
+                            notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
+                            continue;
                         }
+                        Meaning::UnknownModel if !healed => {
+                            healed = true;
+                            match self.heal(failed.error, notes) {
+                                Ok(()) => {
+                                    delivery.set_model(&self.model);
+                                    continue;
+                                }
+                                Err(error) => failed.error = error,
+                            }
+                        }
+                        _ => {}
                     }
                     Err(CallEnd::Failed(failed))
                 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::failure;
 use super::lenient::Malformed;
 use super::reply::Reply;
-use super::request::{Habits, Listed, Prompt, Request};
+use super::request::{AnswerForm, Asks, Habits, Listed, Prompt, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -46,16 +46,19 @@ impl Dialect {
     /// The request for a prompt.
     pub(crate) fn request(&self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
         let (path, body) = (self.chat)(prompt, habits);
-        let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
         let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
-        let has_attachments = attachments.any(|one| !one.data.is_empty());
-        Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
+        let asks = Asks {
+            tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
+            attachments: attachments.any(|one| !one.data.is_empty()),
+            form: prompt.form != AnswerForm::Any,
+            no_storage: prompt.refuses_storage,
+        };
+        Request { path, headers: self.headers(key), body: Some(body), asks }
     }
 
     /// The request for the list of models.
     pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
-        let (path, headers) = (self.models_path.to_owned(), self.headers(key));
-        Request { path, headers, body: None, offers_tools: false, has_attachments: false }
+        Request { path: self.models_path.to_owned(), headers: self.headers(key), body: None, asks: Asks::default() }
     }
 
     fn headers(&self, key: Option<&Secret>) -> Vec<(String, Secret)> {
@@ -121,7 +124,6 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::request::AnswerForm;
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
@@ -217,10 +219,10 @@ pub(super) mod tests {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
         for api in table::DIALECTS {
             let mut asked = with_steps(&tools, &steps);
-            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).offers_tools, "{api:?}");
+            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
             asked.forbids_calls = true;
-            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).offers_tools, "{api:?}");
-            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).offers_tools, "{api:?}");
+            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
+            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
         }
     }
 

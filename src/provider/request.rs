@@ -136,6 +136,19 @@ pub(crate) enum TokenLimit {
     MaxCompletionTokens,
 }
 
+/// What a request asks for that a server may refuse.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// Tool calls in the reply are expected; otherwise they are an odd end.
+    pub(crate) tools: bool,
+    /// Images or PDFs go with it, which not every model reads.
+    pub(crate) attachments: bool,
+    /// The API is to enforce the form of the answer.
+    pub(crate) form: bool,
+    /// It must not be stored.
+    pub(crate) no_storage: bool,
+}
+
 /// A request to a path below the client's address.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -143,10 +156,7 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, Secret)>,
     /// The JSON to post; `None` is a GET.
     pub(crate) body: Option<Value>,
-    /// Whether tool calls in the reply are expected; otherwise they are an odd end.
-    pub(crate) offers_tools: bool,
-    /// Whether images or PDFs go with it, which not every model reads.
-    pub(crate) has_attachments: bool,
+    pub(crate) asks: Asks,
 }
 
 impl Request {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::client::{self, COMPRESSED, Client, Response, TransportError};
+use super::client::{self, COMPRESSED, Client, Failed, Response, TransportError};
 use super::reading::{self, LONGEST_WHOLE, ReadError};
 use super::{retry, stream};
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
-use crate::provider::failure::{self, ServerError};
+use crate::provider::failure::{self, Meaning, ServerError};
 use crate::provider::reply::Reply;
-use crate::provider::request::Request;
+use crate::provider::request::{Asks, Request};
 use crate::provider::{Dialect, Malformed};
 use crate::secret::{self, Secret};
 
@@ -33,17 +33,9 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct CallError {
     pub(crate) error: Error,
-    /// The prompt is longer than the model's context.
-    pub(crate) too_long: bool,
-    /// The server does not know the model.
-    pub(crate) unknown_model: bool,
-    /// The server refuses the field that asks it not to store the request.
-    pub(crate) refuses_store: bool,
-    /// The server refuses the requested form of the answer.
-    pub(crate) refuses_form: bool,
-    /// Another try may succeed.
-    may_pass: bool,
-    /// How long the server asks to wait before that.
+    /// What to do about it.
+    pub(crate) meaning: Meaning,
+    /// How long the server asks to wait before another try.
     retry_after: Option<Duration>,
 }
 
@@ -82,7 +74,7 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.offers_tools);
+            *reply = Reply::new(request.asks.tools);
             let mut text_has_come = false;
             let ended = self.stream_once(request, reply, &mut |piece, last| {
                 text_has_come |= !piece.is_empty();
@@ -131,7 +123,7 @@ impl Call<'_> {
 
     /// Waits if the request will be sent again. Returns whether it will.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.client.retries() || !failed.may_pass {
+        if tried == self.client.retries() || failed.meaning != Meaning::Passing {
             return false;
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };
@@ -147,12 +139,9 @@ impl Call<'_> {
         self.failed(match error {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => {
-                return CallError { may_pass: false, ..self.explain(self.client.read_failure(error), request) };
+                return CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) };
             }
-            ReadError::Server(error) => {
-                let may_pass = error.may_pass();
-                return self.refused(error, None, may_pass, request);
-            }
+            ReadError::Server(error) => return self.refused(error, None, request.asks),
             ReadError::Malformed(malformed) => return self.malformed(&malformed),
             ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
             ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
@@ -171,7 +160,7 @@ impl Call<'_> {
                 let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
                 let failed = self.failed(format!("the answer ended in an error ({word}){reason}"));
                 // The model or the server may do better at the next try.
-                return CallError { may_pass: true, ..failed };
+                return CallError { meaning: Meaning::Passing, ..failed };
             }
             ReadError::LimitBeforeText => {
                 let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
@@ -195,54 +184,48 @@ impl Call<'_> {
         self.failed(why.to_owned())
     }
 
+    /// What q says itself. It may contain any words, such as those of an address or of a page's title.
     fn failed(&self, message: String) -> CallError {
-        // An address or a page's title may contain the words for an unknown model.
-        CallError { unknown_model: false, ..self.reported(ServerError::new(message), None) }
+        self.reported(&ServerError::new(message), None, Meaning::Other)
     }
 
-    fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
-        let words = status.map(client::status_words).unwrap_or_default();
-        let message = format!("{}: {words}{} ({})", self.provider, error.words(), self.address);
+    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
+        let message = format!("{}: {} ({})", self.provider, client::with_status(status, &error.words()), self.address);
         let message = secret::redact(&message, &self.secrets);
-        CallError {
-            too_long: error.too_long(),
-            unknown_model: error.unknown_model(status),
-            refuses_store: error.refuses_store(status),
-            refuses_form: error.refuses_form(status),
-            may_pass: false,
-            retry_after: error.retry_after,
-            error: Error::new(Kind::Provider { status }, message),
-        }
+        CallError { meaning, retry_after: error.retry_after, error: Error::new(Kind::Provider { status }, message) }
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, may_pass: bool, request: &Request) -> CallError {
-        // The next try changes neither a prompt that is too long nor a model that cannot read images.
-        let may_pass =
-            may_pass && !error.too_long() && !(request.has_attachments && error.may_refuse_attachments(status));
-        let advice = self.advice(&error, status, request.has_attachments);
-        CallError { may_pass, ..self.reported(error, status) }.advise(advice)
+    fn refused(&self, error: ServerError, status: Option<u16>, asks: Asks) -> CallError {
+        let meaning = failure::judge(&error, status, asks);
+        self.reported(&error, status, meaning).advise(self.advice(&error, status, meaning, asks.attachments))
     }
 
-    fn advice(&self, error: &ServerError, status: Option<u16>, has_attachments: bool) -> Option<String> {
+    fn advice(
+        &self,
+        error: &ServerError,
+        status: Option<u16>,
+        meaning: Meaning,
+        has_attachments: bool,
+    ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        match status {
-            _ if error.unknown_model(status) => Some(format!("{list} lists its models")),
-            _ if error.wrong_key(status) => self.key_advice.clone(),
-            Some(400) | None if error.message.contains("does not support tools") => Some(NO_TOOLS.to_owned()),
+        match (meaning, status) {
+            (Meaning::UnknownModel, _) => Some(format!("{list} lists its models")),
+            (Meaning::WrongKey, _) => self.key_advice.clone(),
+            (Meaning::RefusesTools, _) => Some(NO_TOOLS.to_owned()),
             _ if error.message.contains("must be verified to stream") => {
                 Some("--no-stream asks for the answer in one piece".to_owned())
             }
-            _ if has_attachments && error.too_large(status) => {
+            (Meaning::TooLarge, _) | (Meaning::TooLong, Some(413)) if has_attachments => {
                 Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
             }
-            _ if has_attachments && error.may_refuse_attachments(status) => Some(format!(
+            (Meaning::RefusesAttachments, _) => Some(format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
-            Some(404) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
-            Some(300..=399) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
-            Some(429 | 500..=599) | None => retry::advice(error.retry_after),
+            (_, Some(404)) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
+            (_, Some(300..=399)) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
+            (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
     }
@@ -250,22 +233,13 @@ impl Call<'_> {
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
         let may_pass = failed.may_pass();
-        match failed {
-            TransportError::Connection { cause, advice, .. } => {
-                CallError { may_pass, ..self.failed(cause) }.advise(advice)
-            }
-            TransportError::Status { status, body, retry_after, location } => {
-                // Redact before anything is cut off, so that no part of a secret is left.
-                let error = failure::read(&secret::redact(&body, &self.secrets));
-                let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
-                error.retry_after = retry_after.or(error.retry_after);
-                let leads_to = location.filter(|_| (300..400).contains(&status)).map(|to| {
-                    let to = secret::redact(&to, &self.secrets);
-                    format!("q does not follow redirects; set the base URL so that it leads to {to}")
-                });
-                self.refused(error, Some(status), may_pass, request).advise(leads_to)
-            }
+        let Failed { status, error, location, advice } = failed.describe(&self.secrets);
+        if status.is_none() {
+            let meaning = if may_pass { Meaning::Passing } else { Meaning::Other };
+            return CallError { meaning, ..self.failed(error.message) }.advise(advice);
         }
+        let to = |to| format!("q does not follow redirects; set the base URL so that it leads to {to}");
+        self.refused(error, status, request.asks).advise(location.map(to))
     }
 }
 
@@ -283,8 +257,9 @@ mod tests {
         let notes = Notes::new(true, false, Sign::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
-        assert!(!call.no_answer("the page “Models” does not exist").unknown_model);
-        assert!(call.reported(ServerError::new("the model does not exist"), None).unknown_model);
+        assert_eq!(call.no_answer("the page “Models” does not exist").meaning, Meaning::Other);
+        let refused = call.refused(ServerError::new("the model does not exist"), None, Asks::default());
+        assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
     #[test]
@@ -321,8 +296,8 @@ mod tests {
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let request =
-                    Request { path: String::new(), headers: vec![], body: None, offers_tools: false, has_attachments };
+                let asks = Asks { attachments: has_attachments, ..Asks::default() };
+                let request = Request { path: String::new(), headers: vec![], body: None, asks };
                 let failed = match status {
                     Some(status) => {
                         let body = message.to_owned();
@@ -333,7 +308,7 @@ mod tests {
                     }
                     None => call.explain_reading(ReadError::Server(ServerError::new(message)), "", &request),
                 };
-                let found = (failed.error.advice.as_deref(), failed.may_pass);
+                let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }
         }
