@@ -13,6 +13,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
 use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
     name: "anthropic",
@@ -127,110 +128,72 @@ fn result_of(ran: &Ran) -> Value {
 }
 
 /// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
     /// The number of the block.
-    #[serde(default)]
     index: Count,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content_block: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
-    #[serde(borrow, default)]
+    usage: IfReadable<Value>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     partial_json: Text<'a>,
-    #[serde(default)]
     stop_reason: IfReadable<String>,
-    #[serde(default)]
-    stop_details: IfReadable<StopDetails>,
+    stop_details: IfReadable<Value>,
 }
 
-/// Why the model refused.
-#[derive(Deserialize)]
-struct StopDetails {
-    #[serde(default)]
-    category: IfReadable<String>,
-    #[serde(default)]
-    explanation: IfReadable<String>,
-}
-
-impl StopDetails {
-    fn reason(self) -> String {
-        self.explanation.0.or(self.category.0).unwrap_or_default()
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Block<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
 }
 
 /// A message from the server: complete, or its beginning in `message_start`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Answer<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
     stop_reason: IfReadable<String>,
-    #[serde(default)]
-    stop_details: IfReadable<StopDetails>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
+    stop_details: IfReadable<Value>,
+    usage: IfReadable<Value>,
 }
 
 /// The count of the input does not include what was read from a cache or written into one.
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    cache_read_input_tokens: Count,
-    #[serde(default)]
-    cache_creation_input_tokens: Count,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    output_tokens_details: IfReadable<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    thinking_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        let cached = self.cache_read_input_tokens.0.unwrap_or(0) + self.cache_creation_input_tokens.0.unwrap_or(0);
-        Usage {
-            input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
-            output_tokens: self.output_tokens.0,
-            cached_tokens: self.cache_read_input_tokens.0,
-            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
-            cost: None,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    let read = count("/cache_read_input_tokens");
+    let cached = read.unwrap_or(0) + count("/cache_creation_input_tokens").unwrap_or(0);
+    Usage {
+        input_tokens: count("/input_tokens").map(|tokens| tokens + cached),
+        output_tokens: count("/output_tokens"),
+        cached_tokens: read,
+        reasoning_tokens: count("/output_tokens_details/thinking_tokens"),
+        cost: None,
     }
 }
 
@@ -241,7 +204,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         return Ok(());
     }
     if let Some(counts) = event.usage.0 {
-        reply.add_usage(counts.usage());
+        reply.add_usage(usage_of(&counts));
     }
     match event.kind.0.as_deref().unwrap_or_default() {
         "content_block_delta" => {
@@ -257,7 +220,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         "message_start" => {
             let message = lenient::in_field::<Answer>(event.message).unwrap_or_default();
             if let Some(counts) = message.and_then(|message| message.usage.0) {
-                reply.add_usage(counts.usage());
+                reply.add_usage(usage_of(&counts));
             }
         }
         "message_delta" => {
@@ -265,7 +228,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
                 if delta.stop_reason.0.is_some() {
                     read_calls(reply);
                 }
-                finish(delta.stop_reason.0, delta.stop_details.0, reply);
+                finish(delta.stop_reason.0, delta.stop_details.0.as_ref(), reply);
             }
         }
         "message_stop" => {
@@ -288,27 +251,27 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
         add_block(Some(index), json, reply)?;
     }
     if let Some(counts) = message.usage.0 {
-        reply.add_usage(counts.usage());
+        reply.add_usage(usage_of(&counts));
     }
     read_calls(reply);
-    finish(message.stop_reason.0, message.stop_details.0, reply);
+    finish(message.stop_reason.0, message.stop_details.0.as_ref(), reply);
     reply.end();
     Ok(())
 }
 
-fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply) {
+/// `details` says why the model refused.
+fn finish(word: Option<String>, details: Option<&Value>, reply: &mut Reply) {
     if let Some(word) = word.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
-    if let Some(details) = details {
-        reply.explain(details.reason());
-    }
+    let text = |name: &str| details?.get(name)?.as_str();
+    reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
 }
 
 fn add_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) -> Result<(), Malformed> {
     let block: Block = serde_json::from_str(json.get())?;
     if block.kind.0.as_deref() == Some("text") {
-        reply.add(&block.text.wtf8()?);
+        reply.add(&block.text.json()?)?;
     }
     if reply.offers_tools() {
         keep_block(index, json, reply);
@@ -333,19 +296,19 @@ fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), Malformed> {
     let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
-        "text_delta" => ("text", delta.text.wtf8()?),
-        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.wtf8()?),
-        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.wtf8()?),
-        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.wtf8()?),
+        "text_delta" => ("text", delta.text.json()?),
+        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),
+        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.json()?),
+        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.json()?),
         _ => return Ok(()),
     };
     if field == "text" {
-        reply.add(&piece);
+        reply.add(&piece)?;
     }
     let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
     let block = reply.echo_mut().get_mut(&index.unwrap_or(last)).and_then(Value::as_object_mut);
     if let Some(Value::String(so_far)) = block.map(|block| block.entry(field).or_insert_with(|| "".into())) {
-        so_far.push_str(&lenient::decode(&piece).0);
+        so_far.push_str(&surrogates::lossy(&piece)?);
     }
     Ok(())
 }

@@ -29,9 +29,9 @@ pub(crate) struct Dialect {
     /// Adds the data of one event of a stream to the reply.
     pub(super) event: fn(&str, &mut Reply) -> Result<(), Malformed>,
     /// Adds an answer that came in one piece to the reply.
-    pub(super) whole: fn(&str, &mut Reply) -> Result<(), Malformed>,
-    /// Reads the list of models.
-    pub(super) models: fn(&str) -> Result<Vec<Listed>, Malformed>,
+    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    /// Reads the list of models, in the server's order.
+    pub(crate) models: fn(&str) -> Result<Vec<Listed>, Malformed>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// Whether the server at this host stores requests unless it is asked not to.
@@ -93,22 +93,6 @@ impl Dialect {
             return Ok(());
         }
         (self.event)(data, reply)
-    }
-
-    /// Adds an answer that came in one piece to the reply.
-    ///
-    /// # Errors
-    /// The body does not fit the dialect.
-    pub(crate) fn read_whole(&self, body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        (self.whole)(body, reply)
-    }
-
-    /// The models in a list, in the server's order.
-    ///
-    /// # Errors
-    /// The body is not a list of models.
-    pub(crate) fn read_models(&self, body: &str) -> Result<Vec<Listed>, Malformed> {
-        (self.models)(body)
     }
 }
 
@@ -545,7 +529,7 @@ pub(super) mod tests {
             };
             prop_assert_eq!(read(true), read(false));
             for event in &events {
-                let _ = api.read_whole(event, &mut Reply::new(offers_tools));
+                let _ = (api.whole)(event, &mut Reply::new(offers_tools));
             }
         }
     }

@@ -129,91 +129,60 @@ fn result_of(ran: &Ran, id: Option<Value>) -> Value {
     json!({"functionResponse": response})
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Event<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
-    #[serde(default)]
-    usage_metadata: IfReadable<Counts>,
-    #[serde(default)]
-    prompt_feedback: IfReadable<Feedback>,
-    #[serde(borrow, default)]
+    usage_metadata: IfReadable<Value>,
+    prompt_feedback: IfReadable<Value>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Candidate<'a> {
-    #[serde(default)]
     index: Count,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Option<Parts<'a>>,
-    #[serde(default)]
     finish_reason: IfReadable<String>,
-    #[serde(default)]
     finish_message: IfReadable<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Parts<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     parts: Option<Vec<&'a RawValue>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Part<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
     /// True where the text is reasoning.
-    #[serde(default)]
     thought: IfReadable<bool>,
-    #[serde(default, rename = "functionCall")]
+    #[serde(rename = "functionCall")]
     function_call: IfReadable<Value>,
     /// A call that Google runs itself.
-    #[serde(default, rename = "toolCall", alias = "executableCode")]
+    #[serde(rename = "toolCall", alias = "executableCode")]
     server_call: IfReadable<Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Counts {
-    #[serde(default)]
-    prompt_token_count: Count,
-    /// What the results of Google's own tools added to the prompt.
-    #[serde(default)]
-    tool_use_prompt_token_count: Count,
-    #[serde(default)]
-    cached_content_token_count: Count,
-    #[serde(default)]
-    candidates_token_count: Count,
-    #[serde(default)]
-    thoughts_token_count: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        let (answer, thoughts) = (self.candidates_token_count.0, self.thoughts_token_count.0);
-        Usage {
-            input_tokens: self
-                .prompt_token_count
-                .0
-                .map(|tokens| tokens + self.tool_use_prompt_token_count.0.unwrap_or(0)),
-            output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
-            cached_tokens: self.cached_content_token_count.0,
-            reasoning_tokens: thoughts,
-            cost: None,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    let (answer, thoughts) = (count("/candidatesTokenCount"), count("/thoughtsTokenCount"));
+    // What the results of Google's own tools added to the prompt.
+    let by_tools = count("/toolUsePromptTokenCount").unwrap_or(0);
+    Usage {
+        input_tokens: count("/promptTokenCount").map(|tokens| tokens + by_tools),
+        output_tokens: answer.or(thoughts).map(|_| answer.unwrap_or(0) + thoughts.unwrap_or(0)),
+        cached_tokens: count("/cachedContentTokenCount"),
+        reasoning_tokens: thoughts,
+        cost: None,
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Feedback {
-    #[serde(default)]
-    block_reason: IfReadable<String>,
-    #[serde(default)]
-    block_reason_message: IfReadable<String>,
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
@@ -223,13 +192,12 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         return Ok(());
     }
     if let Some(counts) = event.usage_metadata.0 {
-        reply.add_usage(counts.usage());
+        reply.add_usage(usage_of(&counts));
     }
-    if let Some(feedback) = event.prompt_feedback.0
-        && let Some(word) = feedback.block_reason.0
-    {
+    let feedback = event.prompt_feedback.0.unwrap_or_default();
+    if let Some(word) = feedback["blockReason"].as_str() {
         reply.block(word);
-        reply.explain(feedback.block_reason_message.0.unwrap_or_default());
+        reply.explain(feedback["blockReasonMessage"].as_str().unwrap_or_default());
     }
     // q asks for only one answer.
     let first = event.candidates.into_iter().flatten().find(|candidate| candidate.index.0.unwrap_or(0) == 0);
@@ -239,11 +207,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
             keep(part.get(), reply);
         }
         if part.get().starts_with('"') {
-            reply.add(&serde_json::from_str::<Text>(part.get())?.wtf8()?);
+            reply.add(part.get())?;
         } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
             && part.thought.0 != Some(true)
         {
-            reply.add(&part.text.wtf8()?);
+            reply.add(&part.text.json()?)?;
             if part.server_call.0.is_some() {
                 reply.server_calls();
             }
@@ -254,7 +222,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     }
     if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
-        reply.explain(candidate.finish_message.0.unwrap_or_default());
+        reply.explain(&candidate.finish_message.0.unwrap_or_default());
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ pub(crate) mod finish;
 mod gemini;
 mod lenient;
 mod openai;
+mod reasoning;
 pub(crate) mod reply;
 pub(crate) mod request;
 mod responses;

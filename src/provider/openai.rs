@@ -145,120 +145,87 @@ fn call_of(ran: &Ran) -> Value {
     json!({"id": ran.id, "type": "function", "function": function})
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Choice<'a> {
-    #[serde(default)]
     index: Count,
     /// In a stream.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<Delta<'a>>,
-    #[serde(default)]
     finish_reason: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
 /// Reasoning comes in separate fields, kept only to be sent back with calls.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Text<'a>,
     /// What the model says instead of an answer.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     refusal: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
 }
 
 /// A part of a call, or a complete one.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Fragment<'a> {
-    #[serde(default)]
     index: Count,
-    #[serde(default)]
     id: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     function: Option<Function<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     extra_content: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Function<'a> {
-    #[serde(default)]
     name: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     arguments: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    prompt_tokens: Count,
-    #[serde(default)]
-    completion_tokens: Count,
-    #[serde(default)]
-    total_tokens: Count,
-    #[serde(default)]
-    prompt_tokens_details: IfReadable<PromptDetails>,
-    /// DeepSeek has it here.
-    #[serde(default)]
-    prompt_cache_hit_tokens: Count,
-    #[serde(default)]
-    completion_tokens_details: IfReadable<CompletionDetails>,
-    /// Mistral counts audio in the total only.
-    #[serde(default)]
-    prompt_audio_seconds: IfReadable<f64>,
-    /// OpenRouter has it.
-    #[serde(default)]
-    cost: IfReadable<f64>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Count,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    #[serde(default)]
-    reasoning_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        // xAI and Gemini count reasoning separately from the answer, which only the total shows.
-        let counted = self.total_tokens.0.zip(self.prompt_tokens.0).filter(|_| self.prompt_audio_seconds.0.is_none());
-        let beside_input = counted.and_then(|(total, input)| total.checked_sub(input));
-        let cached = self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0);
-        Usage {
-            input_tokens: self.prompt_tokens.0,
-            output_tokens: self.completion_tokens.0.max(beside_input),
-            cached_tokens: cached.or(self.prompt_cache_hit_tokens.0),
-            reasoning_tokens: self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
-            cost: self.cost.0,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    let input = count("/prompt_tokens");
+    // xAI and Gemini count reasoning separately from the answer, which only the total shows. Mistral counts audio in the
+    // total only.
+    let total = count("/total_tokens").filter(|_| !counts["prompt_audio_seconds"].is_number());
+    let beside_input = total.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    Usage {
+        input_tokens: input,
+        output_tokens: count("/completion_tokens").max(beside_input),
+        // DeepSeek has it in a field of its own.
+        cached_tokens: count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")),
+        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
+        // OpenRouter has it.
+        cost: counts["cost"].as_f64(),
     }
 }
 
@@ -284,22 +251,19 @@ fn read(
         reply.fail(error);
         return Ok(());
     }
-    if let Some(counts) = lenient::if_readable::<Counts>(chunk.usage) {
-        reply.add_usage(counts.usage());
+    if let Some(counts) = lenient::if_readable(chunk.usage) {
+        reply.add_usage(usage_of(&counts));
     }
     // Options may ask for several answers; q prints the first.
     let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
-    if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
-        reply.add_usage(counts.usage());
+    if let Some(counts) = lenient::if_readable(choice.usage) {
+        reply.add_usage(usage_of(&counts));
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
     if let Some(delta) = said(&choice) {
-        reply.add(&delta.content.wtf8()?);
-        let refusal = delta.refusal.wtf8()?;
-        if !refusal.is_empty() {
-            reply.refuse(&refusal);
-        }
+        reply.add(&delta.content.json()?)?;
+        reply.refuse(&delta.refusal.json()?)?;
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, IfReadable, Malformed, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{calls, openai, schema};
@@ -117,91 +117,59 @@ fn turn_of(step: &Step) -> Vec<Value> {
 }
 
 /// The fields of all events that matter here; other types are ignored.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 /// A response: the body of a reply, or in the last event of a stream.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Response<'a> {
-    #[serde(default)]
     status: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     output: IfReadable<Vec<&'a RawValue>>,
-    #[serde(default)]
-    incomplete_details: IfReadable<Incomplete>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
+    incomplete_details: IfReadable<Value>,
+    usage: IfReadable<Value>,
 }
 
-#[derive(Deserialize)]
-struct Incomplete {
-    #[serde(default)]
-    reason: IfReadable<String>,
-}
-
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Item<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Part<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     refusal: Text<'a>,
 }
 
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    input_tokens_details: IfReadable<InputDetails>,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    output_tokens_details: IfReadable<OutputDetails>,
-    /// OpenRouter has it.
-    #[serde(default)]
-    cost: IfReadable<f64>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    #[serde(default)]
-    cached_tokens: Count,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    reasoning_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens.0,
-            output_tokens: self.output_tokens.0,
-            cached_tokens: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
-            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
-            cost: self.cost.0,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    Usage {
+        input_tokens: count("/input_tokens"),
+        output_tokens: count("/output_tokens"),
+        cached_tokens: count("/input_tokens_details/cached_tokens"),
+        reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
+        // OpenRouter has it.
+        cost: counts["cost"].as_f64(),
     }
 }
 
@@ -212,13 +180,13 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         return Ok(());
     }
     match event.kind.0.as_deref().unwrap_or_default() {
-        "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
-        "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
-        "response.output_text.done" => reply.add_late(&event.text.wtf8()?),
+        "response.output_text.delta" => reply.add(&event.delta.json()?)?,
+        "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
+        "response.output_text.done" => reply.add_late(&event.text.text()?),
         "response.output_item.done" => {
             if let Some(item) = event.item {
                 keep(item, reply);
-                reply.add_late(&text_of(message_in(item)).wtf8()?);
+                reply.add_late(&text_of(message_in(item)).text()?);
             }
         }
         // xAI uses another closing word for it.
@@ -249,7 +217,7 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
 fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let response: Response = serde_json::from_str(json)?;
     if let Some(counts) = response.usage.0 {
-        reply.add_usage(counts.usage());
+        reply.add_usage(usage_of(&counts));
     }
     if let Some(error) = failure::error_in(json) {
         reply.fail(error);
@@ -264,15 +232,15 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
         }
         if is_new {
             let content = message_in(item);
-            reply.add(&text_of(content).wtf8()?);
+            reply.add(&text_of(content).json()?)?;
             for part in lenient::if_readable::<Vec<IfReadable<Part>>>(content).into_iter().flatten() {
-                reply.refuse(&part.0.map_or_else(Text::default, |part| part.refusal).wtf8()?);
+                reply.refuse(&part.0.unwrap_or_default().refusal.json()?)?;
             }
         }
     }
-    let reason = response.incomplete_details.0.and_then(|details| details.reason.0);
-    let reason = reason.filter(|reason| !reason.is_empty());
-    reply.finish(&reason.or(response.status.0).unwrap_or_default());
+    let details = response.incomplete_details.0.unwrap_or_default();
+    let reason = details["reason"].as_str().filter(|reason| !reason.is_empty());
+    reply.finish(reason.or(response.status.0.as_deref()).unwrap_or_default());
     Ok(())
 }
 

@@ -108,7 +108,7 @@ pub(super) fn read_reply(
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
-        let read = api.read_whole(text, reply);
+        let read = (api.whole)(text, reply);
         if (read.is_err() || (reply.is_blank() && reply.calls().is_empty()))
             && let Some(error) = failure::error_in(text)
         {
