@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::client::{self, COMPRESSED, Client, Failed, Response, TransportError};
-use super::reading::{self, LONGEST_WHOLE, ReadError};
-use super::{retry, stream};
+use super::client::{self, Client, Failed, Response, TransportError};
+use super::reading::{self, ReadError};
+use super::retry;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, ServerError};
+use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{Asks, Request};
 use crate::provider::{Dialect, Malformed};
@@ -97,9 +98,30 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let content_type = response.content_type().to_owned();
-        reading::read_reply(self.api, response.body, reply, take).map_err(|error| match error {
+        reading::read_reply(self.api, &content_type, response.body, reply, take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
-            error => CallEnd::Failed(self.explain_reading(error, &content_type, request)),
+            error => CallEnd::Failed(self.explain_reading(error, request)),
+        })?;
+        Ok(self.check(reply)?)
+    }
+
+    /// Whether the reply is an answer.
+    fn check(&self, reply: &Reply) -> Result<(), CallError> {
+        let reason = reply.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+        Err(match reply.finished() {
+            Some(Finish::Blocked(word)) => self.failed(format!("the provider blocked the answer ({word}){reason}")),
+            Some(Finish::Failed(word)) => CallError {
+                // The model or the server may do better at the next try.
+                meaning: Meaning::Passing,
+                ..self.failed(format!("the answer ended in an error ({word}){reason}"))
+            },
+            // With calls there need not be text.
+            _ if !reply.calls().is_empty() || !reply.is_blank() => return Ok(()),
+            Some(Finish::Limit(_)) => self
+                .failed("the token limit was reached before the first word".to_owned())
+                .advise(Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned())),
+            Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
+            None => self.failed("the answer is empty".to_owned()),
         })
     }
 
@@ -112,8 +134,7 @@ impl Call<'_> {
                 sent => break sent?,
             }
         };
-        let content_type = response.content_type().to_owned();
-        reading::read_text(response.body).map_err(|error| self.explain_reading(error, &content_type, request))
+        reading::read_text(response.body).map_err(|error| self.explain_reading(error, request))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
@@ -134,44 +155,17 @@ impl Call<'_> {
     }
 
     /// Describes why there is no complete answer.
-    fn explain_reading(&self, error: ReadError, content_type: &str, request: &Request) -> CallError {
-        let longest = stream::LONGEST;
-        self.failed(match error {
+    fn explain_reading(&self, error: ReadError, request: &Request) -> CallError {
+        match error {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => {
-                return CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) };
+                CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) }
             }
-            ReadError::Server(error) => return self.refused(error, None, request.asks),
-            ReadError::Malformed(malformed) => return self.malformed(&malformed),
-            ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
-            ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
-            ReadError::Nothing => "the server accepted the question and sent nothing".to_owned(),
-            ReadError::NoStream => {
-                format!("what the server sent is not an event stream (its type is “{content_type}”)")
-            }
-            ReadError::EndedEarly => "the stream ended before the answer did".to_owned(),
-            ReadError::Compressed => COMPRESSED.to_owned(),
-            ReadError::Page(title) => format!("the server sent a page for browsers: “{title}”"),
-            ReadError::Blocked { word, reason: None } => format!("the provider blocked the answer ({word})"),
-            ReadError::Blocked { word, reason: Some(reason) } => {
-                format!("the provider blocked the answer ({word}): {reason}")
-            }
-            ReadError::Failed { word, reason } => {
-                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                let failed = self.failed(format!("the answer ended in an error ({word}){reason}"));
-                // The model or the server may do better at the next try.
-                return CallError { meaning: Meaning::Passing, ..failed };
-            }
-            ReadError::LimitBeforeText => {
-                let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
-                return self
-                    .failed("the token limit was reached before the first word".to_owned())
-                    .advise(Some(advice));
-            }
-            ReadError::Empty(None) => "the answer is empty".to_owned(),
-            ReadError::Empty(Some(word)) => format!("the answer is empty ({word})"),
-            ReadError::Output(_) => "nobody takes the answer".to_owned(),
-        })
+            ReadError::Server(error) => self.refused(error, None, request.asks),
+            ReadError::Malformed(malformed) => self.malformed(&malformed),
+            ReadError::Broken(why) => self.failed(why),
+            ReadError::Output(_) => self.failed("nobody takes the answer".to_owned()),
+        }
     }
 
     /// Describes a body that does not fit the dialect.
@@ -306,11 +300,38 @@ mod tests {
                             &request,
                         )
                     }
-                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), "", &request),
+                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), &request),
                 };
                 let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }
+        }
+    }
+
+    #[test]
+    fn calls_are_an_answer_without_text_where_tools_were_offered() {
+        const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
+        let address = Address::parse("http://127.0.0.1:1").expect("an address");
+        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let notes = Notes::new(true, false, Sign::new(true, None));
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
+        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
+        for (word, offers_tools, words) in [
+            ("tool_calls", true, None),
+            ("stop", true, None),
+            ("length", true, None),
+            ("content_filter", true, Some("the provider blocked the answer (content_filter)")),
+            ("error", true, Some("the answer ended in an error (error)")),
+            ("tool_calls", false, Some("the answer is empty (tool_calls)")),
+            ("length", false, Some("the token limit was reached before the first word")),
+        ] {
+            let body = format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
+            let mut reply = Reply::new(offers_tools);
+            (api.whole)(&body, &mut reply).expect(&body);
+            let error = call.check(&reply).err().map(|failed| failed.error.message);
+            let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
+            assert_eq!(error, expected, "{word} {offers_tools}");
+            assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
         }
     }
 }
