@@ -10,23 +10,11 @@ const TYPES: &[(&str, &str)] =
     &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
-const NOT_STRICT: &[&str] = &[
-    "oneOf",
-    "allOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "patternProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "propertyNames",
-    "prefixItems",
-    "contains",
-    "default",
-    "minLength",
-    "maxLength",
-];
+const NOT_STRICT: &str = "oneOf allOf not if then else patternProperties dependentRequired dependentSchemas \
+    propertyNames prefixItems contains default minLength maxLength";
+
+/// The words of JSON Schema whose values are checked.
+const CHECKED: &[&str] = &["type", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];
 
 /// The types of JSON Schema.
 const JSON_TYPES: &[&str] = &["object", "array", "string", "integer", "number", "boolean", "null"];
@@ -177,7 +165,7 @@ fn obeys_strict_rules(schema: &Value) -> bool {
     if !says_what || (is_list && !words.contains_key("items")) {
         return false;
     }
-    if words.keys().any(|word| NOT_STRICT.contains(&word.as_str())) {
+    if words.keys().any(|word| NOT_STRICT.split(' ').any(|refused| refused == word)) {
         return false;
     }
     let properties = words.get("properties").and_then(Value::as_object);
@@ -212,33 +200,19 @@ fn fault_in(schema: &Value) -> Option<String> {
         return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema must stand"));
     };
     let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
-    let are_texts = |texts: &Value| texts.as_array().is_some_and(|texts| texts.iter().all(Value::is_string));
-    for (word, value) in words {
-        let is_right = match word.as_str() {
-            "type" => is_type(value) || value.as_array().is_some_and(|kinds| kinds.iter().all(is_type)),
-            "required" => are_texts(value),
-            "properties" | "$defs" | "definitions" => value.is_object(),
-            "anyOf" | "oneOf" | "allOf" => value.is_array(),
-            // OpenAI's API has the schema within such an object.
-            "schema" if words.contains_key("strict") => {
-                return Some("give the schema alone, without its name".to_owned());
-            }
-            _ => true,
-        };
-        if !is_right {
-            return Some(format!("“{word}” cannot be {value}"));
-        }
-        let within = match word.as_str() {
-            "properties" | "$defs" | "definitions" => value.as_object().and_then(|all| all.values().find_map(fault_in)),
-            "anyOf" | "oneOf" | "allOf" => value.as_array().and_then(|all| all.iter().find_map(fault_in)),
-            "items" if !value.is_array() => fault_in(value),
-            _ => None,
-        };
-        if within.is_some() {
-            return within;
-        }
-    }
-    None
+    words.iter().find_map(|(word, value)| match (word.as_str(), value) {
+        ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
+        ("type", kind) if is_type(kind) => None,
+        ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
+        ("properties" | "$defs" | "definitions", Value::Object(all)) => all.values().find_map(fault_in),
+        ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
+        ("items", Value::Array(_)) => None,
+        ("items", schema) => fault_in(schema),
+        // OpenAI's API has the schema within such an object.
+        ("schema", _) if words.contains_key("strict") => Some("give the schema alone, without its name".to_owned()),
+        (word, _) if CHECKED.contains(&word) => Some(format!("“{word}” cannot be {value}")),
+        _ => None,
+    })
 }
 
 /// Whether the value of `type`, a word or a list of them, has this word.
@@ -275,18 +249,19 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
 /// the answer. The types of other values are not checked, and neither are other words of JSON Schema.
 fn lacking(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
     let words = resolved(root, schema).as_object()?;
+    let missing = |name: &str| format!("the field “{place}{name}” is missing");
     if words.get("type").is_some_and(|kind| kind == "array") && !value.is_array() && !place.is_empty() {
         return Some(format!("the field “{}” is not a list", place.trim_end_matches('.')));
     }
     match value {
         Value::Object(fields) => {
             if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
-                return Some(missing(place, name));
+                return Some(missing(name));
             }
             let mut properties = words.get("properties")?.as_object()?.iter();
             properties.find_map(|(name, schema)| lacking(root, schema, fields.get(name)?, &format!("{place}{name}.")))
         }
-        _ if wants_object(words) && !has_type(words, value) => required(words).next().map(|name| missing(place, name)),
+        _ if wants_object(words) && !has_type(words, value) => required(words).next().map(missing),
         Value::Array(items) => {
             let schema = words.get("items")?;
             let mut items = items.iter().enumerate();
@@ -294,10 +269,6 @@ fn lacking(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<S
         }
         _ => None,
     }
-}
-
-fn missing(place: &str, name: &str) -> String {
-    format!("the field “{place}{name}” is missing")
 }
 
 /// Whether a schema is that of an object, if only because it requires fields.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Result;
 
 const ESCAPE: usize = "\\u0000".len();
@@ -29,21 +30,21 @@ pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     let backslashes = string.bytes().rev().skip(string.len() - end - 1).take_while(|byte| *byte == b'\\').count();
     let is_first = backslashes % 2 == 1 && half(string, end).is_some_and(|half| half < SECOND);
     match is_first {
-        true => Ok((lossy(&format!("{}\"", &string[..end]))?.into(), &string[end..end + ESCAPE])),
-        false => Ok((lossy(string)?.into(), "")),
+        true => Ok((lossy::<String>(&format!("{}\"", &string[..end]))?.into(), &string[end..end + ESCAPE])),
+        false => Ok((lossy::<String>(string)?.into(), "")),
     }
 }
 
-/// The text of a JSON string, in which lone halves become U+FFFD.
+/// The value of JSON in which lone halves become U+FFFD.
 ///
 /// # Errors
-/// It is no JSON string.
-pub(crate) fn lossy(string: &str) -> Result<String> {
-    serde_json::from_str(string).or_else(|_| serde_json::from_str(&without_lone(string)))
+/// It is no JSON, or another value.
+pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone(json)))
 }
 
 /// JSON in which each lone half is replaced by U+FFFD.
-pub(crate) fn without_lone(json: &str) -> String {
+fn without_lone(json: &str) -> String {
     let (mut repaired, mut at) = (String::with_capacity(json.len()), 0);
     while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
         let length = match (half(json, at), half(json, at + ESCAPE)) {
@@ -91,8 +92,8 @@ mod tests {
         ] {
             assert_eq!(text_of(string).expect(string), (text.into(), half), "{string}");
             let whole = if half.is_empty() { text.to_owned() } else { format!("{text}\u{FFFD}") };
-            assert_eq!(lossy(string).expect(string), whole, "{string}");
+            assert_eq!(lossy::<String>(string).expect(string), whole, "{string}");
         }
-        assert!(text_of("7").is_err() && text_of("\"").is_err() && lossy("").is_err());
+        assert!(text_of("7").is_err() && text_of("\"").is_err() && lossy::<String>("").is_err());
     }
 }

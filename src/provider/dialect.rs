@@ -1,7 +1,5 @@
 //! What a dialect is: how requests are made and replies are read. Each dialect is a value in a file of its own.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::failure;
@@ -15,6 +13,7 @@ use crate::shape::Shape;
 const DONE: &str = "[DONE]";
 
 /// A way to ask for answers.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     /// As in the configuration file.
     pub(crate) name: &'static str,
@@ -93,12 +92,6 @@ impl Dialect {
             return Ok(());
         }
         (self.event)(data, reply)
-    }
-}
-
-impl fmt::Debug for Dialect {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name)
     }
 }
 
@@ -203,10 +196,10 @@ pub(super) mod tests {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
         for api in table::DIALECTS {
             let mut asked = with_steps(&tools, &steps);
-            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
+            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
             asked.forbids_calls = true;
-            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
-            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{api:?}");
+            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
+            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
         }
     }
 
@@ -261,7 +254,7 @@ pub(super) mod tests {
                 ("an image alone", question(vec![image()], ""), json!([picture])),
             ] {
                 let body = body(api, &Prompt { messages: vec![message], ..prompt() });
-                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{api:?}: {case}");
+                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{}: {case}", api.name);
             }
             // Attachments of earlier questions too; the calls come after them all.
             let (tools, steps) = ([tool()], steps([vec![], vec![]]));
@@ -269,9 +262,9 @@ pub(super) mod tests {
             prompt.messages[0] = question(vec![image()], "one");
             prompt.messages[2] = question(vec![pdf()], "three");
             let messages = body(api, &prompt)[list].clone();
-            assert_eq!(messages[first][field], json!([picture, text("one")]), "{api:?}");
-            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{api:?}");
-            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{api:?}");
+            assert_eq!(messages[first][field], json!([picture, text("one")]), "{}", api.name);
+            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{}", api.name);
+            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{}", api.name);
         }
     }
 
@@ -324,7 +317,7 @@ pub(super) mod tests {
             let asked = [AnswerForm::Object, AnswerForm::Shaped(&strict), AnswerForm::Shaped(&loose)];
             for (form, expected) in asked.into_iter().zip(forms).chain([(AnswerForm::Any, None)]) {
                 let body = body(api, &Prompt { form, ..prompt() });
-                assert_eq!(body.get(field), expected.as_ref(), "{api:?}: {form:?}");
+                assert_eq!(body.get(field), expected.as_ref(), "{}: {form:?}", api.name);
             }
         }
     }
@@ -411,7 +404,7 @@ pub(super) mod tests {
         ] {
             let request = api.list_models(Some(&key));
             let header = request.headers.iter().find(|(header, _)| header == name);
-            assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{api:?}");
+            assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{}", api.name);
             assert!(!request.path.contains('k'), "{}", request.path);
             assert!(api.list_models(None).headers.iter().all(|(header, _)| header != name));
         }

@@ -16,6 +16,7 @@ use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, Token
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
 pub(super) static DIALECT: Dialect = Dialect {
@@ -145,6 +146,7 @@ fn call_of(ran: &Ran) -> Value {
     json!({"id": ran.id, "type": "function", "function": function})
 }
 
+/// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Chunk<'a> {
@@ -189,26 +191,6 @@ struct Delta<'a> {
     reasoning_content: Option<&'a RawValue>,
     #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
-}
-
-/// A part of a call, or a complete one.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Fragment<'a> {
-    index: Count,
-    id: IfReadable<String>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-    #[serde(borrow)]
-    extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Function<'a> {
-    name: IfReadable<String>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
 }
 
 fn usage_of(counts: &Value) -> Usage {
@@ -279,20 +261,20 @@ fn read(
     Ok(())
 }
 
+/// Adds calls, or parts of calls.
 fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed> {
-    let fragments = lenient::in_field::<Vec<Fragment>>(json)?.unwrap_or_default();
-    for (fragment, position) in fragments.into_iter().zip(0..) {
-        let index = fragment.index.0.unwrap_or(position);
-        let id = fragment.id.0.unwrap_or_default();
-        let (name, arguments) = match fragment.function {
-            Some(function) => (function.name.0.unwrap_or_default(), lenient::arguments(function.arguments)),
-            None => Default::default(),
-        };
-        let place = reply.call_fragment(index, &id, &name, &arguments);
-        if let Some(extra) = lenient::if_readable::<Value>(fragment.extra_content)
-            && let (Some(place), Some(kept)) = (place, kept_fields(reply))
+    let Some(json) = json else { return Ok(()) };
+    let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
+    for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
+        let fragment = Value::Object(fragment);
+        let text = |place| fragment.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let index = lenient::count(&fragment, "/index").unwrap_or(position);
+        let arguments = lenient::arguments(&fragment["function"]["arguments"]);
+        let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments);
+        if let (Some(extra), Some(place)) = (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
+            && let Some(kept) = kept_fields(reply)
         {
-            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra;
+            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra.clone();
         }
     }
     Ok(())
@@ -361,32 +343,6 @@ mod tests {
         body(prompt, habits)
     }
 
-    #[test]
-    fn the_body_has_what_the_server_takes_and_no_more() {
-        let mut prompt = prompt();
-        assert_eq!(
-            json(&prompt, table::OPENAI_LIKE.habits),
-            serde_json::json!({
-                "model": "m", "stream": true, "stream_options": {"include_usage": true},
-                "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "one"},
-                             {"role": "assistant", "content": "two"}, {"role": "user", "content": "three"}],
-            })
-        );
-        prompt.max_tokens = Some(9);
-        prompt.system = "";
-        prompt.stream = false;
-        let body = json(&prompt, table::OPENAI_LIKE.habits);
-        assert_eq!(body["max_tokens"], 9);
-        assert_eq!(body["messages"][0]["role"], "user");
-        assert!(body.get("stream_options").is_none());
-        let body = json(
-            &prompt,
-            Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::OPENAI_LIKE.habits },
-        );
-        assert_eq!(body["max_completion_tokens"], 9);
-        assert!(body.get("max_tokens").is_none());
-    }
-
     fn text(text: &str) -> Value {
         json!({"type": "text", "text": text})
     }
@@ -431,36 +387,6 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_becomes_a_reply() {
-        let mut reply = replied(
-            &DIALECT,
-            &[
-                r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}"#,
-                r#"{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"hm"}}]}"#,
-                r#"{"choices":[{"delta":{"reasoning":"hm","content":""}}]}"#,
-                r#"{"choices":[{"delta":{"content":"Hello \"you\""},"finish_reason":null}],"usage":null}"#,
-                r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"no"}]},{"type":"text","text":"!"}]}}]}"#,
-                r#"{"choices":[{"index":1,"delta":{"content":"another"},"finish_reason":"length"}]}"#,
-                r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
-                r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
-                "[DONE]",
-            ],
-        );
-        assert_eq!(reply.take_text().as_str(), "Hello \"you\"!");
-        assert_eq!(reply.finished(), Some(&Finish::Complete("stop".into())));
-        assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(4));
-        assert!(reply.ended());
-    }
-
-    #[test]
-    fn an_error_inside_the_stream_is_a_failure() {
-        for data in [r#"{"error":{"message":"boom","code":500}}"#, r#"{"error":"boom"}"#] {
-            let reply = replied(&DIALECT, &[data]);
-            assert_eq!(reply.failure().map(|failure| failure.message.as_str()), Some("boom"));
-        }
-    }
-
-    #[test]
     fn an_empty_error_is_none() {
         for error in ["{}", "\"\"", "null"] {
             let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
@@ -468,14 +394,6 @@ mod tests {
             assert_eq!(reply.failure(), None, "{data}");
             assert_eq!(reply.take_text(), "hi", "{data}");
         }
-    }
-
-    #[test]
-    fn a_whole_answer_is_read() {
-        let mut reply = Reply::default();
-        let body = r#"{"choices":[{"index":1,"message":{"content":"other"}},{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-        read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Limit("length".into()))));
     }
 
     #[test]

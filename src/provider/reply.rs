@@ -125,7 +125,7 @@ impl Reply {
     /// # Errors
     /// It is no JSON string.
     pub(super) fn refuse(&mut self, string: &str) -> Result<(), Malformed> {
-        self.refusal.push_str(&surrogates::lossy(string)?);
+        self.refusal.push_str(&surrogates::lossy::<String>(string)?);
         self.add(string)
     }
 

@@ -6,7 +6,7 @@ use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// What the model is asked, independent of any dialect.
+/// What the model is asked, independent of any dialect. It borrows tools and steps, which may have megabytes of results.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
     pub(crate) model: &'a str,

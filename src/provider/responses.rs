@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
@@ -12,20 +12,16 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{calls, openai, schema};
 use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
+use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
     name: "responses",
-    models_path: "/models",
-    fixed_headers: &[],
-    key_header: ("authorization", "Bearer "),
     chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
     event: read_event,
     whole: read_whole,
-    models: openai::read_models,
     ends_with_done: false,
     stores: |_| true,
-    enforces_maps: true,
-    knows_object_form: true,
+    ..openai::DIALECT
 };
 
 /// The type of an item that calls a tool of q's.
@@ -116,7 +112,8 @@ fn turn_of(step: &Step) -> Vec<Value> {
     (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
-/// The fields of all events that matter here; other types are ignored.
+/// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
+/// answer is copied to be read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -132,33 +129,6 @@ struct Event<'a> {
     response: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
-}
-
-/// A response: the body of a reply, or in the last event of a stream.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Response<'a> {
-    status: IfReadable<String>,
-    #[serde(borrow)]
-    output: IfReadable<Vec<&'a RawValue>>,
-    incomplete_details: IfReadable<Value>,
-    usage: IfReadable<Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Item<'a> {
-    #[serde(rename = "type")]
-    kind: IfReadable<String>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Part<'a> {
-    #[serde(borrow)]
-    refusal: Text<'a>,
 }
 
 fn usage_of(counts: &Value) -> Usage {
@@ -184,9 +154,9 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
         "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
         "response.output_text.done" => reply.add_late(&event.text.text()?),
         "response.output_item.done" => {
-            if let Some(item) = event.item {
+            if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
+                reply.add_late(&text_of(&item)?);
                 keep(item, reply);
-                reply.add_late(&text_of(message_in(item)).text()?);
             }
         }
         // xAI uses another closing word for it.
@@ -215,9 +185,10 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
 }
 
 fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let response: Response = serde_json::from_str(json)?;
-    if let Some(counts) = response.usage.0 {
-        reply.add_usage(usage_of(&counts));
+    let fields: Map<String, Value> = surrogates::lossy(json)?;
+    let mut response = Value::Object(fields);
+    if response["usage"].is_object() {
+        reply.add_usage(usage_of(&response["usage"]));
     }
     if let Some(error) = failure::error_in(json) {
         reply.fail(error);
@@ -226,38 +197,32 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     // In a stream the text has come already, and so have the items, except with some servers.
     let is_new = !reply.has_begun();
     let keeps = reply.echo_mut().is_empty();
-    for item in response.output.0.into_iter().flatten() {
-        if keeps {
-            keep(item, reply);
-        }
+    let items = response.get_mut("output").map(Value::take).unwrap_or_default();
+    for item in items.as_array().into_iter().flatten() {
         if is_new {
-            let content = message_in(item);
-            reply.add(&text_of(content).json()?)?;
-            for part in lenient::if_readable::<Vec<IfReadable<Part>>>(content).into_iter().flatten() {
-                reply.refuse(&part.0.unwrap_or_default().refusal.json()?)?;
+            reply.add(&Value::from(text_of(item)?).to_string())?;
+            for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == MESSAGE) {
+                reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
             }
         }
+        if keeps {
+            keep(item.clone(), reply);
+        }
     }
-    let details = response.incomplete_details.0.unwrap_or_default();
-    let reason = details["reason"].as_str().filter(|reason| !reason.is_empty());
-    reply.finish(reason.or(response.status.0.as_deref()).unwrap_or_default());
+    let reason = response["incomplete_details"]["reason"].as_str().filter(|reason| !reason.is_empty());
+    reply.finish(reason.or(response["status"].as_str()).unwrap_or_default());
     Ok(())
 }
 
-/// The content of an item that is a message.
-fn message_in(item: &RawValue) -> Option<&RawValue> {
-    lenient::if_readable::<Item>(Some(item)).filter(|item| item.kind.0.as_deref() == Some(MESSAGE))?.content
-}
-
-fn text_of(content: Option<&RawValue>) -> Text<'_> {
-    lenient::if_readable(content).unwrap_or_default()
+/// The text of an item that is a message.
+fn text_of(item: &Value) -> Result<String, Malformed> {
+    if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
 }
 
 /// Keeps an item, which is sent back with the results of the calls. Reasoning that is not encrypted is not kept, because
 /// the API would look for it in its store.
-fn keep(item: &RawValue, reply: &mut Reply) {
-    let item = lenient::if_readable::<Value>(Some(item));
-    if let Some(item) = item.filter(|item| item["type"] != "reasoning" || item["encrypted_content"].is_string()) {
+fn keep(item: Value, reply: &mut Reply) {
+    if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
         reply.keep(item);
     }
 }
@@ -279,11 +244,7 @@ fn read_calls(reply: &mut Reply) {
         }
         // Some servers send the item's own id alone.
         let id = text("call_id").or(text("id")).unwrap_or_default();
-        let arguments = match &item["arguments"] {
-            Value::String(arguments) => arguments.clone(),
-            Value::Null => String::new(),
-            arguments => arguments.to_string(),
-        };
+        let arguments = lenient::arguments(&item["arguments"]);
         let call = reply.add_call(id, text("name").unwrap_or_default(), &arguments);
         item["call_id"] = call.id.as_str().into();
     }
@@ -292,29 +253,9 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::dialect::tests::{calls_of, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::*;
-
-    #[test]
-    fn the_body_has_typed_content_and_asks_not_to_be_stored() {
-        let mut prompt = prompt();
-        let sent = body;
-        let content = |kind: &str, text: &str| json!([{"type": kind, "text": text}]);
-        assert_eq!(
-            sent(&prompt),
-            json!({
-                "model": "m", "stream": true, "instructions": "s",
-                "input": [{"role": "user", "content": content("input_text", "one")},
-                          {"type": "message", "role": "assistant", "content": content("output_text", "two")},
-                          {"role": "user", "content": content("input_text", "three")}],
-            })
-        );
-        (prompt.system, prompt.max_tokens, prompt.effort, prompt.refuses_storage) = ("", Some(9), Some("low"), true);
-        let body = sent(&prompt);
-        assert_eq!((&body["max_output_tokens"], &body["reasoning"]["effort"]), (&json!(9), &json!("low")));
-        assert_eq!((&body["store"], body.get("instructions")), (&json!(false), None));
-    }
 
     #[test]
     fn what_a_stream_has_said_is_not_said_again_at_its_end() {

@@ -49,108 +49,69 @@ pub(crate) const OPENAI_LIKE: Row = Row {
     start: None,
 };
 
+/// A server on the internet, which wants a key.
+const fn hosted(
+    name: &'static str,
+    base_url: &'static str,
+    key_variables: &'static [&'static str],
+    model: &'static str,
+) -> Row {
+    Row { name, base_url, key_variables, model: Some(model), ..OPENAI_LIKE }
+}
+
+/// A server on the user's own machine.
+const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> Row {
+    Row { name, base_url, start: Some(start), ..OPENAI_LIKE }
+}
+
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Defaults are retired within months,
 /// so prefer names that the provider keeps pointing at its newest model.
 pub(crate) const PROVIDERS: &[Row] = &[
     Row {
-        name: "anthropic",
         api: &anthropic::DIALECT,
-        base_url: "https://api.anthropic.com",
-        key_variables: &["ANTHROPIC_API_KEY"],
-        model: Some("claude-haiku-5-5"),
         family: Some("claude-haiku-*"),
-        ..OPENAI_LIKE
+        ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "claude-haiku-5-5")
     },
     Row {
-        name: "openai",
         api: &responses::DIALECT,
         api_elsewhere: Some(&openai::DIALECT),
-        base_url: "https://api.openai.com/v1",
-        key_variables: &["OPENAI_API_KEY"],
-        model: Some("gpt-6-luna"),
         family: Some("gpt-*-luna"),
         habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..OPENAI_LIKE.habits },
-        ..OPENAI_LIKE
+        ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-6-luna")
     },
     Row {
-        name: "gemini",
         api: &gemini::DIALECT,
-        base_url: "https://generativelanguage.googleapis.com",
-        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        model: Some("gemini-flash-latest"),
-        ..OPENAI_LIKE
+        ..hosted(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            "gemini-flash-latest",
+        )
     },
+    hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "openai/gpt-oss-120b"),
     Row {
-        name: "groq",
-        base_url: "https://api.groq.com/openai/v1",
-        key_variables: &["GROQ_API_KEY"],
-        model: Some("openai/gpt-oss-120b"),
-        ..OPENAI_LIKE
-    },
-    Row {
-        name: "mistral",
-        base_url: "https://api.mistral.ai/v1",
-        key_variables: &["MISTRAL_API_KEY"],
-        model: Some("mistral-small-latest"),
         habits: Habits { stream_usage: false, document_url: true, ..OPENAI_LIKE.habits },
-        ..OPENAI_LIKE
+        ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
     },
+    hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto"),
     Row {
-        name: "openrouter",
-        base_url: "https://openrouter.ai/api/v1",
-        key_variables: &["OPENROUTER_API_KEY"],
-        model: Some("openrouter/auto"),
-        ..OPENAI_LIKE
-    },
-    Row {
-        name: "deepseek",
-        base_url: "https://api.deepseek.com/v1",
-        key_variables: &["DEEPSEEK_API_KEY"],
-        model: Some("deepseek-flash"),
         // Its own default is high.
         effort: Some("low"),
         habits: Habits { returns_reasoning: true, ..OPENAI_LIKE.habits },
-        ..OPENAI_LIKE
+        ..hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "deepseek-flash")
     },
+    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest"),
+    hosted("cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], "gpt-oss-120b"),
     Row {
-        name: "xai",
-        base_url: "https://api.x.ai/v1",
-        key_variables: &["XAI_API_KEY"],
-        model: Some("grok-latest"),
-        ..OPENAI_LIKE
-    },
-    Row {
-        name: "cerebras",
-        base_url: "https://api.cerebras.ai/v1",
-        key_variables: &["CEREBRAS_API_KEY"],
-        model: Some("gpt-oss-120b"),
-        ..OPENAI_LIKE
-    },
-    Row {
-        name: "zai",
-        base_url: "https://api.z.ai/api/paas/v4",
-        key_variables: &["ZAI_API_KEY"],
-        model: Some("glm-5.3-flash"),
         family: Some("glm-*-flash"),
-        ..OPENAI_LIKE
+        ..hosted("zai", "https://api.z.ai/api/paas/v4", &["ZAI_API_KEY"], "glm-5.3-flash")
     },
-    Row {
-        name: "moonshot",
-        base_url: "https://api.moonshot.ai/v1",
-        key_variables: &["MOONSHOT_API_KEY"],
-        model: Some("kimi-k2.6"),
-        ..OPENAI_LIKE
-    },
-    Row { name: "ollama", base_url: "http://127.0.0.1:11434/v1", start: Some("ollama serve"), ..OPENAI_LIKE },
-    Row {
-        name: "llamacpp",
-        base_url: "http://127.0.0.1:8080/v1",
-        start: Some("llama-server -m MODEL.gguf"),
-        ..OPENAI_LIKE
-    },
-    Row { name: "lmstudio", base_url: "http://127.0.0.1:1234/v1", start: Some("lms server start"), ..OPENAI_LIKE },
-    Row { name: "vllm", base_url: "http://127.0.0.1:8000/v1", start: Some("vllm serve MODEL"), ..OPENAI_LIKE },
+    hosted("moonshot", "https://api.moonshot.ai/v1", &["MOONSHOT_API_KEY"], "kimi-k2.6"),
+    local("ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
+    local("llamacpp", "http://127.0.0.1:8080/v1", "llama-server -m MODEL.gguf"),
+    local("lmstudio", "http://127.0.0.1:1234/v1", "lms server start"),
+    local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
 ];
 
 impl Row {

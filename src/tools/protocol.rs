@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::result::Refusal;
 use crate::one_line::on_one_line;
-use crate::surrogates::without_lone;
+use crate::surrogates;
 
 /// The version that q asks a program for.
 const VERSION: &str = "2025-11-25";
@@ -366,8 +366,7 @@ fn quote(text: &[u8]) -> String {
 
 /// Reads a line. Bytes that are not UTF-8, and lone surrogates, become U+FFFD.
 fn parse(line: &[u8]) -> serde_json::Result<Value> {
-    let text = String::from_utf8_lossy(line);
-    serde_json::from_str(&text).or_else(|_| serde_json::from_str(&without_lone(&text)))
+    surrogates::lossy(&String::from_utf8_lossy(line))
 }
 
 #[cfg(test)]

@@ -7,23 +7,9 @@ use crate::provider::request::Asks;
 pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
 
 /// Types and codes of such errors, for errors reported without a status.
-const PASSING_CODES: &[&str] = &[
-    "overloaded_error",
-    "rate_limit_error",
-    "rate_limit_exceeded",
-    "api_error",
-    "server_error",
-    "internal_server_error",
-    "service_unavailable",
-    "service_unavailable_error",
-    "server_is_overloaded",
-    "slow_down",
-    "timeout_error",
-    "unavailable",
-    "resource_exhausted",
-    "internal",
-    "deadline_exceeded",
-];
+const PASSING_CODES: &str = "overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
+    service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error \
+    unavailable resource_exhausted internal deadline_exceeded";
 
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,21 +120,8 @@ const FORM: &[&str] = &[
     "grammar",
 ];
 
-const ATTACHMENTS: &[&str] = &[
-    "image",
-    "images",
-    "vision",
-    "multimodal",
-    "mmproj",
-    "pdf",
-    "pdfs",
-    "document",
-    "documents",
-    "attachment",
-    "attachments",
-    "modality",
-    "modalities",
-];
+const ATTACHMENTS: &str = "image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality \
+    modalities";
 
 /// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
 /// counts. `asks` is what the request asked for.
@@ -202,9 +175,13 @@ impl Answer {
 
     fn may_be_about_attachments(&self) -> bool {
         let names_them =
-            || self.message.split(|char: char| !char.is_alphanumeric()).any(|word| ATTACHMENTS.contains(&word));
+            || self.message.split(|char: char| !char.is_alphanumeric()).any(|word| is_one_of(word, ATTACHMENTS));
+        let field = self.error.field.as_str();
+        let is_about = |name: &&str| has_name(field, name);
         match self.status {
-            Some(400 | 422) => names_them() || self.may_be_about_messages(),
+            // About the field of the messages, if it names a field below the body at all.
+            Some(400 | 422) if matches!(field, "" | "body") => true,
+            Some(400 | 422) => names_them() || ["messages", "input", "contents"].iter().any(is_about),
             Some(415) => true,
             // Too many requests, or overload; a model's name may well contain “vision”.
             Some(429 | 503 | 529) => false,
@@ -214,19 +191,18 @@ impl Answer {
         }
     }
 
-    /// Whether the error is about the field of the messages, if it names a field below the body at all.
-    fn may_be_about_messages(&self) -> bool {
-        let field = self.error.field.as_str();
-        matches!(field, "" | "body") || ["messages", "input", "contents"].iter().any(|name| has_name(field, name))
-    }
-
     fn may_pass(&self) -> bool {
         let code = self.error.code.to_lowercase();
         // Some servers write the status as text.
         let is_status = |word: &str| word.parse().is_ok_and(|status| PASSING_STATUSES.contains(&status));
-        let is_known = || code.split(' ').any(|word| PASSING_CODES.contains(&word) || is_status(word));
+        let is_known = || code.split(' ').any(|word| is_one_of(word, PASSING_CODES) || is_status(word));
         self.status.map_or_else(is_known, |status| PASSING_STATUSES.contains(&status))
     }
+}
+
+/// Whether a word is one of those that blanks separate.
+fn is_one_of(word: &str, words: &str) -> bool {
+    words.split(' ').any(|known| known == word)
 }
 
 /// Whether a text contains the name of a field, not as a part of a longer name.

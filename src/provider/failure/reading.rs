@@ -48,20 +48,8 @@ impl ServerError {
 
 /// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
 /// `status_msg`.
-const MESSAGES: [&str; 12] = [
-    "message",
-    "faultstring",
-    "detail",
-    "msg",
-    "error_description",
-    "Message",
-    "title",
-    "errorMessage",
-    "error_message",
-    "details",
-    "reason",
-    "status_msg",
-];
+const MESSAGES: &str = "message faultstring detail msg error_description Message title errorMessage \
+    error_message details reason status_msg";
 
 /// Reads the body of a response that failed, without secrets.
 pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
@@ -142,7 +130,7 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
         }
         Some(inner) => from_value(inner)?,
         None => {
-            let found = MESSAGES.into_iter().find_map(|name| fields.get(name).and_then(message_of));
+            let found = MESSAGES.split(' ').find_map(|name| fields.get(name).and_then(message_of));
             let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
             let message = on_one_line(&with_upstream(message, fields));
             ServerError { field, ..ServerError::new(message) }.with_code(&codes)
