@@ -10,8 +10,9 @@ const TYPES: &[(&str, &str)] =
     &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
 
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
-const NOT_STRICT: &str = "oneOf allOf not if then else patternProperties dependentRequired dependentSchemas \
-    propertyNames prefixItems contains default minLength maxLength";
+const NOT_STRICT: &str = "\
+    oneOf allOf not if then else patternProperties dependentRequired dependentSchemas propertyNames prefixItems \
+    contains default minLength maxLength";
 
 /// The words of JSON Schema whose values are checked.
 const CHECKED: &[&str] = &["type", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];

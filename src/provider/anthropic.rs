@@ -127,8 +127,8 @@ fn result_of(ran: &Ran) -> Value {
     result
 }
 
-/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from the
-/// data, like those below, so that no text of an answer is copied to be read.
+/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from
+/// the data, like those below, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -225,8 +225,7 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
         reply.fail(error);
         return Ok(());
     }
-    let message: Map<String, Value> = surrogates::lossy(body)?;
-    let message = Value::Object(message);
+    let message = Value::Object(surrogates::lossy(body)?);
     for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
         let Value::Object(block) = block else { return Err(Malformed("a block is no object".to_owned())) };
         add_block(Some(index), block.clone(), reply)?;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::attachment;
 use super::dialect::Dialect;
@@ -185,11 +185,8 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
 }
 
 fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let fields: Map<String, Value> = surrogates::lossy(json)?;
-    let mut response = Value::Object(fields);
-    if response["usage"].is_object() {
-        reply.add_usage(usage_of(&response["usage"]));
-    }
+    let mut response = Value::Object(surrogates::lossy(json)?);
+    reply.add_usage(usage_of(&response["usage"]));
     if let Some(error) = failure::error_in(json) {
         reply.fail(error);
         return Ok(());

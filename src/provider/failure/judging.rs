@@ -7,9 +7,10 @@ use crate::provider::request::Asks;
 pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
 
 /// Types and codes of such errors, for errors reported without a status.
-const PASSING_CODES: &str = "overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
-    service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error \
-    unavailable resource_exhausted internal deadline_exceeded";
+const PASSING_CODES: &str = "\
+    overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
+    service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error unavailable \
+    resource_exhausted internal deadline_exceeded";
 
 /// What an error means for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +121,8 @@ const FORM: &[&str] = &[
     "grammar",
 ];
 
-const ATTACHMENTS: &str = "image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality \
-    modalities";
+const ATTACHMENTS: &str = "\
+    image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
 
 /// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
 /// counts. `asks` is what the request asked for.

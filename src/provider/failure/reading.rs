@@ -48,8 +48,9 @@ impl ServerError {
 
 /// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
 /// `status_msg`.
-const MESSAGES: &str = "message faultstring detail msg error_description Message title errorMessage \
-    error_message details reason status_msg";
+const MESSAGES: &str = "\
+    message faultstring detail msg error_description Message title errorMessage error_message details reason \
+    status_msg";
 
 /// Reads the body of a response that failed, without secrets.
 pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
