@@ -260,7 +260,8 @@ impl Model {
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
             // A link may lead to one that is gone.
-            let is_known = before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
+            let is_known =
+                before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
             let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
             if is_new {
                 new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
