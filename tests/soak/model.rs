@@ -260,7 +260,8 @@ impl Model {
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
             // A link may lead to one that is gone.
-            let is_known = before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
+            let is_known =
+                before.get(&place).is_some() || before.links.iter().any(|(link, to)| link.0 == home && to == name);
             let is_new = name.starts_with(NEW) || (name.starts_with("session_") && !is_known);
             if is_new {
                 new(first.and_then(|exchanges| exchanges.first().copied()).unwrap_or_default())
@@ -283,6 +284,15 @@ impl Model {
         conversations.sort();
         let links = self.links.iter().map(|(link, to)| (*link, name(link.0, to))).collect();
         Model { conversations, links, keeps_nothing: self.keeps_nothing }
+    }
+
+    /// The same without links that led to nothing before: the daily sweep may remove them.
+    pub fn without_lost_links(mut self, before: &Model) -> Model {
+        let is_lost = |link: &(usize, Link), to: &String| {
+            before.links.get(link) == Some(to) && before.get(&Place::In(link.0, to.clone())).is_none()
+        };
+        self.links.retain(|link, to| !is_lost(link, to));
+        self
     }
 
     /// In how many conversations each exchange is.

@@ -107,7 +107,7 @@ impl<'a> Scene<'a> {
         let model = snapshot.model(self.world.keeps_nothing());
         let found = model.renamed(&self.model);
         let torn = snapshot.torn.iter().cloned().chain(snapshot.damaged()).next().map(|what| (Kind::Torn, what));
-        if let Some((kind, what)) = torn.or_else(|| found.differs(&self.renamed(allowed(&found)))) {
+        if let Some((kind, what)) = torn.or_else(|| self.differs(&found, allowed(&found))) {
             self.soak.report.found(self.part, kind, label, &format!("{what}\n  {details}"), self.world.path());
             return false;
         }
@@ -115,8 +115,10 @@ impl<'a> Scene<'a> {
         true
     }
 
-    fn renamed(&self, models: Vec<Model>) -> Vec<Model> {
-        models.iter().map(|model| model.renamed(&self.model)).collect()
+    fn differs(&self, found: &Model, allowed: Vec<Model>) -> Option<(Kind, String)> {
+        let allowed: Vec<Model> =
+            allowed.iter().map(|model| model.renamed(&self.model).without_lost_links(&self.model)).collect();
+        found.clone().without_lost_links(&self.model).differs(&allowed)
     }
 
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
@@ -152,10 +154,13 @@ impl<'a> Scene<'a> {
             return Ok(false);
         }
         let snapshot = self.world.snapshot();
-        let regular = snapshot.regular.iter().filter(|(home, link)| {
-            *home == command.home && command.target == Target::Linked(*link) && command.does != Does::Copy
-        });
-        let wrong = regular.map(|(_, link)| (Kind::LeftOver, format!("{link:?} is no link after {command}"))).collect();
+        let is_here = |links: &[(usize, Link)]| {
+            links.iter().any(|(home, link)| *home == command.home && command.target == Target::Linked(*link))
+        };
+        let regular = command.does != Does::Copy && is_here(&snapshot.regular);
+        let temporary = command.does == Does::Ask && is_here(&snapshot.temporary);
+        let what = format!("after {command} its link is {}", if regular { "a file" } else { "there twice" });
+        let wrong = if regular || temporary { vec![(Kind::LeftOver, what)] } else { Vec::new() };
         Ok(self.soak.report.check(self.part, label, wrong, self.world.path()))
     }
 
