@@ -252,10 +252,11 @@ impl Model {
 
     /// The same with the names of [`Model::after`] for what was not there before.
     pub fn renamed(&self, before: &Model) -> Model {
+        let is_old = |place: &Place, exchanges: &Vec<u64>| before.get(place) == Some(exchanges);
         let name = |home: usize, name: &String| {
             let place = Place::In(home, name.clone());
-            let earlier = |(there, _): &&(Place, Vec<u64>)| {
-                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && before.get(there).is_none()
+            let earlier = |(there, exchanges): &&(Place, Vec<u64>)| {
+                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && !is_old(there, exchanges)
             };
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
@@ -274,7 +275,7 @@ impl Model {
             let place = match place {
                 Place::File => Place::File,
                 Place::In(home, there) => Place::In(*home, name(*home, there)),
-                Place::Earlier(home, of, _) if before.get(place).is_none() => {
+                Place::Earlier(home, of, _) if !is_old(place, exchanges) => {
                     Place::Earlier(*home, name(*home, of), UNKNOWN)
                 }
                 known => known.clone(),
