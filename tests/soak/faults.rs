@@ -194,7 +194,7 @@ fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
     let Act { command, id, outcome } = *act;
     let after = before.after(before, command, id).swap_remove(0);
     let halfway = before.halfway(&after, found);
-    if outcome.succeeded() && (outcome.stderr.is_empty() || !command.asks()) {
+    if outcome.succeeded() && !(command.asks() && outcome.has_trouble()) {
         return vec![after];
     }
     let alone = before.alone(command.home, id);

@@ -130,17 +130,21 @@ impl<'a> Scene<'a> {
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
         let Act { command, id, outcome } = *act;
-        self.soak.report.said(self.part.mode, &command.to_string(), outcome.status, &outcome.stderr);
+        let label = command.to_string();
+        self.soak.report.said(self.part.mode, &label, outcome.status, &outcome.stderr);
         let request = self.soak.server.request(id);
-        let refused = outcome.refused() && request.is_none();
-        if let Some(foreign) = request.and_then(|request| request.foreign) {
-            self.soak.report.found(self.part, Kind::Torn, &command.to_string(), &foreign, self.world.path());
-            return false;
-        }
-        let question = Question::small(id);
-        outcome.killed()
-            || (disturbed && refused)
-            || self.soak.check_outcome(self.part, command, &question, outcome, &self.world)
+        let refused = disturbed && outcome.refused() && request.is_none();
+        let answer = format!("{}\n", Question::small(id).answer());
+        let wrong = match request.and_then(|request| request.foreign) {
+            Some(foreign) => Some((Kind::Torn, foreign)),
+            None if outcome.killed() || refused => None,
+            None if outcome.hung || !outcome.succeeded() || outcome.not_saved() => Some((Kind::Other, act.to_string())),
+            None if command.asks() && outcome.stdout != answer.as_bytes() => {
+                Some((Kind::Other, format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))))
+            }
+            None => None,
+        };
+        self.soak.report.check(self.part, &label, wrong.into_iter().collect(), self.world.path())
     }
 
     /// Runs a command undisturbed; the state must be what it makes of it. Returns whether it is.
