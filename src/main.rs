@@ -18,6 +18,7 @@ mod server;
 mod session;
 mod settings;
 mod shape;
+mod surrogates;
 mod tools;
 mod unix;
 

@@ -46,9 +46,16 @@ pub(crate) struct Attachment {
     pub(crate) unknown: Unknown,
 }
 
+/// What an attachment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Image,
+    Pdf,
+}
+
 impl Attachment {
-    pub(crate) fn is_image(&self) -> bool {
-        self.media.starts_with("image/")
+    pub(crate) fn kind(&self) -> Kind {
+        if self.media.starts_with("image/") { Kind::Image } else { Kind::Pdf }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::slice;
 
 use serde_json::json;
@@ -55,7 +55,12 @@ impl Place {
 
     /// The lock for changing the conversation; none where the file system has no locks.
     fn lock(&self) -> Result<Option<Lock>, Error> {
-        match self.folder.lock(&self.location.path, &|waited| waited >= LOCK_PATIENCE) {
+        self.lock_for(&self.location.path)
+    }
+
+    /// The lock for changing another file.
+    fn lock_for(&self, path: &Path) -> Result<Option<Lock>, Error> {
+        match self.folder.lock(path, &|waited| waited >= LOCK_PATIENCE) {
             Ok(lock) => Ok(Some(lock)),
             Err(NoLock::Unsupported) => Ok(None),
             Err(busy @ NoLock::Busy) => Err(Error::file(busy.to_string()).advise("try again")),
@@ -81,7 +86,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     }
     let mut texts = Vec::new();
     for (index, entry) in conversation.entries().enumerate() {
-        let time = entry.timestamp.map_or_else(String::new, |time| format!(" {time}"));
+        let time = entry.timestamp().map_or_else(String::new, |time| format!(" {time}"));
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
@@ -298,7 +303,7 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     }
     let mut deleted = 0;
     if files::exists(place.folder.sessions()).map_err(state)? {
-        let _lock = place.folder.lock(&place.folder.link(None), &|waited| waited >= LOCK_PATIENCE);
+        let _lock = place.lock_for(&place.folder.link(None))?;
         deleted = place.folder.clear_all().map_err(|(deleted, error)| {
             context.notes.note(&format!("Conversations cleared: {deleted}"));
             state(error)

@@ -185,7 +185,7 @@ fn providers(settings: &Settings, chosen: Option<&Chosen>) -> Section {
     let rows = settings.providers.iter().map(|provider| {
         let name = &provider.name;
         let chosen = chosen.is_some_and(|chosen| chosen.provider == *name);
-        let (mark, key, api) = (if chosen { '*' } else { ' ' }, key(provider), provider.api.to_string());
+        let (mark, key, api) = (if chosen { '*' } else { ' ' }, key(provider), provider.api.name);
         let address = provider.address().map_or_else(|error| error.message, ToString::to_string);
         let model = provider.model.as_ref().map(|model| &*model.text);
         let line =

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::message::{Attachment, Message, Step, Usage};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
+use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
@@ -99,8 +100,7 @@ impl Turn {
 
     /// The body of the request as text. A terminal gets only the beginning of base64.
     pub(super) fn body_to_show(&self, is_terminal: bool) -> Result<String, Error> {
-        let body = self.request()?.body.unwrap_or_default();
-        let mut body = String::from_utf8_lossy(&body).into_owned();
+        let mut body = self.request()?.body.unwrap_or_default().to_string();
         if is_terminal {
             let messages = self.window.messages().iter().chain([&self.question]);
             for data in messages.flat_map(|message| &message.attachments).map(|attachment| &*attachment.data) {
@@ -185,29 +185,28 @@ impl Turn {
             });
             let ended = match ended {
                 Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
-                    if failed.too_long {
-                        if self.window.halve() || self.shorten_results() {
+                    match failed.meaning {
+                        Meaning::TooLong if self.window.halve() || self.shorten_results() => continue,
+                        Meaning::TooLong => failed.error = failed.error.advise_also(TOO_LONG),
+                        Meaning::RefusesStore if std::mem::take(&mut self.refuses_storage) => {
+                            notes.detail(|| format!("{}; asking without that field", failed.error));
                             continue;
                         }
-                        failed.error = failed.error.advise_also(TOO_LONG);
-                    }
-                    if failed.refuses_store && std::mem::take(&mut self.refuses_storage) {
-                        notes.detail(|| format!("{}; asking without that field", failed.error));
-                        continue;
-                    }
-                    if failed.refuses_form && self.ask_less_of_api() {
-                        notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
-                        continue;
-                    }
-                    if failed.unknown_model && !healed {
-                        healed = true;
-                        match self.heal(failed.error, notes) {
-                            Ok(()) => {
-                                delivery.set_model(&self.model);
-                                continue;
-                            }
-                            Err(error) => failed.error = error,
+                        Meaning::RefusesForm if self.ask_less_of_api() => {
+                            notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
+                            continue;
                         }
+                        Meaning::UnknownModel if !healed => {
+                            healed = true;
+                            match self.heal(failed.error, notes) {
+                                Ok(()) => {
+                                    delivery.set_model(&self.model);
+                                    continue;
+                                }
+                                Err(error) => failed.error = error,
+                            }
+                        }
+                        _ => {}
                     }
                     Err(CallEnd::Failed(failed))
                 }
@@ -256,7 +255,7 @@ impl Turn {
 
     /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
     fn ask_less_of_api(&mut self) -> bool {
-        let knows_object_form = self.target.provider().api.knows_object_form();
+        let knows_object_form = self.target.provider().api.knows_object_form;
         let Some((shape, asking)) = &mut self.shape else { return false };
         *asking = match asking {
             Asking::ByApi if knows_object_form && shape.is_object() => Asking::AsObject,

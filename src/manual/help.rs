@@ -2,7 +2,7 @@
 
 use super::template;
 use crate::flags::{Effect, FLAGS, Flag};
-use crate::provider::table::PROVIDERS;
+use crate::provider::table::{DIALECTS, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
 /// How q is called: a form and its meaning on each line, the last with a line end.
@@ -29,11 +29,23 @@ pub(crate) fn short() -> String {
     text
 }
 
+/// The dialects as values of `api`: the usual one, and the others in a comment.
+pub(super) fn dialects() -> String {
+    let names: Vec<String> = DIALECTS.iter().map(|dialect| format!("\"{}\"", dialect.name)).collect();
+    names.split_first().map_or_else(String::new, |(usual, others)| format!("{usual}        # or {}", others.join(", ")))
+}
+
 /// Everything.
 pub(crate) fn long() -> String {
     template::fill(
         TEMPLATE,
-        &[("SYNOPSIS", SYNOPSIS), ("OPTIONS", &options()), ("SETTINGS", &settings()), ("PROVIDERS", &providers())],
+        &[
+            ("DIALECTS", &dialects()),
+            ("SYNOPSIS", SYNOPSIS),
+            ("OPTIONS", &options()),
+            ("SETTINGS", &settings()),
+            ("PROVIDERS", &providers()),
+        ],
     )
 }
 

@@ -20,6 +20,7 @@ pub(super) fn page() -> String {
             ("OPTIONS", &options()),
             ("SETTINGS", &settings()),
             ("PROVIDERS", &providers()),
+            ("DIALECTS", &help::dialects()),
         ],
     );
     let mut is_example = false;
@@ -91,6 +92,7 @@ mod tests {
     fn what_is_shown_as_it_stands_is_not_broken() {
         let page = page();
         for line in TEMPLATE.split(".nf\n").skip(1).flat_map(|rest| rest.split(".fi\n").next()).flat_map(str::lines) {
+            let line = line.replace("@DIALECTS@", &help::dialects());
             assert!(page.contains(&format!("\n{line}\n")), "{line}");
         }
     }

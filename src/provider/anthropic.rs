@@ -1,20 +1,34 @@
 //! Anthropic's messages API.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::attachment::{self, Attached};
+use super::attachment;
+use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Prompt};
-use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use super::request::{self, AnswerForm, Prompt};
+use super::{calls, openai, schema};
+use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::surrogates;
 
-/// The version of the API, sent with every request.
-pub(super) const VERSION: &str = "2023-06-01";
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "anthropic",
+    models_path: "/v1/models?limit=1000",
+    fixed_headers: &[("anthropic-version", "2023-06-01")],
+    key_header: ("x-api-key", ""),
+    chat: |prompt, _| ("/v1/messages".to_owned(), body(prompt)),
+    event: read_event,
+    whole: read_whole,
+    models: openai::read_models,
+    ends_with_done: false,
+    stores: |_| false,
+    enforces_maps: false,
+    knows_object_form: false,
+};
 
 /// The API demands a limit; this one is sent unless the user sets one.
 const MAX_TOKENS: u64 = 16_384;
@@ -22,121 +36,57 @@ const MAX_TOKENS: u64 = 16_384;
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    max_tokens: u64,
-    stream: bool,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: &'a str,
-    messages: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'a>>,
-    /// The API demands the tools if the messages have calls, even if the model must not call tools again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct OutputConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Format>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format {
-    JsonSchema { schema: Value },
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    role: Role,
-    content: Content<'a>,
-}
-
-/// Not every server with this dialect accepts parts, so text alone stays text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    Text {
-        text: &'a str,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    Document {
-        source: Source<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        title: Option<String>,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
-}
-
-pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn { role: message.role, content: content_of(message) });
+fn body(prompt: &Prompt) -> Value {
+    let turns = prompt.messages.iter().map(|message| json!({"role": message.role, "content": content_of(message)}));
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            max_tokens: prompt.max_tokens.unwrap_or(MAX_TOKENS),
-            stream: prompt.stream,
-            system: prompt.system,
-            messages: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-            output_config: output_config(prompt),
-            tools: prompt.tools.iter().map(offer).collect(),
-            tool_choice: forbids_calls.then(|| json!({"type": "none"})),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
+        "stream": prompt.stream,
+        "system": (!prompt.system.is_empty()).then_some(prompt.system),
+        "messages": turns.chain(steps).collect::<Vec<_>>(),
+        "output_config": output_config(prompt),
+        // The API demands the tools if the messages have calls, even if the model must not call tools again.
+        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
+    }))
 }
 
-/// The attachments of a message, then its text, which must not be blank.
-fn content_of(message: &Message) -> Content<'_> {
-    let text = &message.text;
-    let mut parts: Vec<Part> = attachment::of(message).map(part_of).collect();
+/// The attachments of a message, then its text, which must not be blank. Not every server with this dialect accepts
+/// parts, so text alone stays text.
+fn content_of(message: &Message) -> Value {
+    let text = &*message.text;
+    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
     if parts.is_empty() {
-        return Content::Text(text);
+        return text.into();
     }
     if !text.trim().is_empty() {
-        parts.push(Part::Text { text });
+        parts.push(json!({"type": "text", "text": text}));
     }
-    Content::Parts(parts)
+    parts.into()
 }
 
-fn part_of(attached: Attached) -> Part {
-    let source = Source::Base64 { media_type: attached.media(), data: attached.data };
-    match attached.is_image() {
-        true => Part::Image { source },
-        false => Part::Document { source, title: attached.title() },
+fn part_of(attachment: &Attachment) -> Value {
+    let source = json!({"type": "base64", "media_type": attachment.media, "data": &*attachment.data});
+    match attachment.kind() {
+        Kind::Image => json!({"type": "image", "source": source}),
+        Kind::Pdf => request::without_empty(
+            json!({"type": "document", "source": source, "title": attachment::title(attachment)}),
+        ),
     }
 }
 
-fn output_config<'a>(prompt: &Prompt<'a>) -> Option<OutputConfig<'a>> {
+fn output_config(prompt: &Prompt) -> Option<Value> {
     let format = match prompt.form {
         // The API has no way to ask for an object without a schema.
         AnswerForm::Any | AnswerForm::Object => None,
-        AnswerForm::Shaped(shape) => Some(Format::JsonSchema { schema: schema::with_rules_in_words(shape.schema()) }),
+        AnswerForm::Shaped(shape) => {
+            Some(json!({"type": "json_schema", "schema": schema::with_rules_in_words(shape.schema())}))
+        }
     };
-    (prompt.effort.is_some() || format.is_some()).then_some(OutputConfig { effort: prompt.effort, format })
+    let config = json!({"effort": prompt.effort, "format": format});
+    (prompt.effort.is_some() || format.is_some()).then(|| request::without_empty(config))
 }
 
 fn offer(tool: &Tool) -> Value {
@@ -177,122 +127,65 @@ fn result_of(ran: &Ran) -> Value {
     result
 }
 
-/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask.
-#[derive(Deserialize)]
+/// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from
+/// the data, like those below, so that no text of an answer is copied to be read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
     /// The number of the block.
-    #[serde(default)]
     index: Count,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content_block: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
-    #[serde(borrow, default)]
+    usage: IfReadable<Value>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     partial_json: Text<'a>,
-    #[serde(default)]
     stop_reason: IfReadable<String>,
-    #[serde(default)]
-    stop_details: IfReadable<StopDetails>,
-}
-
-/// Why the model refused.
-#[derive(Deserialize)]
-struct StopDetails {
-    #[serde(default)]
-    category: IfReadable<String>,
-    #[serde(default)]
-    explanation: IfReadable<String>,
-}
-
-impl StopDetails {
-    fn reason(self) -> String {
-        self.explanation.0.or(self.category.0).unwrap_or_default()
-    }
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(default, rename = "type")]
-    kind: IfReadable<String>,
-    #[serde(borrow, default)]
-    text: Text<'a>,
-}
-
-/// A message from the server: complete, or its beginning in `message_start`.
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow, default)]
-    content: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
-    stop_reason: IfReadable<String>,
-    #[serde(default)]
-    stop_details: IfReadable<StopDetails>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
+    stop_details: IfReadable<Value>,
 }
 
 /// The count of the input does not include what was read from a cache or written into one.
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    cache_read_input_tokens: Count,
-    #[serde(default)]
-    cache_creation_input_tokens: Count,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    output_tokens_details: IfReadable<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    thinking_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        let cached = self.cache_read_input_tokens.0.unwrap_or(0) + self.cache_creation_input_tokens.0.unwrap_or(0);
-        Usage {
-            input_tokens: self.input_tokens.0.map(|tokens| tokens + cached),
-            output_tokens: self.output_tokens.0,
-            cached_tokens: self.cache_read_input_tokens.0,
-            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.thinking_tokens.0),
-            cost: None,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    let read = count("/cache_read_input_tokens");
+    let cached = read.unwrap_or(0) + count("/cache_creation_input_tokens").unwrap_or(0);
+    Usage {
+        input_tokens: count("/input_tokens").map(|tokens| tokens + cached),
+        output_tokens: count("/output_tokens"),
+        cached_tokens: read,
+        reasoning_tokens: count("/output_tokens_details/thinking_tokens"),
+        cost: None,
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
         reply.fail(error);
         return Ok(());
     }
     if let Some(counts) = event.usage.0 {
-        reply.add_usage(counts.usage());
+        reply.add_usage(usage_of(&counts));
     }
     match event.kind.0.as_deref().unwrap_or_default() {
         "content_block_delta" => {
@@ -302,21 +195,19 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
         }
         "content_block_start" => {
             if let Some(json) = event.content_block {
-                add_block(event.index.0, json, reply)?;
+                add_block(event.index.0, surrogates::lossy(json.get())?, reply)?;
             }
         }
         "message_start" => {
-            let message = lenient::in_field::<Answer>(event.message).unwrap_or_default();
-            if let Some(counts) = message.and_then(|message| message.usage.0) {
-                reply.add_usage(counts.usage());
-            }
+            let message = lenient::if_readable::<Value>(event.message).unwrap_or_default();
+            reply.add_usage(usage_of(&message["usage"]));
         }
         "message_delta" => {
             if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
                 if delta.stop_reason.0.is_some() {
                     read_calls(reply);
                 }
-                finish(delta.stop_reason.0, delta.stop_details.0, reply);
+                finish(delta.stop_reason.0.as_deref(), &delta.stop_details.0.unwrap_or_default(), reply);
             }
         }
         "message_stop" => {
@@ -329,49 +220,48 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     Ok(())
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     if let Some(error) = failure::error_in(body) {
         reply.fail(error);
         return Ok(());
     }
-    let message: Answer = serde_json::from_str(body)?;
-    for (json, index) in message.content.into_iter().flatten().zip(0..) {
-        add_block(Some(index), json, reply)?;
+    let message = Value::Object(surrogates::lossy(body)?);
+    for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
+        let Value::Object(block) = block else { return Err(Malformed("a block is no object".to_owned())) };
+        add_block(Some(index), block.clone(), reply)?;
     }
-    if let Some(counts) = message.usage.0 {
-        reply.add_usage(counts.usage());
-    }
+    reply.add_usage(usage_of(&message["usage"]));
     read_calls(reply);
-    finish(message.stop_reason.0, message.stop_details.0, reply);
+    finish(message["stop_reason"].as_str(), &message["stop_details"], reply);
     reply.end();
     Ok(())
 }
 
-fn finish(word: Option<String>, details: Option<StopDetails>, reply: &mut Reply) {
+/// `details` says why the model refused.
+fn finish(word: Option<&str>, details: &Value, reply: &mut Reply) {
     if let Some(word) = word.filter(|word| is_word(word)) {
-        reply.finish(&word);
+        reply.finish(word);
     }
-    if let Some(details) = details {
-        reply.explain(details.reason());
-    }
+    let text = |name: &str| details[name].as_str();
+    reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
 }
 
-fn add_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) -> Result<(), Malformed> {
-    let block: Block = serde_json::from_str(json.get())?;
-    if block.kind.0.as_deref() == Some("text") {
-        reply.add(&block.text.wtf8()?);
+fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), Malformed> {
+    let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+    if kind == "text" {
+        let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
+        reply.add(&Value::from(text).to_string())?;
     }
     if reply.offers_tools() {
-        keep_block(index, json, reply);
-    } else if block.kind.0.as_deref() == Some("tool_use") {
+        keep_block(index, block, reply);
+    } else if kind == "tool_use" {
         reply.call_unoffered();
     }
     Ok(())
 }
 
 /// Keeps a block, which is sent back with the results of its calls. Until it is complete its input is text.
-fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
-    let Ok(mut block) = serde_json::from_str::<Map<String, Value>>(json.get()) else { return };
+fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Reply) {
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
         // If the input comes in fragments, this is an empty object or missing.
         let input = block.get(INPUT).filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
@@ -384,19 +274,19 @@ fn keep_block(index: Option<u64>, json: &RawValue, reply: &mut Reply) {
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), Malformed> {
     let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
-        "text_delta" => ("text", delta.text.wtf8()?),
-        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.wtf8()?),
-        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.wtf8()?),
-        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.wtf8()?),
+        "text_delta" => ("text", delta.text.json()?),
+        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),
+        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.json()?),
+        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.json()?),
         _ => return Ok(()),
     };
     if field == "text" {
-        reply.add(&piece);
+        reply.add(&piece)?;
     }
     let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
     let block = reply.echo_mut().get_mut(&index.unwrap_or(last)).and_then(Value::as_object_mut);
     if let Some(Value::String(so_far)) = block.map(|block| block.entry(field).or_insert_with(|| "".into())) {
-        so_far.push_str(&lenient::decode(&piece).0);
+        so_far.push_str(&surrogates::lossy::<String>(&piece)?);
     }
     Ok(())
 }
@@ -421,15 +311,16 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use proptest::prelude::*;
 
     use super::*;
 
     fn sent(prompt: &Prompt) -> Value {
-        serde_json::from_slice(&body(prompt)).expect("a body is JSON")
+        body(prompt)
     }
 
     fn call(id: &str, input: &Value) -> Value {
@@ -439,7 +330,7 @@ mod tests {
     #[test]
     fn the_body_has_a_limit_always() {
         let mut prompt = prompt();
-        let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
+        let json = body(&prompt);
         assert_eq!(
             json,
             serde_json::json!({
@@ -450,7 +341,7 @@ mod tests {
         );
         prompt.system = "";
         prompt.max_tokens = Some(5);
-        let json: Value = serde_json::from_slice(&body(&prompt)).expect("a body is JSON");
+        let json = body(&prompt);
         assert_eq!(json["max_tokens"], 5);
         assert!(json.get("system").is_none());
     }
@@ -469,32 +360,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_becomes_a_reply() {
-        let mut reply = replied(
-            Api::Anthropic,
-            &[
-                r#"{"type":"message_start","message":{"id":"x","content":[],"usage":{"input_tokens":4,"cache_read_input_tokens":3,"cache_creation_input_tokens":null,"output_tokens":1}}}"#,
-                r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}"#,
-                r#"{"type":"content_block_stop","index":0}"#,
-                r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
-                r#"{"type":"ping"}"#,
-                r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Hi"}}"#,
-                r#"{"type":"something_new","data":{"x":[1]}}"#,
-                r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#,
-                r#"{"type":"message_stop"}"#,
-            ],
-        );
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Limit("max_tokens".into()))));
-        assert_eq!(reply.usage().map(|usage| (usage.input_tokens, usage.output_tokens)), Some((Some(7), Some(9))));
-        assert!(reply.ended());
-    }
-
-    #[test]
     fn text_at_the_start_of_a_block_is_part_of_the_answer() {
         let mut reply = replied(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hel"}}"#,
                 r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"lo"}}"#,
@@ -513,26 +381,9 @@ mod tests {
             (r#"{"output_tokens":1}"#, None),
         ] {
             let data = format!(r#"{{"type":"message_delta","delta":{{}},"usage":{usage}}}"#);
-            let counted = replied(Api::Anthropic, &[&data]).usage().and_then(|usage| usage.input_tokens);
+            let counted = replied(&DIALECT, &[&data]).usage().and_then(|usage| usage.input_tokens);
             assert_eq!(counted, input, "{usage}");
         }
-    }
-
-    #[test]
-    fn an_error_inside_the_stream_is_a_failure() {
-        let reply = replied(
-            Api::Anthropic,
-            &[r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#],
-        );
-        assert_eq!(reply.failure().map(|failure| failure.message.as_str()), Some("Overloaded"));
-    }
-
-    #[test]
-    fn a_whole_answer_is_read() {
-        let mut reply = Reply::default();
-        let body = r#"{"type":"message","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#;
-        read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Complete("end_turn".into()))));
     }
 
     #[test]
@@ -582,7 +433,7 @@ mod tests {
     #[test]
     fn blocks_are_put_together_in_order_and_signatures_stay() {
         let mut reply = replied_with_tools(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
                 r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let "}}"#,
@@ -621,7 +472,7 @@ mod tests {
     #[test]
     fn blocks_without_an_index_are_put_together() {
         let reply = replied_with_tools(
-            Api::Anthropic,
+            &DIALECT,
             &[
                 r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hi"}}"#,
                 r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"x","name":"a"}}"#,
@@ -640,15 +491,14 @@ mod tests {
             json!({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": json}})
                 .to_string()
         };
-        let reply =
-            replied_with_tools(Api::Anthropic, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
+        let reply = replied_with_tools(&DIALECT, &[CALL_FOLLOWS, &piece("{}"), &piece("{\"n\":1}"), CALLS_END, STOP]);
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}")]);
         assert_eq!(reply.echo(), [call("x", &json!({"n": 1}))]);
     }
 
     #[test]
     fn calls_that_were_not_offered_are_an_odd_end() {
-        let reply = replied(Api::Anthropic, &[CALL_FOLLOWS, CALLS_END, STOP]);
+        let reply = replied(&DIALECT, &[CALL_FOLLOWS, CALLS_END, STOP]);
         assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_use".into()))));
         assert!(reply.echo().is_empty());
     }
@@ -679,7 +529,7 @@ mod tests {
                 events.push(json!({"type": "content_block_delta", "index": 2, "delta": delta}).to_string());
             }
             let events: Vec<&str> = events.iter().map(String::as_str).chain([CALLS_END, STOP]).collect();
-            let reply = replied_with_tools(Api::Anthropic, &events);
+            let reply = replied_with_tools(&DIALECT, &events);
             prop_assert_eq!(calls_of(&reply), [("x", "db__get", arguments.as_str())]);
             prop_assert_eq!(reply.echo(), [call("x", &json!({"text": text}))]);
         }

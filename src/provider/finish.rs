@@ -81,25 +81,16 @@ impl Finish {
     }
 
     pub(super) fn word_mut(&mut self) -> &mut String {
-        match self {
-            Finish::Complete(word)
-            | Finish::Limit(word)
-            | Finish::Other(word)
-            | Finish::Failed(word)
-            | Finish::Blocked(word) => word,
-        }
+        use Finish::{Blocked, Complete, Failed, Limit, Other};
+        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
+        word
     }
 
     /// The provider's word; `stop` for a normal end without one.
     pub(crate) fn word(&self) -> &str {
-        match self {
-            Finish::Complete(word) if word.is_empty() => STOP,
-            Finish::Complete(word)
-            | Finish::Limit(word)
-            | Finish::Other(word)
-            | Finish::Failed(word)
-            | Finish::Blocked(word) => word,
-        }
+        use Finish::{Blocked, Complete, Failed, Limit, Other};
+        let (Complete(word) | Limit(word) | Other(word) | Failed(word) | Blocked(word)) = self;
+        if word.is_empty() && matches!(self, Complete(_)) { STOP } else { word }
     }
 
     /// The word in JSON: `stop`, `length` or the provider's.

@@ -1,19 +1,20 @@
 //! Providers: the table of built-in ones, and the dialects that they speak. Nothing here opens a connection.
 
 mod anthropic;
-pub(crate) mod api;
 mod attachment;
 mod calls;
+mod dialect;
 pub(crate) mod failure;
 pub(crate) mod finish;
 mod gemini;
 mod lenient;
 mod openai;
+mod reasoning;
 pub(crate) mod reply;
 pub(crate) mod request;
 mod responses;
 mod schema;
 pub(crate) mod table;
 
-pub(crate) use api::Api;
+pub(crate) use dialect::Dialect;
 pub(crate) use lenient::Malformed;

@@ -2,19 +2,37 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::attachment::{self, Attached, DataUrl};
+use super::attachment;
+use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
+use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::surrogates;
+
+/// Chat completions, as most servers speak them.
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "openai",
+    models_path: "/models",
+    fixed_headers: &[],
+    key_header: ("authorization", "Bearer "),
+    chat: |prompt, habits| ("/chat/completions".to_owned(), body(prompt, habits)),
+    event: read_event,
+    whole: read_whole,
+    models: read_models,
+    ends_with_done: true,
+    stores: |_| false,
+    enforces_maps: true,
+    knows_object_form: true,
+};
 
 /// DeepSeek's field for reasoning, which others use too.
 const REASONING: &str = "reasoning_content";
@@ -25,102 +43,26 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-    messages: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: JsonSchema<'a> },
-}
-
-#[derive(Serialize)]
-struct JsonSchema<'a> {
-    name: &'static str,
-    schema: &'a Value,
-    strict: bool,
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    role: &'a str,
-    content: Content<'a>,
-}
-
-/// Not every server accepts parts, so text alone stays text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
-    DocumentUrl { document_url: DataUrl<'a> },
-}
-
-#[derive(Serialize)]
-struct ImageUrl<'a> {
-    url: DataUrl<'a>,
-}
-
-#[derive(Serialize)]
-struct File<'a> {
-    filename: Cow<'a, str>,
-    file_data: DataUrl<'a>,
-}
-
-pub(super) fn body(prompt: &Prompt, habits: Habits) -> Vec<u8> {
+fn body(prompt: &Prompt, habits: Habits) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
-    let steps = steps.iter().flat_map(|step| elements_of(step, habits)).map(Element::Step);
+    let steps = steps.iter().flat_map(|step| elements_of(step, habits));
     let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            stream: prompt.stream,
-            stream_options: (prompt.stream && habits.stream_usage).then_some(StreamOptions { include_usage: true }),
-            max_tokens: limit(TokenLimit::MaxTokens),
-            max_completion_tokens: limit(TokenLimit::MaxCompletionTokens),
-            reasoning_effort: prompt.effort,
-            response_format: format_of(prompt.form),
-            messages: turns(prompt, habits).into_iter().map(Element::Message).chain(steps).collect(),
-            tools: tools.iter().map(offer).collect(),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "stream": prompt.stream,
+        "stream_options": (prompt.stream && habits.stream_usage).then(|| json!({"include_usage": true})),
+        "max_tokens": limit(TokenLimit::MaxTokens),
+        "max_completion_tokens": limit(TokenLimit::MaxCompletionTokens),
+        "reasoning_effort": prompt.effort,
+        "response_format": format_of(prompt.form),
+        "messages": turns(prompt, habits).into_iter().chain(steps).collect::<Vec<_>>(),
+        "tools": tools.iter().map(offer).collect::<Vec<_>>(),
+    }))
 }
 
 /// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
-fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
+fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
     let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
     if prompt.forbids_calls
         && !prompt.steps.is_empty()
@@ -129,46 +71,41 @@ fn turns<'a>(prompt: &'a Prompt, habits: Habits) -> Vec<Turn<'a>> {
         let calls = fence::calls_as_text(prompt.steps);
         *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
     }
-    let system = Turn { role: "system", content: Content::Text(prompt.system.into()) };
-    let turns = prompt.messages.iter().zip(texts).map(|(message, text)| Turn {
-        role: match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        },
-        content: content_of(message, text, habits),
-    });
+    let system = json!({"role": "system", "content": prompt.system});
+    let turns = prompt.messages.iter().zip(texts);
+    let turns =
+        turns.map(|(message, text)| json!({"role": message.role, "content": content_of(message, &text, habits)}));
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
-/// The attachments of a message, then its text.
-fn content_of<'a>(message: &'a Message, text: Cow<'a, str>, habits: Habits) -> Content<'a> {
-    let mut parts: Vec<Part> = attachment::of(message).map(|attached| part_of(attached, habits)).collect();
+/// The attachments of a message, then its text. Not every server accepts parts, so text alone stays text.
+fn content_of(message: &Message, text: &str, habits: Habits) -> Value {
+    let mut parts: Vec<Value> = message.attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
     if parts.is_empty() {
-        return Content::Text(text);
+        return text.into();
     }
     if !text.is_empty() {
-        parts.push(Part::Text { text });
+        parts.push(json!({"type": "text", "text": text}));
     }
-    Content::Parts(parts)
+    parts.into()
 }
 
-fn part_of(attached: Attached, habits: Habits) -> Part {
-    if attached.is_image() {
-        Part::ImageUrl { image_url: ImageUrl { url: attached.url() } }
-    } else if habits.document_url {
-        Part::DocumentUrl { document_url: attached.url() }
-    } else {
-        Part::File { file: File { filename: attached.file_name(), file_data: attached.url() } }
+fn part_of(attachment: &Attachment, habits: Habits) -> Value {
+    let url = attachment::url(attachment);
+    match attachment.kind() {
+        Kind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
+        Kind::Pdf if habits.document_url => json!({"type": "document_url", "document_url": url}),
+        Kind::Pdf => json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}}),
     }
 }
 
-fn format_of(form: AnswerForm) -> Option<ResponseFormat> {
+fn format_of(form: AnswerForm) -> Option<Value> {
     match form {
         AnswerForm::Any => None,
-        AnswerForm::Object => Some(ResponseFormat::JsonObject),
+        AnswerForm::Object => Some(json!({"type": "json_object"})),
         AnswerForm::Shaped(shape) => {
-            let json_schema = JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() };
-            Some(ResponseFormat::JsonSchema { json_schema })
+            let schema = json!({"name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()});
+            Some(json!({"type": "json_schema", "json_schema": schema}))
         }
     }
 }
@@ -209,128 +146,76 @@ fn call_of(ran: &Ran) -> Value {
     json!({"id": ran.id, "type": "function", "function": function})
 }
 
-#[derive(Deserialize)]
+/// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     usage: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Choice<'a> {
-    #[serde(default)]
     index: Count,
     /// In a stream.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     message: Option<Delta<'a>>,
-    #[serde(default)]
     finish_reason: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
 /// Reasoning comes in separate fields, kept only to be sent back with calls.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Delta<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     content: Text<'a>,
     /// What the model says instead of an answer.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     refusal: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// A part of a call, or a complete one.
-#[derive(Deserialize)]
-struct Fragment<'a> {
-    #[serde(default)]
-    index: Count,
-    #[serde(default)]
-    id: IfReadable<String>,
-    #[serde(borrow, default)]
-    function: Option<Function<'a>>,
-    #[serde(borrow, default)]
-    extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(default)]
-    name: IfReadable<String>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    prompt_tokens: Count,
-    #[serde(default)]
-    completion_tokens: Count,
-    #[serde(default)]
-    total_tokens: Count,
-    #[serde(default)]
-    prompt_tokens_details: IfReadable<PromptDetails>,
-    /// DeepSeek has it here.
-    #[serde(default)]
-    prompt_cache_hit_tokens: Count,
-    #[serde(default)]
-    completion_tokens_details: IfReadable<CompletionDetails>,
-    /// Mistral counts audio in the total only.
-    #[serde(default)]
-    prompt_audio_seconds: IfReadable<f64>,
-    /// OpenRouter has it.
-    #[serde(default)]
-    cost: IfReadable<f64>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    #[serde(default)]
-    cached_tokens: Count,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    #[serde(default)]
-    reasoning_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        // xAI and Gemini count reasoning separately from the answer, which only the total shows.
-        let counted = self.total_tokens.0.zip(self.prompt_tokens.0).filter(|_| self.prompt_audio_seconds.0.is_none());
-        let beside_input = counted.and_then(|(total, input)| total.checked_sub(input));
-        let cached = self.prompt_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0);
-        Usage {
-            input_tokens: self.prompt_tokens.0,
-            output_tokens: self.completion_tokens.0.max(beside_input),
-            cached_tokens: cached.or(self.prompt_cache_hit_tokens.0),
-            reasoning_tokens: self.completion_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
-            cost: self.cost.0,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    let input = count("/prompt_tokens");
+    // xAI and Gemini count reasoning separately from the answer, which only the total shows. Mistral counts audio in the
+    // total only.
+    let total = count("/total_tokens").filter(|_| !counts["prompt_audio_seconds"].is_number());
+    let beside_input = total.zip(input).and_then(|(total, input)| total.checked_sub(input));
+    Usage {
+        input_tokens: input,
+        output_tokens: count("/completion_tokens").max(beside_input),
+        // DeepSeek has it in a field of its own.
+        cached_tokens: count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")),
+        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
+        // OpenRouter has it.
+        cost: counts["cost"].as_f64(),
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
@@ -348,22 +233,19 @@ fn read(
         reply.fail(error);
         return Ok(());
     }
-    if let Some(counts) = lenient::if_readable::<Counts>(chunk.usage) {
-        reply.add_usage(counts.usage());
+    if let Some(counts) = lenient::if_readable(chunk.usage) {
+        reply.add_usage(usage_of(&counts));
     }
     // Options may ask for several answers; q prints the first.
     let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
-    if let Some(counts) = lenient::if_readable::<Counts>(choice.usage) {
-        reply.add_usage(counts.usage());
+    if let Some(counts) = lenient::if_readable(choice.usage) {
+        reply.add_usage(usage_of(&counts));
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
     if let Some(delta) = said(&choice) {
-        reply.add(&delta.content.wtf8()?);
-        let refusal = delta.refusal.wtf8()?;
-        if !refusal.is_empty() {
-            reply.refuse(&refusal);
-        }
+        reply.add(&delta.content.json()?)?;
+        reply.refuse(&delta.refusal.json()?)?;
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);
@@ -379,20 +261,20 @@ fn read(
     Ok(())
 }
 
+/// Adds calls, or parts of calls.
 fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed> {
-    let fragments = lenient::in_field::<Vec<Fragment>>(json)?.unwrap_or_default();
-    for (fragment, position) in fragments.into_iter().zip(0..) {
-        let index = fragment.index.0.unwrap_or(position);
-        let id = fragment.id.0.unwrap_or_default();
-        let (name, arguments) = match fragment.function {
-            Some(function) => (function.name.0.unwrap_or_default(), lenient::arguments(function.arguments)),
-            None => Default::default(),
-        };
-        let place = reply.call_fragment(index, &id, &name, &arguments);
-        if let Some(extra) = lenient::if_readable::<Value>(fragment.extra_content)
-            && let (Some(place), Some(kept)) = (place, kept_fields(reply))
+    let Some(json) = json else { return Ok(()) };
+    let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
+    for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
+        let fragment = Value::Object(fragment);
+        let text = |place| fragment.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let index = lenient::count(&fragment, "/index").unwrap_or(position);
+        let arguments = lenient::arguments(&fragment["function"]["arguments"]);
+        let place = reply.call_fragment(index, text("/id"), text("/function/name"), &arguments);
+        if let (Some(extra), Some(place)) = (fragment.get(EXTRA).filter(|extra| !extra.is_null()), place)
+            && let Some(kept) = kept_fields(reply)
         {
-            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra;
+            kept.entry(EXTRA).or_insert_with(|| json!({}))[place.to_string()] = extra.clone();
         }
     }
     Ok(())
@@ -448,40 +330,17 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::attachment::tests::{image, pdf, question};
+    use super::super::dialect::tests::{
+        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
+    };
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
     use proptest::prelude::*;
 
     fn json(prompt: &Prompt, habits: Habits) -> Value {
-        serde_json::from_slice(&body(prompt, habits)).expect("a body is JSON")
-    }
-
-    #[test]
-    fn the_body_has_what_the_server_takes_and_no_more() {
-        let mut prompt = prompt();
-        assert_eq!(
-            json(&prompt, table::USUAL),
-            serde_json::json!({
-                "model": "m", "stream": true, "stream_options": {"include_usage": true},
-                "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "one"},
-                             {"role": "assistant", "content": "two"}, {"role": "user", "content": "three"}],
-            })
-        );
-        prompt.max_tokens = Some(9);
-        prompt.system = "";
-        prompt.stream = false;
-        let body = json(&prompt, table::USUAL);
-        assert_eq!(body["max_tokens"], 9);
-        assert_eq!(body["messages"][0]["role"], "user");
-        assert!(body.get("stream_options").is_none());
-        let body =
-            json(&prompt, Habits { stream_usage: false, token_limit: TokenLimit::MaxCompletionTokens, ..table::USUAL });
-        assert_eq!(body["max_completion_tokens"], 9);
-        assert!(body.get("max_tokens").is_none());
+        body(prompt, habits)
     }
 
     fn text(text: &str) -> Value {
@@ -511,67 +370,30 @@ mod tests {
         ] {
             prompt.messages = vec![question(vec![image()], asked)];
             prompt.forbids_calls = false;
-            let messages = &json(&prompt, table::USUAL)["messages"];
+            let messages = &json(&prompt, table::OPENAI_LIKE.habits)["messages"];
             assert_eq!((&messages[0]["content"], &messages[1]["role"]), (&content, &json!("assistant")), "{asked}");
             prompt.forbids_calls = true;
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
-            assert_eq!(json(&prompt, table::USUAL)["messages"], messages, "{asked}");
+            assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"], messages, "{asked}");
         }
     }
 
     #[test]
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
-        let sent = String::from_utf8(body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::USUAL));
-        assert!(sent.expect("text").contains(r#""properties":{"z":{"type":"string"},"a":{"#));
-    }
-
-    #[test]
-    fn a_stream_becomes_a_reply() {
-        let mut reply = replied(
-            Api::OpenAi,
-            &[
-                r#"{"choices":[{"delta":{"role":"assistant"},"finish_reason":null}]}"#,
-                r#"{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"hm"}}]}"#,
-                r#"{"choices":[{"delta":{"reasoning":"hm","content":""}}]}"#,
-                r#"{"choices":[{"delta":{"content":"Hello \"you\""},"finish_reason":null}],"usage":null}"#,
-                r#"{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"no"}]},{"type":"text","text":"!"}]}}]}"#,
-                r#"{"choices":[{"index":1,"delta":{"content":"another"},"finish_reason":"length"}]}"#,
-                r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
-                r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
-                "[DONE]",
-            ],
-        );
-        assert_eq!(reply.take_text().as_str(), "Hello \"you\"!");
-        assert_eq!(reply.finished(), Some(&Finish::Complete("stop".into())));
-        assert_eq!(reply.usage().and_then(|usage| usage.output_tokens), Some(4));
-        assert!(reply.ended());
-    }
-
-    #[test]
-    fn an_error_inside_the_stream_is_a_failure() {
-        for data in [r#"{"error":{"message":"boom","code":500}}"#, r#"{"error":"boom"}"#] {
-            let reply = replied(Api::OpenAi, &[data]);
-            assert_eq!(reply.failure().map(|failure| failure.message.as_str()), Some("boom"));
-        }
+        let sent =
+            body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.habits).to_string();
+        assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
     #[test]
     fn an_empty_error_is_none() {
         for error in ["{}", "\"\"", "null"] {
             let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
-            let mut reply = replied(Api::OpenAi, &[&data]);
+            let mut reply = replied(&DIALECT, &[&data]);
             assert_eq!(reply.failure(), None, "{data}");
             assert_eq!(reply.take_text(), "hi", "{data}");
         }
-    }
-
-    #[test]
-    fn a_whole_answer_is_read() {
-        let mut reply = Reply::default();
-        let body = r#"{"choices":[{"index":1,"message":{"content":"other"}},{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-        read_whole(body, &mut reply).expect("a whole answer");
-        assert_eq!((reply.take_text().as_str(), reply.finished()), ("hi", Some(&Finish::Limit("length".into()))));
     }
 
     #[test]
@@ -607,7 +429,7 @@ mod tests {
                 {"role": "tool", "tool_call_id": "x3", "content": "three"},
             ],
         });
-        assert_eq!(json(&prompt, table::USUAL), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
         expected["messages"][4]["reasoning_content"] = "".into();
         let deepseek = table::find("deepseek").expect("a row").habits;
         assert_eq!(json(&prompt, deepseek), expected);
@@ -624,9 +446,9 @@ mod tests {
         let messages = json!([{"role": "user", "content": text}]);
         let expected =
             json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
-        assert_eq!(json(&prompt, table::USUAL), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
         prompt.steps = &[];
-        assert_eq!(json(&prompt, table::USUAL)["messages"][0]["content"], "why");
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"][0]["content"], "why");
     }
 
     /// An event of a stream with these fragments of calls.
@@ -637,7 +459,7 @@ mod tests {
     fn reply_of(events: &[String], word: &str) -> Reply {
         let finish = json!({"choices": [{"delta": {}, "finish_reason": word}]}).to_string();
         let events: Vec<&str> = events.iter().chain([&finish]).map(String::as_str).chain(["[DONE]"]).collect();
-        replied_with_tools(Api::OpenAi, &events)
+        replied_with_tools(&DIALECT, &events)
     }
 
     #[test]
@@ -714,7 +536,7 @@ mod tests {
     fn calls_that_were_not_offered_are_an_odd_end() {
         let call = event(&json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{}"}}]));
         let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
-        let reply = replied(Api::OpenAi, &[&call, end, "[DONE]"]);
+        let reply = replied(&DIALECT, &[&call, end, "[DONE]"]);
         assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
     }
 
@@ -726,11 +548,11 @@ mod tests {
         let nameless =
             json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let events = [call, other, nameless].map(|call| event(&json!([call])));
-        let reply = replied_with_tools(Api::OpenAi, &[&events[0], &events[1], &events[2], "[DONE]"]);
+        let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
         let ran = |call: &crate::message::Call| Ran::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
         let step = Step { calls, echo: reply.echo(), ..Step::default() };
-        let turn = elements_of(&step, table::USUAL).remove(0);
+        let turn = elements_of(&step, table::OPENAI_LIKE.habits).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
         assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
         assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
@@ -739,7 +561,7 @@ mod tests {
     #[test]
     fn reasoning_is_kept_to_be_sent_back() {
         let reply = replied_with_tools(
-            Api::OpenAi,
+            &DIALECT,
             &[
                 r#"{"choices":[{"delta":{"reasoning_content":"Let "}}]}"#,
                 r#"{"choices":[{"delta":{"reasoning_content":"me","reasoning_details":[{"text":"a"}]}}]}"#,

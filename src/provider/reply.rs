@@ -1,5 +1,6 @@
 //! The reply as it is read: the answer's text without the reasoning, how it ended, and its usage.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -7,39 +8,14 @@ use serde_json::Value;
 use super::calls::Calls;
 use super::failure::ServerError;
 use super::finish::Finish;
-use super::lenient;
+use super::lenient::Malformed;
+use super::reasoning::Filter;
 use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
-
-/// The tags around the reasoning that some models put before the answer.
-const TAGS: &[(&str, &str)] = &[
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
-];
-
-/// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
-/// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
-const CLOSE_ALONE: &str = "</think>";
+use crate::surrogates;
 
 /// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
 const UNOFFERED: &str = "tool_calls";
-
-/// Where in a reply the next text belongs.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// So far only white space and perhaps the beginning of an opening tag; it is held back.
-    #[default]
-    Start,
-    /// Between the tags of reasoning; what may begin this closing tag is held back.
-    Thinking(&'static str),
-    /// After the closing tag: white space is dropped.
-    Thought,
-    /// In the answer.
-    Answer,
-}
 
 /// What has been read so far.
 #[derive(Debug, Default)]
@@ -48,14 +24,11 @@ pub(crate) struct Reply {
     text: String,
     /// The answer has more than white space.
     says_something: bool,
-    stage: Stage,
-    held: String,
-    /// How much white space the held text begins with.
-    held_blanks: usize,
-    /// The first half of a character whose second half has not come (WTF-8).
-    half: Vec<u8>,
-    /// Texts that came complete: the answer, if it comes in no other way (WTF-8).
-    late: Vec<u8>,
+    reasoning: Filter,
+    /// The first half of a character whose second half has not come, as JSON writes it.
+    half: String,
+    /// Texts that came complete: the answer, if it comes in no other way.
+    late: String,
     refusal: String,
     finish: Option<Finish>,
     /// Why the provider blocked the answer, or what failed, in its own words.
@@ -122,105 +95,45 @@ impl Reply {
         self.echo.insert(self.echo.len() as u64, item);
     }
 
-    /// Adds bytes of WTF-8 to the answer. An event may end within a character.
-    pub(super) fn add(&mut self, bytes: &[u8]) {
-        if self.half.is_empty()
-            && let Ok(text) = std::str::from_utf8(bytes)
-        {
-            return self.add_text(text);
-        }
-        let mut joined = std::mem::take(&mut self.half);
-        joined.extend_from_slice(bytes);
-        let (text, half) = lenient::decode(&joined);
+    /// Adds a JSON string to the answer. An event may end within a character.
+    ///
+    /// # Errors
+    /// It is no JSON string.
+    pub(super) fn add(&mut self, string: &str) -> Result<(), Malformed> {
+        let begun = std::mem::take(&mut self.half);
+        let joined = if begun.is_empty() { string.into() } else { Cow::from(format!("\"{begun}{}", &string[1..])) };
+        let (text, half) = surrogates::text_of(&joined)?;
         self.half = half.to_owned();
         self.add_text(&text);
+        Ok(())
     }
 
     /// Adds a complete text. It may have come in pieces before, or once more as the end of a longer one.
-    pub(super) fn add_late(&mut self, bytes: &[u8]) {
-        if !self.late.ends_with(bytes) {
-            self.late.extend_from_slice(bytes);
+    pub(super) fn add_late(&mut self, text: &str) {
+        if !self.late.ends_with(text) {
+            self.late.push_str(text);
         }
     }
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
     pub(super) fn has_begun(&self) -> bool {
-        self.stage != Stage::Start || self.held.len() > self.held_blanks || !self.half.is_empty()
+        self.reasoning.has_begun() || !self.half.is_empty()
     }
 
-    /// Adds what the model says instead of an answer.
-    pub(super) fn refuse(&mut self, bytes: &[u8]) {
-        self.refusal.push_str(&String::from_utf8_lossy(bytes));
-        self.add(bytes);
+    /// Adds a JSON string that the model says instead of an answer.
+    ///
+    /// # Errors
+    /// It is no JSON string.
+    pub(super) fn refuse(&mut self, string: &str) -> Result<(), Malformed> {
+        self.refusal.push_str(&surrogates::lossy::<String>(string)?);
+        self.add(string)
     }
 
-    /// Adds to the answer. Reasoning between tags at the beginning is left out.
     fn add_text(&mut self, piece: &str) {
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
-        match self.stage {
-            Stage::Answer => self.release(piece),
-            Stage::Start => self.add_at_start(piece),
-            Stage::Thinking(close) => {
-                self.held.push_str(piece);
-                self.look_for_the_end_of_reasoning(close);
-            }
-            Stage::Thought => self.add_after_reasoning(piece),
-        }
-    }
-
-    fn add_at_start(&mut self, piece: &str) {
-        // Only new text is examined, so that endless blanks take no longer than other text.
-        if self.held.len() == self.held_blanks {
-            self.held_blanks += piece.len() - piece.trim_start().len();
-        }
-        self.held.push_str(piece);
-        let begin = &self.held[self.held_blanks..];
-        let opened = TAGS.iter().find_map(|(open, close)| Some((begin.strip_prefix(open)?, *close)));
-        if let Some((thought, close)) = opened {
-            self.held = thought.to_owned();
-            self.stage = Stage::Thinking(close);
-            self.look_for_the_end_of_reasoning(close);
-        } else if let Some(rest) = after_close_alone(begin) {
-            let rest = rest.to_owned();
-            self.held.clear();
-            self.stage = Stage::Thought;
-            self.add_after_reasoning(&rest);
-        } else if !TAGS.iter().map(|(open, _)| *open).chain([CLOSE_ALONE]).any(|tag| tag.starts_with(begin)) {
-            self.begin_answer();
-        }
-    }
-
-    fn look_for_the_end_of_reasoning(&mut self, close: &str) {
-        if let Some(at) = self.held.find(close) {
-            let rest = self.held.split_off(at + close.len());
-            self.held.clear();
-            self.stage = Stage::Thought;
-            self.add_after_reasoning(&rest);
-        } else {
-            let most = self.held.len().saturating_sub(close.len());
-            let keep = (0..=most).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
-            self.held.drain(..keep);
-        }
-    }
-
-    fn add_after_reasoning(&mut self, piece: &str) {
-        let piece = piece.trim_start();
-        if !piece.is_empty() {
-            self.stage = Stage::Answer;
-            self.release(piece);
-        }
-    }
-
-    /// The text held back is the beginning of the answer.
-    fn begin_answer(&mut self) {
-        self.stage = Stage::Answer;
-        let held = std::mem::take(&mut self.held);
-        self.release(&held);
-    }
-
-    fn release(&mut self, text: &str) {
-        self.says_something = self.says_something || !text.trim().is_empty();
-        self.text.push_str(text);
+        let before = self.text.len();
+        self.reasoning.add(piece, &mut self.text);
+        self.says_something |= !self.text[before..].trim().is_empty();
     }
 
     /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is
@@ -232,14 +145,14 @@ impl Reply {
     }
 
     /// The prompt itself was blocked; the provider's word for why.
-    pub(super) fn block(&mut self, word: String) {
-        self.finish = Some(Finish::Blocked(word));
+    pub(super) fn block(&mut self, word: &str) {
+        self.finish = Some(Finish::Blocked(word.to_owned()));
     }
 
     /// Why the answer ended so, in the provider's words.
-    pub(super) fn explain(&mut self, reason: String) {
+    pub(super) fn explain(&mut self, reason: &str) {
         if !reason.is_empty() {
-            self.reason = Some(reason);
+            self.reason = Some(reason.to_owned());
         }
     }
 
@@ -252,11 +165,14 @@ impl Reply {
     pub(crate) fn end(&mut self) {
         if !self.has_begun() {
             let late = std::mem::take(&mut self.late);
-            self.add(&late);
+            self.add_text(&late);
         }
         if !std::mem::take(&mut self.half).is_empty() {
             self.add_text("\u{FFFD}");
         }
+        let before = self.text.len();
+        self.reasoning.end(&mut self.text);
+        self.says_something |= !self.text[before..].trim().is_empty();
         self.ended = true;
         self.calls.settle();
         if !self.calls().is_empty()
@@ -266,10 +182,6 @@ impl Reply {
         }
         if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
-        }
-        // An answer may be shorter than a tag and begin like it.
-        if self.stage == Stage::Start && self.held.len() > self.held_blanks {
-            self.begin_answer();
         }
     }
 
@@ -345,86 +257,16 @@ impl Reply {
     }
 }
 
-/// What follows the end of reasoning that has no opening tag: the tag stands on a line of its own, or before a blank
-/// line. Elsewhere the answer only mentions it.
-fn after_close_alone(text: &str) -> Option<&str> {
-    let (before, rest) = text.split_once(CLOSE_ALONE)?;
-    let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
-    let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
-    let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
-    (is_close && !before.contains(TAGS[0].0)).then_some(rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn text_of(pieces: &[&str]) -> String {
-        let mut reply = Reply::default();
-        let mut shown = String::new();
-        for piece in pieces {
-            reply.add_text(piece);
-            shown.push_str(&reply.take_text());
-        }
-        reply.end();
-        shown.push_str(&reply.take_text());
-        assert_eq!(reply.is_blank(), shown.trim().is_empty());
-        shown
-    }
-
-    #[test]
-    fn leading_reasoning_is_left_out() {
-        for (whole, answer) in [
-            ("plain", "plain"),
-            ("  indented", "  indented"),
-            ("<think>let me see</think>\n\n42", "42"),
-            ("\n<think>\nso\n</think>42", "42"),
-            ("<think></think>42", "42"),
-            ("<think>never closed", ""),
-            ("<thin", "<thin"),
-            ("<thinking>so</thinking>42", "42"),
-            ("<thought>so</thought>\n42", "42"),
-            ("<reasoning>so</reasoning>\n42", "42"),
-            ("[THINK]so[/THINK]42", "42"),
-            ("[THIN", "[THIN"),
-            ("<think>a</thinking>b</think>42", "42"),
-            ("</think>\n42", "42"),
-            ("<thinker> is no tag", "<thinker> is no tag"),
-            ("see <think>this</think>", "see <think>this</think>"),
-            ("<think>ä</thinkö</think>ü", "ü"),
-            ("", ""),
-            (" \n ", ""),
-        ] {
-            assert_eq!(text_of(&[whole]), answer, "{whole}");
-            let characters: Vec<String> = whole.chars().map(String::from).collect();
-            let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
-            assert_eq!(text_of(&characters), answer, "{whole}, by character");
-        }
-    }
-
-    #[test]
-    fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
-        assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
-        assert_eq!(text_of(&["so I say\n</think>\r\n42"]), "42");
-        assert_eq!(text_of(&["so I say</think>\n\n42"]), "42");
-        assert_eq!(text_of(&["so I say\n</think>", "\n42"]), "42");
-        // An answer about the tag.
-        for answer in
-            ["write </think> at the end", "like\n</think> so", "`a`</think>\nb", "x.split(\"</think>\")[-1]\n"]
-        {
-            assert_eq!(text_of(&[answer]), answer);
-        }
-        // Text that was handed on cannot be taken back.
-        assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
-    }
 
     #[test]
     fn a_character_whose_halves_come_apart_is_joined() {
         let mut reply = Reply::default();
-        reply.add(b"a\xED\xA0\xBD");
+        reply.add(r#""a\ud83d""#).expect("a string");
         assert_eq!(reply.take_text(), "a");
-        reply.add(b"\xED\xB8\x80b\xED\xA0\xBD");
+        reply.add(r#""\ude00b\ud83d""#).expect("a string");
         assert_eq!(reply.take_text(), "😀b");
         reply.end();
         assert_eq!(reply.take_text(), "\u{FFFD}");
@@ -479,17 +321,6 @@ mod tests {
             reply.finish(word);
             reply.end();
             assert_eq!((reply.finished(), reply.calls().is_empty()), (Some(&finish), !has_calls), "{word}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn where_an_answer_is_split_does_not_matter(
-            thought in "[a-z<>/ ]{0,12}", answer in "[a-z<>/ ]{0,12}", at in 0usize..48,
-        ) {
-            let whole = format!("<think>{thought}</think>{answer}");
-            let at = at.min(whole.len());
-            prop_assert_eq!(text_of(&[&whole[..at], &whole[at..]]), text_of(&[&whole]));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::message::{Message, Step, Tool};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// What the model is asked, independent of any dialect.
+/// What the model is asked, independent of any dialect. It borrows tools and steps, which may have megabytes of results.
 #[derive(Debug)]
 pub(crate) struct Prompt<'a> {
     pub(crate) model: &'a str,
@@ -102,16 +102,17 @@ impl Field {
 }
 
 /// The body with these fields; later ones win.
-pub(crate) fn with_fields(body: Vec<u8>, fields: &[Field]) -> Vec<u8> {
-    if fields.is_empty() {
-        return body;
+pub(crate) fn with_fields(mut body: Value, fields: &[Field]) -> Value {
+    fields.iter().for_each(|field| field.set(&mut body));
+    body
+}
+
+/// The fields of a JSON object without those that are null or an empty list: servers refuse some of these.
+pub(super) fn without_empty(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
     }
-    let Ok(mut json) = serde_json::from_slice::<Value>(&body) else { return body };
-    // It may have megabytes, like the new one.
-    let size = body.len();
-    drop(body);
-    fields.iter().for_each(|field| field.set(&mut json));
-    to_json(&json, size + REST_OF_BODY)
+    object
 }
 
 /// How a server differs from others with the same dialect.
@@ -135,8 +136,18 @@ pub(crate) enum TokenLimit {
     MaxCompletionTokens,
 }
 
-/// About how many bytes a body has besides messages.
-const REST_OF_BODY: usize = 4 << 10;
+/// What a request asks for that a server may refuse.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// Tool calls in the reply are expected; otherwise they are an odd end.
+    pub(crate) tools: bool,
+    /// Images or PDFs go with it, which not every model reads.
+    pub(crate) attachments: bool,
+    /// The API is to enforce the form of the answer.
+    pub(crate) form: bool,
+    /// It must not be stored.
+    pub(crate) no_storage: bool,
+}
 
 /// A request to a path below the client's address.
 #[derive(Debug, Clone)]
@@ -144,11 +155,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, Secret)>,
     /// The JSON to post; `None` is a GET.
-    pub(crate) body: Option<Vec<u8>>,
-    /// Whether tool calls in the reply are expected; otherwise they are an odd end.
-    pub(crate) offers_tools: bool,
-    /// Whether images or PDFs go with it, which not every model reads.
-    pub(crate) has_attachments: bool,
+    pub(crate) body: Option<Value>,
+    pub(crate) asks: Asks,
 }
 
 impl Request {
@@ -157,33 +165,6 @@ impl Request {
         self.headers.retain(|(name, _)| !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
         self.headers.extend_from_slice(headers);
         self
-    }
-}
-
-/// An element of the conversation in a body.
-#[derive(Debug, serde::Serialize)]
-#[serde(untagged)]
-pub(super) enum Element<T> {
-    Message(T),
-    /// What a step adds: the model's calls, or their results.
-    Step(Value),
-}
-
-/// The JSON of the body that a dialect makes from a prompt.
-pub(super) fn body_of(prompt: &Prompt, body: &impl serde::Serialize) -> Vec<u8> {
-    let attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
-    let attached: usize = attachments.map(|attachment| attachment.data.len()).sum();
-    let texts: usize = prompt.messages.iter().map(|message| message.text.len()).sum();
-    to_json(body, attached + texts + REST_OF_BODY)
-}
-
-/// JSON of about this many bytes. Growing the buffer would copy megabytes of attachments again.
-fn to_json(value: &impl serde::Serialize, size: usize) -> Vec<u8> {
-    let mut json = Vec::with_capacity(size);
-    match serde_json::to_writer(&mut json, value) {
-        Ok(()) => json,
-        // Fails only for maps whose keys are not text and for floats that are not numbers; bodies have neither.
-        Err(_) => Vec::new(),
     }
 }
 
@@ -218,8 +199,7 @@ mod tests {
             (&["a="], json!({"model": "m", "stream": true, "reasoning": {"effort": "low"}, "a": ""})),
         ] {
             let parsed: Vec<Field> = fields.iter().map(|field| Field::parse(field).expect(field)).collect();
-            let sent = with_fields(body.to_string().into_bytes(), &parsed);
-            assert_eq!(serde_json::from_slice::<Value>(&sent).expect("JSON"), expected, "{fields:?}");
+            assert_eq!(with_fields(body.clone(), &parsed), expected, "{fields:?}");
         }
     }
 

@@ -1,18 +1,28 @@
 //! OpenAI's Responses API, which other servers speak as well.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::attachment::{self, Attached, DataUrl};
+use super::attachment;
+use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, IfReadable, Malformed, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Element, Prompt, SHAPE_NAME};
-use super::{calls, schema};
-use crate::message::{Message, Ran, Role, Step, Tool, Usage};
+use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
+use super::{calls, openai, schema};
+use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
+use crate::surrogates;
+
+pub(super) static DIALECT: Dialect = Dialect {
+    name: "responses",
+    chat: |prompt, _| ("/responses".to_owned(), body(prompt)),
+    event: read_event,
+    whole: read_whole,
+    ends_with_done: false,
+    stores: |_| true,
+    ..openai::DIALECT
+};
 
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
@@ -24,119 +34,57 @@ const CLIENT_CALLS: &[&str] =
 /// The type of what the model said.
 const MESSAGE: &str = "message";
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<bool>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    instructions: &'a str,
-    input: Vec<Element<Turn<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<TextOptions<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    /// Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    include: Option<[&'static str; 1]>,
-}
-
-#[derive(Serialize)]
-struct Reasoning<'a> {
-    effort: &'a str,
-}
-
-#[derive(Serialize)]
-struct TextOptions<'a> {
-    format: Format<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonObject,
-    JsonSchema { name: &'static str, schema: &'a Value, strict: bool },
-}
-
-/// A message as the API has it.
-#[derive(Serialize)]
-struct Turn<'a> {
-    /// llama.cpp takes no message of the model without it.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    role: Role,
-    content: Vec<Content<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
-    InputText { text: &'a str },
-    OutputText { text: &'a str },
-    InputImage { detail: &'static str, image_url: DataUrl<'a> },
-    InputFile { filename: Cow<'a, str>, file_data: DataUrl<'a> },
-}
-
-pub(super) fn body(prompt: &Prompt) -> Vec<u8> {
-    let turns = prompt.messages.iter().map(|message| Turn {
-        kind: (message.role == Role::Assistant).then_some(MESSAGE),
-        role: message.role,
-        content: content_of(message),
-    });
-    let steps = prompt.steps.iter().flat_map(items_of);
+fn body(prompt: &Prompt) -> Value {
+    let turns = prompt.messages.iter().map(turn);
     let has_tools = !prompt.tools.is_empty();
-    request::body_of(
-        prompt,
-        &Body {
-            model: prompt.model,
-            stream: prompt.stream,
-            store: prompt.refuses_storage.then_some(false),
-            instructions: prompt.system,
-            input: turns.map(Element::Message).chain(steps.map(Element::Step)).collect(),
-            max_output_tokens: prompt.max_tokens,
-            reasoning: prompt.effort.map(|effort| Reasoning { effort }),
-            text: format_of(prompt.form).map(|format| TextOptions { format }),
-            tools: prompt.tools.iter().map(offer).collect(),
-            tool_choice: (prompt.forbids_calls && has_tools).then_some("none"),
-            include: (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
-        },
-    )
+    request::without_empty(json!({
+        "model": prompt.model,
+        "stream": prompt.stream,
+        "store": prompt.refuses_storage.then_some(false),
+        "instructions": (!prompt.system.is_empty()).then_some(prompt.system),
+        "input": turns.chain(prompt.steps.iter().flat_map(items_of)).collect::<Vec<_>>(),
+        "max_output_tokens": prompt.max_tokens,
+        "reasoning": prompt.effort.map(|effort| json!({"effort": effort})),
+        "text": format_of(prompt.form).map(|format| json!({"format": format})),
+        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tool_choice": (prompt.forbids_calls && has_tools).then_some("none"),
+        // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
+        "include": (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
+    }))
+}
+
+fn turn(message: &Message) -> Value {
+    match message.role {
+        Role::User => json!({"role": "user", "content": content_of(message, "input_text")}),
+        // llama.cpp takes no message of the model without its type.
+        Role::Assistant => json!({"type": MESSAGE, "role": "assistant", "content": content_of(message, "output_text")}),
+    }
 }
 
 /// The attachments of a message, then its text.
-fn content_of(message: &Message) -> Vec<Content<'_>> {
-    let mut content: Vec<Content> = attachment::of(message).map(attached_as_content).collect();
-    let text = &message.text;
-    if content.is_empty() || !text.is_empty() {
-        content.push(match message.role {
-            Role::User => Content::InputText { text },
-            Role::Assistant => Content::OutputText { text },
-        });
+fn content_of(message: &Message, kind_of_text: &str) -> Vec<Value> {
+    let mut content: Vec<Value> = message.attachments.iter().map(part_of).collect();
+    if content.is_empty() || !message.text.is_empty() {
+        content.push(json!({"type": kind_of_text, "text": &*message.text}));
     }
     content
 }
 
-fn attached_as_content(attached: Attached) -> Content {
-    match attached.is_image() {
-        true => Content::InputImage { detail: "auto", image_url: attached.url() },
-        false => Content::InputFile { filename: attached.file_name(), file_data: attached.url() },
+fn part_of(attachment: &Attachment) -> Value {
+    let url = attachment::url(attachment);
+    match attachment.kind() {
+        Kind::Image => json!({"type": "input_image", "detail": "auto", "image_url": url}),
+        Kind::Pdf => json!({"type": "input_file", "filename": attachment::file_name(attachment), "file_data": url}),
     }
 }
 
-fn format_of(form: AnswerForm) -> Option<Format> {
+fn format_of(form: AnswerForm) -> Option<Value> {
     match form {
         AnswerForm::Any => None,
-        AnswerForm::Object => Some(Format::JsonObject),
-        AnswerForm::Shaped(shape) => {
-            Some(Format::JsonSchema { name: SHAPE_NAME, schema: shape.schema(), strict: shape.is_strict() })
-        }
+        AnswerForm::Object => Some(json!({"type": "json_object"})),
+        AnswerForm::Shaped(shape) => Some(json!({
+            "type": "json_schema", "name": SHAPE_NAME, "schema": shape.schema(), "strict": shape.is_strict()
+        })),
     }
 }
 
@@ -164,109 +112,51 @@ fn turn_of(step: &Step) -> Vec<Value> {
     (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
-/// The fields of all events that matter here; other types are ignored.
-#[derive(Deserialize)]
+/// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
+/// answer is copied to be read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Event<'a> {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     delta: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
-/// A response: the body of a reply, or in the last event of a stream.
-#[derive(Deserialize)]
-struct Response<'a> {
-    #[serde(default)]
-    status: IfReadable<String>,
-    #[serde(borrow, default)]
-    output: IfReadable<Vec<&'a RawValue>>,
-    #[serde(default)]
-    incomplete_details: IfReadable<Incomplete>,
-    #[serde(default)]
-    usage: IfReadable<Counts>,
-}
-
-#[derive(Deserialize)]
-struct Incomplete {
-    #[serde(default)]
-    reason: IfReadable<String>,
-}
-
-#[derive(Deserialize)]
-struct Item<'a> {
-    #[serde(default, rename = "type")]
-    kind: IfReadable<String>,
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, default)]
-    refusal: Text<'a>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    input_tokens_details: IfReadable<InputDetails>,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    output_tokens_details: IfReadable<OutputDetails>,
-    /// OpenRouter has it.
-    #[serde(default)]
-    cost: IfReadable<f64>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    #[serde(default)]
-    cached_tokens: Count,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    reasoning_tokens: Count,
-}
-
-impl Counts {
-    fn usage(&self) -> Usage {
-        Usage {
-            input_tokens: self.input_tokens.0,
-            output_tokens: self.output_tokens.0,
-            cached_tokens: self.input_tokens_details.0.as_ref().and_then(|details| details.cached_tokens.0),
-            reasoning_tokens: self.output_tokens_details.0.as_ref().and_then(|details| details.reasoning_tokens.0),
-            cost: self.cost.0,
-        }
+fn usage_of(counts: &Value) -> Usage {
+    let count = |place| lenient::count(counts, place);
+    Usage {
+        input_tokens: count("/input_tokens"),
+        output_tokens: count("/output_tokens"),
+        cached_tokens: count("/input_tokens_details/cached_tokens"),
+        reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
+        // OpenRouter has it.
+        cost: counts["cost"].as_f64(),
     }
 }
 
-pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
         reply.fail(error);
         return Ok(());
     }
     match event.kind.0.as_deref().unwrap_or_default() {
-        "response.output_text.delta" => reply.add(&event.delta.wtf8()?),
-        "response.refusal.delta" => reply.refuse(&event.delta.wtf8()?),
-        "response.output_text.done" => reply.add_late(&event.text.wtf8()?),
+        "response.output_text.delta" => reply.add(&event.delta.json()?)?,
+        "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
+        "response.output_text.done" => reply.add_late(&event.text.text()?),
         "response.output_item.done" => {
-            if let Some(item) = event.item {
+            if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
+                reply.add_late(&text_of(&item)?);
                 keep(item, reply);
-                reply.add_late(&text_of(message_in(item)).wtf8()?);
             }
         }
         // xAI uses another closing word for it.
@@ -287,7 +177,7 @@ pub(super) fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed>
     Ok(())
 }
 
-pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
     read_response(body, reply)?;
     read_calls(reply);
     reply.end();
@@ -295,10 +185,8 @@ pub(super) fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed>
 }
 
 fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    let response: Response = serde_json::from_str(json)?;
-    if let Some(counts) = response.usage.0 {
-        reply.add_usage(counts.usage());
-    }
+    let mut response = Value::Object(surrogates::lossy(json)?);
+    reply.add_usage(usage_of(&response["usage"]));
     if let Some(error) = failure::error_in(json) {
         reply.fail(error);
         return Ok(());
@@ -306,38 +194,32 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
     // In a stream the text has come already, and so have the items, except with some servers.
     let is_new = !reply.has_begun();
     let keeps = reply.echo_mut().is_empty();
-    for item in response.output.0.into_iter().flatten() {
-        if keeps {
-            keep(item, reply);
-        }
+    let items = response.get_mut("output").map(Value::take).unwrap_or_default();
+    for item in items.as_array().into_iter().flatten() {
         if is_new {
-            let content = message_in(item);
-            reply.add(&text_of(content).wtf8()?);
-            for part in lenient::if_readable::<Vec<IfReadable<Part>>>(content).into_iter().flatten() {
-                reply.refuse(&part.0.map_or_else(Text::default, |part| part.refusal).wtf8()?);
+            reply.add(&Value::from(text_of(item)?).to_string())?;
+            for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == MESSAGE) {
+                reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
             }
         }
+        if keeps {
+            keep(item.clone(), reply);
+        }
     }
-    let reason = response.incomplete_details.0.and_then(|details| details.reason.0);
-    let reason = reason.filter(|reason| !reason.is_empty());
-    reply.finish(&reason.or(response.status.0).unwrap_or_default());
+    let reason = response["incomplete_details"]["reason"].as_str().filter(|reason| !reason.is_empty());
+    reply.finish(reason.or(response["status"].as_str()).unwrap_or_default());
     Ok(())
 }
 
-/// The content of an item that is a message.
-fn message_in(item: &RawValue) -> Option<&RawValue> {
-    lenient::if_readable::<Item>(Some(item)).filter(|item| item.kind.0.as_deref() == Some(MESSAGE))?.content
-}
-
-fn text_of(content: Option<&RawValue>) -> Text<'_> {
-    lenient::if_readable(content).unwrap_or_default()
+/// The text of an item that is a message.
+fn text_of(item: &Value) -> Result<String, Malformed> {
+    if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
 }
 
 /// Keeps an item, which is sent back with the results of the calls. Reasoning that is not encrypted is not kept, because
 /// the API would look for it in its store.
-fn keep(item: &RawValue, reply: &mut Reply) {
-    let item = lenient::if_readable::<Value>(Some(item));
-    if let Some(item) = item.filter(|item| item["type"] != "reasoning" || item["encrypted_content"].is_string()) {
+fn keep(item: Value, reply: &mut Reply) {
+    if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
         reply.keep(item);
     }
 }
@@ -359,11 +241,7 @@ fn read_calls(reply: &mut Reply) {
         }
         // Some servers send the item's own id alone.
         let id = text("call_id").or(text("id")).unwrap_or_default();
-        let arguments = match &item["arguments"] {
-            Value::String(arguments) => arguments.clone(),
-            Value::Null => String::new(),
-            arguments => arguments.to_string(),
-        };
+        let arguments = lenient::arguments(&item["arguments"]);
         let call = reply.add_call(id, text("name").unwrap_or_default(), &arguments);
         item["call_id"] = call.id.as_str().into();
     }
@@ -372,30 +250,9 @@ fn read_calls(reply: &mut Reply) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::Api;
-    use super::super::api::tests::{calls_of, prompt, replied, replied_with_tools, steps, tool, with_steps};
+    use super::super::dialect::tests::{calls_of, replied, replied_with_tools, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::*;
-
-    #[test]
-    fn the_body_has_typed_content_and_asks_not_to_be_stored() {
-        let mut prompt = prompt();
-        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
-        let content = |kind: &str, text: &str| json!([{"type": kind, "text": text}]);
-        assert_eq!(
-            sent(&prompt),
-            json!({
-                "model": "m", "stream": true, "instructions": "s",
-                "input": [{"role": "user", "content": content("input_text", "one")},
-                          {"type": "message", "role": "assistant", "content": content("output_text", "two")},
-                          {"role": "user", "content": content("input_text", "three")}],
-            })
-        );
-        (prompt.system, prompt.max_tokens, prompt.effort, prompt.refuses_storage) = ("", Some(9), Some("low"), true);
-        let body = sent(&prompt);
-        assert_eq!((&body["max_output_tokens"], &body["reasoning"]["effort"]), (&json!(9), &json!("low")));
-        assert_eq!((&body["store"], body.get("instructions")), (&json!(false), None));
-    }
 
     #[test]
     fn what_a_stream_has_said_is_not_said_again_at_its_end() {
@@ -414,7 +271,7 @@ mod tests {
             &[done, bare],
             &[item, bare],
         ] {
-            let mut reply = replied(Api::Responses, events);
+            let mut reply = replied(&DIALECT, events);
             assert_eq!(
                 (reply.take_text().as_str(), reply.finished()),
                 ("Hi", Some(&Finish::Complete("completed".into()))),
@@ -451,7 +308,7 @@ mod tests {
                 call("x3", "{\"n\":3}"), result("x3", "three"),
             ],
         });
-        let sent = |prompt: &Prompt| -> Value { serde_json::from_slice(&body(prompt)).expect("a body is JSON") };
+        let sent = body;
         assert_eq!(sent(&prompt), expected);
         prompt.forbids_calls = true;
         expected["tool_choice"] = "none".into();
@@ -463,7 +320,7 @@ mod tests {
     #[test]
     fn calls_without_anything_to_be_sent_back_are_built() {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let sent: Value = serde_json::from_slice(&body(&with_steps(&tools, &steps))).expect("a body is JSON");
+        let sent = body(&with_steps(&tools, &steps));
         let content = json!([{"type": "output_text", "text": "Let me see."}]);
         let said = json!({"type": "message", "role": "assistant", "content": content});
         let input = sent["input"].as_array().expect("a list");
@@ -503,14 +360,14 @@ mod tests {
             ("items at the end only", vec![end(&items)]),
         ] {
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
-            let mut reply = replied_with_tools(Api::Responses, &events);
+            let mut reply = replied_with_tools(&DIALECT, &events);
             assert_eq!(reply.take_text(), "Hi", "{case}");
             assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")], "{case}");
             assert_eq!(reply.finished(), Some(&Finish::Complete("completed".into())), "{case}");
             assert_eq!(Value::from(reply.echo()), kept, "{case}");
         }
         let begun: Vec<&str> = streamed.iter().map(String::as_str).collect();
-        assert_eq!(replied_with_tools(Api::Responses, &begun).finished(), None);
+        assert_eq!(replied_with_tools(&DIALECT, &begun).finished(), None);
     }
 
     #[test]
@@ -530,7 +387,7 @@ mod tests {
             (json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{\"n\":1}"}), "fc"),
         ] {
             let done = json!({"type": "response.output_item.done", "item": item}).to_string();
-            let reply = replied_with_tools(Api::Responses, &[&done, r#"{"type":"response.completed"}"#]);
+            let reply = replied_with_tools(&DIALECT, &[&done, r#"{"type":"response.completed"}"#]);
             assert_eq!(calls_of(&reply), [(id, "a", "{\"n\":1}")], "{item}");
             assert_eq!(reply.echo()[0]["call_id"], *reply.calls()[0].id, "{item}");
         }
@@ -578,7 +435,7 @@ mod tests {
     fn a_call_at_the_limit_is_known_for_that() {
         let done = json!({"type": "response.output_item.done", "item": call("x", "{\"n\"")}).to_string();
         let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}"#;
-        let reply = replied_with_tools(Api::Responses, &[&done, end]);
+        let reply = replied_with_tools(&DIALECT, &[&done, end]);
         assert_eq!((reply.calls().len(), reply.finished()), (1, Some(&Finish::Limit("max_output_tokens".into()))));
     }
 }

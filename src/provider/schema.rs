@@ -112,17 +112,11 @@ fn is_accepted(name: &str, value: &Value) -> bool {
 
 /// `maxLength` as `max length`.
 fn in_words(name: &str) -> String {
-    let mut words = String::new();
-    for char in name.chars() {
-        if char.is_ascii_uppercase() {
-            words.push(' ');
-        }
-        words.push(char.to_ascii_lowercase());
-    }
-    words
+    let word = |char: char| char.is_ascii_uppercase().then_some(' ').into_iter().chain([char.to_ascii_lowercase()]);
+    name.chars().flat_map(word).collect()
 }
 
-/// Replaces references by what they refer to.
+/// Replaces references by what they refer to. It borrows the schema, of which it copies parts again and again.
 struct Inlining<'a> {
     root: &'a Value,
     /// The references being replaced. One that leads back to itself is cut off there.

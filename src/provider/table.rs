@@ -1,13 +1,20 @@
-//! The table of built-in providers: adding one is adding a row.
+//! The tables of dialects and of built-in providers: adding one is adding a row.
 
-use super::api::Api;
+use super::dialect::Dialect;
 use super::request::{Habits, TokenLimit};
+use super::{anthropic, gemini, openai, responses};
+
+/// The dialects, in the order in which the documents name them.
+pub(crate) const DIALECTS: &[&Dialect] =
+    &[&openai::DIALECT, &responses::DIALECT, &anthropic::DIALECT, &gemini::DIALECT];
 
 /// One built-in provider.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    pub(crate) api: Api,
+    pub(crate) api: &'static Dialect,
+    /// The dialect of servers that replace it at other addresses, if that is another one.
+    pub(crate) api_elsewhere: Option<&'static Dialect>,
     pub(crate) base_url: &'static str,
     /// The variables that may hold the key, in order; none if the server wants no key.
     pub(crate) key_variables: &'static [&'static str],
@@ -23,181 +30,88 @@ pub(crate) struct Row {
     pub(crate) start: Option<&'static str>,
 }
 
-/// What is assumed about an unknown server.
-pub(crate) const USUAL: Habits =
-    Habits { stream_usage: true, token_limit: TokenLimit::MaxTokens, returns_reasoning: false, document_url: false };
+/// What is assumed about an unknown server; a row says where a provider differs.
+pub(crate) const OPENAI_LIKE: Row = Row {
+    name: "",
+    api: &openai::DIALECT,
+    api_elsewhere: None,
+    base_url: "",
+    key_variables: &[],
+    model: None,
+    family: None,
+    effort: None,
+    habits: Habits {
+        stream_usage: true,
+        token_limit: TokenLimit::MaxTokens,
+        returns_reasoning: false,
+        document_url: false,
+    },
+    start: None,
+};
+
+/// A server on the internet, which wants a key.
+const fn hosted(
+    name: &'static str,
+    base_url: &'static str,
+    key_variables: &'static [&'static str],
+    model: &'static str,
+) -> Row {
+    Row { name, base_url, key_variables, model: Some(model), ..OPENAI_LIKE }
+}
+
+/// A server on the user's own machine.
+const fn local(name: &'static str, base_url: &'static str, start: &'static str) -> Row {
+    Row { name, base_url, start: Some(start), ..OPENAI_LIKE }
+}
 
 /// The built-in providers, in the order in which a key or a local server is looked for. Addresses, key variables and
 /// default models are from the providers' own documents, November 2026. Defaults are retired within months,
 /// so prefer names that the provider keeps pointing at its newest model.
 pub(crate) const PROVIDERS: &[Row] = &[
     Row {
-        name: "anthropic",
-        api: Api::Anthropic,
-        base_url: "https://api.anthropic.com",
-        key_variables: &["ANTHROPIC_API_KEY"],
-        model: Some("claude-haiku-5-5"),
+        api: &anthropic::DIALECT,
         family: Some("claude-haiku-*"),
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..hosted("anthropic", "https://api.anthropic.com", &["ANTHROPIC_API_KEY"], "claude-haiku-5-5")
     },
     Row {
-        name: "openai",
-        // At this address; replacements at other addresses speak chat completions.
-        api: Api::Responses,
-        base_url: "https://api.openai.com/v1",
-        key_variables: &["OPENAI_API_KEY"],
-        model: Some("gpt-6-luna"),
+        api: &responses::DIALECT,
+        api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
-        effort: None,
-        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..USUAL },
-        start: None,
+        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..OPENAI_LIKE.habits },
+        ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-6-luna")
     },
     Row {
-        name: "gemini",
-        api: Api::Gemini,
-        base_url: "https://generativelanguage.googleapis.com",
-        key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        model: Some("gemini-flash-latest"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        api: &gemini::DIALECT,
+        ..hosted(
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            "gemini-flash-latest",
+        )
     },
+    hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "openai/gpt-oss-120b"),
     Row {
-        name: "groq",
-        api: Api::OpenAi,
-        base_url: "https://api.groq.com/openai/v1",
-        key_variables: &["GROQ_API_KEY"],
-        model: Some("openai/gpt-oss-120b"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
+        habits: Habits { stream_usage: false, document_url: true, ..OPENAI_LIKE.habits },
+        ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
     },
+    hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto"),
     Row {
-        name: "mistral",
-        api: Api::OpenAi,
-        base_url: "https://api.mistral.ai/v1",
-        key_variables: &["MISTRAL_API_KEY"],
-        model: Some("mistral-small-latest"),
-        family: None,
-        effort: None,
-        habits: Habits { stream_usage: false, document_url: true, ..USUAL },
-        start: None,
-    },
-    Row {
-        name: "openrouter",
-        api: Api::OpenAi,
-        base_url: "https://openrouter.ai/api/v1",
-        key_variables: &["OPENROUTER_API_KEY"],
-        model: Some("openrouter/auto"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
-    },
-    Row {
-        name: "deepseek",
-        api: Api::OpenAi,
-        base_url: "https://api.deepseek.com/v1",
-        key_variables: &["DEEPSEEK_API_KEY"],
-        model: Some("deepseek-flash"),
-        family: None,
         // Its own default is high.
         effort: Some("low"),
-        habits: Habits { returns_reasoning: true, ..USUAL },
-        start: None,
+        habits: Habits { returns_reasoning: true, ..OPENAI_LIKE.habits },
+        ..hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "deepseek-flash")
     },
+    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest"),
+    hosted("cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], "gpt-oss-120b"),
     Row {
-        name: "xai",
-        api: Api::OpenAi,
-        base_url: "https://api.x.ai/v1",
-        key_variables: &["XAI_API_KEY"],
-        model: Some("grok-latest"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
-    },
-    Row {
-        name: "cerebras",
-        api: Api::OpenAi,
-        base_url: "https://api.cerebras.ai/v1",
-        key_variables: &["CEREBRAS_API_KEY"],
-        model: Some("gpt-oss-120b"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
-    },
-    Row {
-        name: "zai",
-        api: Api::OpenAi,
-        base_url: "https://api.z.ai/api/paas/v4",
-        key_variables: &["ZAI_API_KEY"],
-        model: Some("glm-5.3-flash"),
         family: Some("glm-*-flash"),
-        effort: None,
-        habits: USUAL,
-        start: None,
+        ..hosted("zai", "https://api.z.ai/api/paas/v4", &["ZAI_API_KEY"], "glm-5.3-flash")
     },
-    Row {
-        name: "moonshot",
-        api: Api::OpenAi,
-        base_url: "https://api.moonshot.ai/v1",
-        key_variables: &["MOONSHOT_API_KEY"],
-        model: Some("kimi-k2.6"),
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: None,
-    },
-    Row {
-        name: "ollama",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:11434/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("ollama serve"),
-    },
-    Row {
-        name: "llamacpp",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:8080/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("llama-server -m MODEL.gguf"),
-    },
-    Row {
-        name: "lmstudio",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:1234/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("lms server start"),
-    },
-    Row {
-        name: "vllm",
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:8000/v1",
-        key_variables: &[],
-        model: None,
-        family: None,
-        effort: None,
-        habits: USUAL,
-        start: Some("vllm serve MODEL"),
-    },
+    hosted("moonshot", "https://api.moonshot.ai/v1", &["MOONSHOT_API_KEY"], "kimi-k2.6"),
+    local("ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
+    local("llamacpp", "http://127.0.0.1:8080/v1", "llama-server -m MODEL.gguf"),
+    local("lmstudio", "http://127.0.0.1:1234/v1", "lms server start"),
+    local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
 ];
 
 impl Row {
@@ -205,6 +119,11 @@ impl Row {
     pub(crate) fn base_url_variable(&self) -> String {
         format!("{}_BASE_URL", self.name.to_ascii_uppercase())
     }
+}
+
+/// The dialect with this name.
+pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().copied().find(|dialect| dialect.name == name)
 }
 
 /// The row of a built-in provider.

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use super::client::{self, COMPRESSED, Client, Response, TransportError};
-use super::reading::{self, LONGEST_WHOLE, ReadError};
-use super::{retry, stream};
+use super::client::{self, Client, Failed, Response, TransportError};
+use super::reading::{self, ReadError};
+use super::retry;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
-use crate::provider::failure::{self, ServerError};
+use crate::provider::failure::{self, Meaning, ServerError};
+use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
-use crate::provider::request::Request;
-use crate::provider::{Api, Malformed};
+use crate::provider::request::{Asks, Request};
+use crate::provider::{Dialect, Malformed};
 use crate::secret::{self, Secret};
 
 /// What to do where a model cannot call tools.
@@ -21,7 +22,7 @@ const NO_TOOLS: &str = "-m chooses another model\n-t none asks without tools";
 pub(crate) struct Call<'a> {
     pub(crate) client: &'a Client,
     pub(crate) provider: &'a str,
-    pub(crate) api: Api,
+    pub(crate) api: &'static Dialect,
     pub(crate) address: &'a Address,
     pub(crate) secrets: Vec<Secret>,
     /// Advice for a key that is refused.
@@ -33,17 +34,9 @@ pub(crate) struct Call<'a> {
 #[derive(Debug)]
 pub(crate) struct CallError {
     pub(crate) error: Error,
-    /// The prompt is longer than the model's context.
-    pub(crate) too_long: bool,
-    /// The server does not know the model.
-    pub(crate) unknown_model: bool,
-    /// The server refuses the field that asks it not to store the request.
-    pub(crate) refuses_store: bool,
-    /// The server refuses the requested form of the answer.
-    pub(crate) refuses_form: bool,
-    /// Another try may succeed.
-    may_pass: bool,
-    /// How long the server asks to wait before that.
+    /// What to do about it.
+    pub(crate) meaning: Meaning,
+    /// How long the server asks to wait before another try.
     retry_after: Option<Duration>,
 }
 
@@ -82,7 +75,7 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.offers_tools);
+            *reply = Reply::new(request.asks.tools);
             let mut text_has_come = false;
             let ended = self.stream_once(request, reply, &mut |piece, last| {
                 text_has_come |= !piece.is_empty();
@@ -105,9 +98,30 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let content_type = response.content_type().to_owned();
-        reading::read_reply(self.api, response.body, reply, take).map_err(|error| match error {
+        reading::read_reply(self.api, &content_type, response.body, reply, take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
-            error => CallEnd::Failed(self.explain_reading(error, &content_type, request)),
+            error => CallEnd::Failed(self.explain_reading(error, request)),
+        })?;
+        Ok(self.check(reply)?)
+    }
+
+    /// Whether the reply is an answer.
+    fn check(&self, reply: &Reply) -> Result<(), CallError> {
+        let reason = reply.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+        Err(match reply.finished() {
+            Some(Finish::Blocked(word)) => self.failed(format!("the provider blocked the answer ({word}){reason}")),
+            Some(Finish::Failed(word)) => CallError {
+                // The model or the server may do better at the next try.
+                meaning: Meaning::Passing,
+                ..self.failed(format!("the answer ended in an error ({word}){reason}"))
+            },
+            // With calls there need not be text.
+            _ if !reply.calls().is_empty() || !reply.is_blank() => return Ok(()),
+            Some(Finish::Limit(_)) => self
+                .failed("the token limit was reached before the first word".to_owned())
+                .advise(Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned())),
+            Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
+            None => self.failed("the answer is empty".to_owned()),
         })
     }
 
@@ -120,8 +134,7 @@ impl Call<'_> {
                 sent => break sent?,
             }
         };
-        let content_type = response.content_type().to_owned();
-        reading::read_text(response.body).map_err(|error| self.explain_reading(error, &content_type, request))
+        reading::read_text(response.body).map_err(|error| self.explain_reading(error, request))
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
@@ -131,7 +144,7 @@ impl Call<'_> {
 
     /// Waits if the request will be sent again. Returns whether it will.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.client.retries() || !failed.may_pass {
+        if tried == self.client.retries() || failed.meaning != Meaning::Passing {
             return false;
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };
@@ -142,47 +155,17 @@ impl Call<'_> {
     }
 
     /// Describes why there is no complete answer.
-    fn explain_reading(&self, error: ReadError, content_type: &str, request: &Request) -> CallError {
-        let longest = stream::LONGEST;
-        self.failed(match error {
+    fn explain_reading(&self, error: ReadError, request: &Request) -> CallError {
+        match error {
             // The headers have come, so the server may have done the work already.
             ReadError::Connection(error) => {
-                return CallError { may_pass: false, ..self.explain(self.client.read_failure(error), request) };
+                CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) }
             }
-            ReadError::Server(error) => {
-                let may_pass = error.may_pass();
-                return self.refused(error, None, may_pass, request);
-            }
-            ReadError::Malformed(malformed) => return self.malformed(&malformed),
-            ReadError::LineTooLong => format!("a line of the stream has more than {longest} bytes"),
-            ReadError::WholeTooLong => format!("what the server sent has more than {LONGEST_WHOLE} bytes"),
-            ReadError::Nothing => "the server accepted the question and sent nothing".to_owned(),
-            ReadError::NoStream => {
-                format!("what the server sent is not an event stream (its type is “{content_type}”)")
-            }
-            ReadError::EndedEarly => "the stream ended before the answer did".to_owned(),
-            ReadError::Compressed => COMPRESSED.to_owned(),
-            ReadError::Page(title) => format!("the server sent a page for browsers: “{title}”"),
-            ReadError::Blocked { word, reason: None } => format!("the provider blocked the answer ({word})"),
-            ReadError::Blocked { word, reason: Some(reason) } => {
-                format!("the provider blocked the answer ({word}): {reason}")
-            }
-            ReadError::Failed { word, reason } => {
-                let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                let failed = self.failed(format!("the answer ended in an error ({word}){reason}"));
-                // The model or the server may do better at the next try.
-                return CallError { may_pass: true, ..failed };
-            }
-            ReadError::LimitBeforeText => {
-                let advice = "the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned();
-                return self
-                    .failed("the token limit was reached before the first word".to_owned())
-                    .advise(Some(advice));
-            }
-            ReadError::Empty(None) => "the answer is empty".to_owned(),
-            ReadError::Empty(Some(word)) => format!("the answer is empty ({word})"),
-            ReadError::Output(_) => "nobody takes the answer".to_owned(),
-        })
+            ReadError::Server(error) => self.refused(error, None, request.asks),
+            ReadError::Malformed(malformed) => self.malformed(&malformed),
+            ReadError::Broken(why) => self.failed(why),
+            ReadError::Output(_) => self.failed("nobody takes the answer".to_owned()),
+        }
     }
 
     /// Describes a body that does not fit the dialect.
@@ -195,54 +178,48 @@ impl Call<'_> {
         self.failed(why.to_owned())
     }
 
+    /// What q says itself. It may contain any words, such as those of an address or of a page's title.
     fn failed(&self, message: String) -> CallError {
-        // An address or a page's title may contain the words for an unknown model.
-        CallError { unknown_model: false, ..self.reported(ServerError::new(message), None) }
+        self.reported(&ServerError::new(message), None, Meaning::Other)
     }
 
-    fn reported(&self, error: ServerError, status: Option<u16>) -> CallError {
-        let words = status.map(client::status_words).unwrap_or_default();
-        let message = format!("{}: {words}{} ({})", self.provider, error.words(), self.address);
+    fn reported(&self, error: &ServerError, status: Option<u16>, meaning: Meaning) -> CallError {
+        let message = format!("{}: {} ({})", self.provider, client::with_status(status, &error.words()), self.address);
         let message = secret::redact(&message, &self.secrets);
-        CallError {
-            too_long: error.too_long(),
-            unknown_model: error.unknown_model(status),
-            refuses_store: error.refuses_store(status),
-            refuses_form: error.refuses_form(status),
-            may_pass: false,
-            retry_after: error.retry_after,
-            error: Error::new(Kind::Provider { status }, message),
-        }
+        CallError { meaning, retry_after: error.retry_after, error: Error::new(Kind::Provider { status }, message) }
     }
 
     /// An error that the server reported, as a status or inside a reply, with advice.
-    fn refused(&self, error: ServerError, status: Option<u16>, may_pass: bool, request: &Request) -> CallError {
-        // The next try changes neither a prompt that is too long nor a model that cannot read images.
-        let may_pass =
-            may_pass && !error.too_long() && !(request.has_attachments && error.may_refuse_attachments(status));
-        let advice = self.advice(&error, status, request.has_attachments);
-        CallError { may_pass, ..self.reported(error, status) }.advise(advice)
+    fn refused(&self, error: ServerError, status: Option<u16>, asks: Asks) -> CallError {
+        let meaning = failure::judge(&error, status, asks);
+        self.reported(&error, status, meaning).advise(self.advice(&error, status, meaning, asks.attachments))
     }
 
-    fn advice(&self, error: &ServerError, status: Option<u16>, has_attachments: bool) -> Option<String> {
+    fn advice(
+        &self,
+        error: &ServerError,
+        status: Option<u16>,
+        meaning: Meaning,
+        has_attachments: bool,
+    ) -> Option<String> {
         let list = format!("q --models -p {}", self.provider);
-        match status {
-            _ if error.unknown_model(status) => Some(format!("{list} lists its models")),
-            _ if error.wrong_key(status) => self.key_advice.clone(),
-            Some(400) | None if error.message.contains("does not support tools") => Some(NO_TOOLS.to_owned()),
+        match (meaning, status) {
+            (Meaning::UnknownModel, _) => Some(format!("{list} lists its models")),
+            (Meaning::WrongKey, _) => self.key_advice.clone(),
+            (Meaning::RefusesTools, _) => Some(NO_TOOLS.to_owned()),
             _ if error.message.contains("must be verified to stream") => {
                 Some("--no-stream asks for the answer in one piece".to_owned())
             }
-            _ if has_attachments && error.too_large(status) => {
+            (Meaning::TooLarge, _) | (Meaning::TooLong, Some(413)) if has_attachments => {
                 Some("attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs".to_owned())
             }
-            _ if has_attachments && error.may_refuse_attachments(status) => Some(format!(
+            (Meaning::RefusesAttachments, _) => Some(format!(
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
-            Some(404) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
-            Some(300..=399) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
-            Some(429 | 500..=599) | None => retry::advice(error.retry_after),
+            (_, Some(404)) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
+            (_, Some(300..=399)) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
+            (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
     }
@@ -250,22 +227,13 @@ impl Call<'_> {
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
         let may_pass = failed.may_pass();
-        match failed {
-            TransportError::Connection { cause, advice, .. } => {
-                CallError { may_pass, ..self.failed(cause) }.advise(advice)
-            }
-            TransportError::Status { status, body, retry_after, location } => {
-                // Redact before anything is cut off, so that no part of a secret is left.
-                let error = failure::read(&secret::redact(&body, &self.secrets));
-                let mut error = error.unwrap_or_else(|| ServerError::new("the server gives no reason"));
-                error.retry_after = retry_after.or(error.retry_after);
-                let leads_to = location.filter(|_| (300..400).contains(&status)).map(|to| {
-                    let to = secret::redact(&to, &self.secrets);
-                    format!("q does not follow redirects; set the base URL so that it leads to {to}")
-                });
-                self.refused(error, Some(status), may_pass, request).advise(leads_to)
-            }
+        let Failed { status, error, location, advice } = failed.describe(&self.secrets);
+        if status.is_none() {
+            let meaning = if may_pass { Meaning::Passing } else { Meaning::Other };
+            return CallError { meaning, ..self.failed(error.message) }.advise(advice);
         }
+        let to = |to| format!("q does not follow redirects; set the base URL so that it leads to {to}");
+        self.refused(error, status, request.asks).advise(location.map(to))
     }
 }
 
@@ -273,6 +241,7 @@ impl Call<'_> {
 mod tests {
     use super::*;
     use crate::output::Sign;
+    use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
     #[test]
@@ -280,10 +249,11 @@ mod tests {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
         let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
-        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
-        assert!(!call.no_answer("the page “Models” does not exist").unknown_model);
-        assert!(call.reported(ServerError::new("the model does not exist"), None).unknown_model);
+        assert_eq!(call.no_answer("the page “Models” does not exist").meaning, Meaning::Other);
+        let refused = call.refused(ServerError::new("the model does not exist"), None, Asks::default());
+        assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
 
     #[test]
@@ -292,7 +262,7 @@ mod tests {
         let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
         let key_advice = Some("check the key".to_owned());
-        let (provider, api, secrets) = ("p", Api::OpenAi, Vec::new());
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
@@ -320,8 +290,8 @@ mod tests {
             (None, "no", (None, false), (None, false)),
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
-                let request =
-                    Request { path: String::new(), headers: vec![], body: None, offers_tools: false, has_attachments };
+                let asks = Asks { attachments: has_attachments, ..Asks::default() };
+                let request = Request { path: String::new(), headers: vec![], body: None, asks };
                 let failed = match status {
                     Some(status) => {
                         let body = message.to_owned();
@@ -330,11 +300,38 @@ mod tests {
                             &request,
                         )
                     }
-                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), "", &request),
+                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), &request),
                 };
-                let found = (failed.error.advice.as_deref(), failed.may_pass);
+                let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }
+        }
+    }
+
+    #[test]
+    fn calls_are_an_answer_without_text_where_tools_were_offered() {
+        const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
+        let address = Address::parse("http://127.0.0.1:1").expect("an address");
+        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let notes = Notes::new(true, false, Sign::new(true, None));
+        let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
+        let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
+        for (word, offers_tools, words) in [
+            ("tool_calls", true, None),
+            ("stop", true, None),
+            ("length", true, None),
+            ("content_filter", true, Some("the provider blocked the answer (content_filter)")),
+            ("error", true, Some("the answer ended in an error (error)")),
+            ("tool_calls", false, Some("the answer is empty (tool_calls)")),
+            ("length", false, Some("the token limit was reached before the first word")),
+        ] {
+            let body = format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
+            let mut reply = Reply::new(offers_tools);
+            (api.whole)(&body, &mut reply).expect(&body);
+            let error = call.check(&reply).err().map(|failed| failed.error.message);
+            let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
+            assert_eq!(error, expected, "{word} {offers_tools}");
+            assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
         }
     }
 }

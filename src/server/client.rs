@@ -12,9 +12,9 @@ use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 use super::retry;
 use crate::address::Address;
 use crate::error::Error;
-use crate::provider::failure::PASSING_STATUSES;
+use crate::provider::failure::{self, PASSING_STATUSES, ServerError};
 use crate::provider::request::Request;
-use crate::secret::Secret;
+use crate::secret::{self, Secret};
 use crate::settings::Environment;
 
 /// How long connecting may take, and resolving the name before it.
@@ -150,7 +150,8 @@ impl Client {
     /// # Errors
     /// The connection failed, or the status is not a success.
     pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
-        let method = request.body.as_deref().map_or(Method::Get, Method::Post);
+        let body = request.body.as_ref().map(|body| body.to_string().into_bytes());
+        let method = body.as_deref().map_or(Method::Get, Method::Post);
         let limits = Limits { silence: self.silence, total: None };
         self.exchange(method, &request.path, &request.headers, limits)
     }
@@ -297,10 +298,15 @@ fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// A status in words, before what the server says about it: `404 Not Found: `.
-pub(crate) fn status_words(status: u16) -> String {
-    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    format!("{status} {}: ", reason.unwrap_or_default()).replace(" :", ":")
+/// A failed request in words, without secrets.
+pub(crate) struct Failed {
+    /// `None`: the connection failed.
+    pub(crate) status: Option<u16>,
+    /// What the server says, or why the connection failed.
+    pub(crate) error: ServerError,
+    /// Where the server redirects to.
+    pub(crate) location: Option<String>,
+    pub(crate) advice: Option<String>,
 }
 
 impl TransportError {
@@ -311,6 +317,29 @@ impl TransportError {
             TransportError::Connection { temporary, .. } => *temporary,
         }
     }
+
+    /// Describes it.
+    pub(crate) fn describe(self, secrets: &[Secret]) -> Failed {
+        match self {
+            TransportError::Connection { cause, advice, .. } => {
+                Failed { status: None, error: ServerError::new(cause), location: None, advice }
+            }
+            TransportError::Status { status, body, retry_after, location } => {
+                let mut error = failure::read_redacted(&body, secrets);
+                error.retry_after = retry_after.or(error.retry_after);
+                let location = location.filter(|_| (300..400).contains(&status));
+                let location = location.map(|location| secret::redact(&location, secrets));
+                Failed { status: Some(status), error, location, advice: None }
+            }
+        }
+    }
+}
+
+/// What a server says, after its status if there is one: `404 Not Found: no such page`.
+pub(crate) fn with_status(status: Option<u16>, says: &str) -> String {
+    let Some(status) = status else { return says.to_owned() };
+    let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    format!("{}: {says}", format!("{status} {}", reason.unwrap_or_default()).trim_end())
 }
 
 /// What the system says if the server closed the connection.

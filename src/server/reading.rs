@@ -4,13 +4,12 @@ use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use super::client::GZIP;
+use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure::{self, ServerError};
-use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
-use crate::provider::{Api, Malformed};
+use crate::provider::{Dialect, Malformed};
 use crate::unix;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
@@ -23,7 +22,7 @@ const LONGEST_BEGINNING: usize = 16 << 10;
 const READ_SIZE: usize = 64 << 10;
 
 /// The most bytes that an answer in one piece may have.
-pub(super) const LONGEST_WHOLE: usize = stream::LONGEST;
+const LONGEST_WHOLE: usize = stream::LONGEST;
 
 /// Why there is no complete answer.
 #[derive(Debug)]
@@ -32,34 +31,8 @@ pub(super) enum ReadError {
     /// The server reported an error instead of the answer or its rest.
     Server(ServerError),
     Malformed(Malformed),
-    /// A line of the stream is longer than [`stream::LONGEST`].
-    LineTooLong,
-    /// An answer in one piece is longer than [`LONGEST_WHOLE`].
-    WholeTooLong,
-    /// The body was empty, but for blank lines.
-    Nothing,
-    /// The body had no events.
-    NoStream,
-    /// The stream ended before the answer did.
-    EndedEarly,
-    /// The body is compressed, though q did not ask for that.
-    Compressed,
-    /// The body is a page for browsers, with this title.
-    Page(String),
-    /// The provider blocked the answer, or its rest; its word for why, and its reason if it gave one.
-    Blocked {
-        word: String,
-        reason: Option<String>,
-    },
-    /// The model or the server failed; the provider's word, and what it said about it.
-    Failed {
-        word: String,
-        reason: Option<String>,
-    },
-    /// The token limit was reached before the first word.
-    LimitBeforeText,
-    /// The answer has no text; the provider's word for how it ended, if it gave one.
-    Empty(Option<String>),
+    /// What q says about a body that is no answer.
+    Broken(String),
     Output(OutputError),
 }
 
@@ -77,7 +50,13 @@ impl From<Malformed> for ReadError {
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
-        ReadError::LineTooLong
+        ReadError::broken(&format!("a line of the stream has more than {} bytes", stream::LONGEST))
+    }
+}
+
+impl ReadError {
+    fn broken(why: &str) -> ReadError {
+        ReadError::Broken(why.to_owned())
     }
 }
 
@@ -89,7 +68,8 @@ pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), Outp
 /// # Errors
 /// Why the answer is incomplete, or what `take` returned.
 pub(super) fn read_reply(
-    api: Api,
+    api: &Dialect,
+    content_type: &str,
     body: Box<dyn Read + Send>,
     reply: &mut Reply,
     take: TakePiece,
@@ -102,13 +82,13 @@ pub(super) fn read_reply(
         }
     }
     if body.beginning().starts_with(GZIP) {
-        return Err(ReadError::Compressed);
+        return Err(ReadError::broken(COMPRESSED));
     }
     // Some servers answer in one piece though q asked for a stream; no stream begins like that.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
-        let read = api.read_whole(text, reply);
+        let read = (api.whole)(text, reply);
         if (read.is_err() || (reply.is_blank() && reply.calls().is_empty()))
             && let Some(error) = failure::error_in(text)
         {
@@ -117,9 +97,9 @@ pub(super) fn read_reply(
         read?;
         take(&reply.take_text(), reply.is_complete())?;
     } else {
-        read_stream(api, body, reply, take)?;
+        read_stream(api, content_type, body, reply, take)?;
     }
-    judge(reply)
+    reply.failure().map_or(Ok(()), |error| Err(ReadError::Server(error.clone())))
 }
 
 /// Reads the whole of a body that is not a reply.
@@ -135,16 +115,22 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
         if bytes.len() > LONGEST_WHOLE {
-            return Err(ReadError::WholeTooLong);
+            return Err(ReadError::Broken(format!("what the server sent has more than {LONGEST_WHOLE} bytes")));
         }
     }
     if bytes.starts_with(GZIP) {
-        return Err(ReadError::Compressed);
+        return Err(ReadError::broken(COMPRESSED));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> Result<(), ReadError> {
+fn read_stream(
+    api: &Dialect,
+    content_type: &str,
+    mut body: Body,
+    reply: &mut Reply,
+    take: TakePiece,
+) -> Result<(), ReadError> {
     let mut parser = stream::Parser::default();
     let mut events = 0_usize;
     // If it is not a stream, its beginning says most.
@@ -182,7 +168,7 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
                 reply.end();
                 return Ok(take(&reply.take_text(), reply.is_complete())?);
             }
-            return Err(why_incomplete(end, events, &beginning));
+            return Err(why_incomplete(end, events, &beginning, content_type));
         }
         end = match body.fill(reply.is_finished().then_some(TAIL)) {
             Ok(0) => Some(Ok(())),
@@ -193,34 +179,18 @@ fn read_stream(api: Api, mut body: Body, reply: &mut Reply, take: TakePiece) -> 
 }
 
 /// Why a stream that has ended like this, after so many events, is no complete answer.
-fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8]) -> ReadError {
-    match end {
-        Err(error) => ReadError::Connection(error),
+fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_type: &str) -> ReadError {
+    ReadError::Broken(match end {
+        Err(error) => return ReadError::Connection(error),
         // Its first bytes may have come one by one.
-        Ok(()) if beginning.starts_with(GZIP) => ReadError::Compressed,
-        Ok(()) if beginning.trim_ascii().is_empty() => ReadError::Nothing,
-        Ok(()) if events == 0 => {
-            failure::title(&String::from_utf8_lossy(beginning)).map_or(ReadError::NoStream, ReadError::Page)
-        }
-        Ok(()) => ReadError::EndedEarly,
-    }
-}
-
-/// Whether the reply is an answer.
-fn judge(reply: &Reply) -> Result<(), ReadError> {
-    if let Some(error) = reply.failure() {
-        return Err(ReadError::Server(error.clone()));
-    }
-    let reason = || reply.reason().map(str::to_owned);
-    match reply.finished() {
-        Some(Finish::Blocked(word)) => Err(ReadError::Blocked { word: word.clone(), reason: reason() }),
-        Some(Finish::Failed(word)) => Err(ReadError::Failed { word: word.clone(), reason: reason() }),
-        // With calls there need not be text.
-        _ if !reply.calls().is_empty() => Ok(()),
-        Some(Finish::Limit(_)) if reply.is_blank() => Err(ReadError::LimitBeforeText),
-        finish if reply.is_blank() => Err(ReadError::Empty(finish.map(|finish| finish.word().to_owned()))),
-        _ => Ok(()),
-    }
+        Ok(()) if beginning.starts_with(GZIP) => COMPRESSED.to_owned(),
+        Ok(()) if beginning.trim_ascii().is_empty() => "the server accepted the question and sent nothing".to_owned(),
+        Ok(()) if events > 0 => "the stream ended before the answer did".to_owned(),
+        Ok(()) => match failure::title(&String::from_utf8_lossy(beginning)) {
+            Some(title) => format!("the server sent a page for browsers: “{title}”"),
+            None => format!("what the server sent is not an event stream (its type is “{content_type}”)"),
+        },
+    })
 }
 
 /// The body of a response, as it arrives.
@@ -298,6 +268,7 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::table::OPENAI_LIKE;
 
     const HELLO: &str = r#"data: {"choices":[{"delta":{"content":"Hello"}}]}"#;
     const STOP: &str = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -319,10 +290,16 @@ mod tests {
     /// The pieces, each with whether it was the last, and how reading ended.
     fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
         let mut pieces = Vec::new();
-        let ended = read_reply(Api::OpenAi, Box::new(Parts(parts)), &mut Reply::default(), &mut |piece, last| {
-            pieces.push((piece.to_owned(), last));
-            Ok(())
-        });
+        let ended = read_reply(
+            OPENAI_LIKE.api,
+            "text/plain",
+            Box::new(Parts(parts)),
+            &mut Reply::default(),
+            &mut |piece, last| {
+                pieces.push((piece.to_owned(), last));
+                Ok(())
+            },
+        );
         pieces.retain(|(piece, last)| !piece.is_empty() || *last);
         (pieces, ended)
     }
@@ -351,54 +328,25 @@ mod tests {
     fn what_ends_an_answer_early_is_distinguished() {
         let reset = || Err(io::ErrorKind::ConnectionReset.into());
         for (parts, expected, kind) in [
-            (vec![Ok(HELLO), Ok("\n\n")], "Hello", "EndedEarly"),
+            (vec![Ok(HELLO), Ok("\n\n")], "Hello", "Broken(\"the stream ended before the answer did"),
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "NoStream"),
-            (vec![], "", "Nothing"),
-            (vec![Ok("\n\n")], "", "Nothing"),
+            (vec![Ok("<html>")], "", "Broken(\"what the server sent is not an event stream (its type is “text/plain”)"),
+            (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
+            (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
             (vec![Ok("{\"error\":\"down\"}")], "", "Server"),
             (vec![Ok("{\"detail\":\"down\"}")], "", "Server"),
             (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "Page(\"Sign in\")"),
-            (vec![Ok(STOP), Ok("\n\n")], "", "Empty(Some(\"stop\"))"),
-            (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"length\"}]}\n\n")], "", "LimitBeforeText"),
-            (vec![Ok("data: {\"choices\":[{\"finish_reason\":\"content_filter\"}]}\n\n")], "", "Blocked"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent a page for browsers: “Sign in”"),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);
             assert_eq!(text(&pieces), expected, "{case}");
             let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
             assert!(error.starts_with(kind), "{case}: {error}");
-        }
-    }
-
-    #[test]
-    fn calls_are_an_answer_without_text_where_tools_were_offered() {
-        const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
-        for (word, offers_tools, kind) in [
-            ("tool_calls", true, ""),
-            ("stop", true, ""),
-            ("length", true, ""),
-            ("content_filter", true, "Blocked"),
-            ("error", true, "Failed"),
-            ("tool_calls", false, "Empty"),
-            ("length", false, "LimitBeforeText"),
-        ] {
-            for body in [
-                format!("data: {{\"choices\":[{{\"delta\":{CALL},\"finish_reason\":\"{word}\"}}]}}\n\n"),
-                format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}"),
-            ] {
-                let mut reply = Reply::new(offers_tools);
-                let source = Box::new(io::Cursor::new(body.clone()));
-                let ended = read_reply(Api::OpenAi, source, &mut reply, &mut |_, _| Ok(()));
-                let error = ended.map(|()| String::new()).unwrap_or_else(|error| format!("{error:?}"));
-                assert!(error.starts_with(kind) && error.is_empty() == kind.is_empty(), "{body}: {error}");
-                assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
-            }
         }
     }
 
@@ -427,7 +375,7 @@ mod tests {
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
         let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
-        let ended = read_reply(Api::OpenAi, body, &mut Reply::default(), &mut |piece, _| {
+        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece, _| {
             answer.push_str(piece);
             Ok(())
         });
@@ -449,9 +397,10 @@ mod tests {
     #[test]
     fn reading_stops_where_nobody_takes_the_answer() {
         let parts = Parts(vec![Ok(HELLO), Ok("\n\n"), Err(io::Error::other("must not be read"))]);
-        let ended = read_reply(Api::OpenAi, Box::new(parts), &mut Reply::default(), &mut |piece, _| {
-            if piece.is_empty() { Ok(()) } else { Err(OutputError::ReaderGone) }
-        });
+        let ended =
+            read_reply(OPENAI_LIKE.api, "text/plain", Box::new(parts), &mut Reply::default(), &mut |piece, _| {
+                if piece.is_empty() { Ok(()) } else { Err(OutputError::ReaderGone) }
+            });
         assert!(matches!(ended, Err(ReadError::Output(OutputError::ReaderGone))), "{ended:?}");
     }
 }

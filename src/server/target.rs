@@ -9,14 +9,10 @@ use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::provider::Api;
 use crate::provider::request::{self, Field, Listed, Prompt, Request};
 use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
-
-/// The host of Google's own API.
-const GEMINI_HOST: &str = "generativelanguage.googleapis.com";
 
 /// How many of the provider's models an error names.
 const NAMED_MODELS: usize = 10;
@@ -144,7 +140,7 @@ impl Target {
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        api.read_models(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
+        (api.models)(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
     }
 
     /// A request with the headers that the file and the address add.
@@ -173,12 +169,7 @@ impl Target {
 
     /// Whether the provider would store requests unless it is asked not to.
     pub(crate) fn stores_by_default(&self) -> bool {
-        let host = self.provider().address().map_or("", Address::host);
-        match self.provider().api {
-            Api::Responses => true,
-            Api::Gemini => host.eq_ignore_ascii_case(GEMINI_HOST),
-            Api::OpenAi | Api::Anthropic => false,
-        }
+        (self.provider().api.stores)(self.provider().address().map_or("", Address::host))
     }
 
     /// The way to send requests to this server. A failure is described without the key and other secrets.

@@ -117,6 +117,10 @@ impl Committer {
     fn path_now(&self, lock: &Lock) -> io::Result<(PathBuf, Intent)> {
         let Location { path, link, .. } = &self.location;
         let mut intent = self.intent.clone();
+        // What stays with a conversation must not get into one that another q has begun.
+        if intent == Intent::FollowOrNew && (self.system.is_some() || self.tools.is_some()) {
+            intent = Intent::New;
+        }
         match (&mut intent, link) {
             (Intent::New | Intent::FollowOrNew, Some(link)) => Ok((self.folder.settle(link, lock)?, intent)),
             // The conversation was a file in place of the link.
@@ -169,7 +173,7 @@ impl Committer {
         path: &Path,
         mut conversation: Conversation,
         exchange: &Exchange,
-        state: Option<PathBuf>,
+        mut state: Option<PathBuf>,
         lock: &Lock,
     ) -> io::Result<Committed> {
         self.add(&mut conversation, exchange);
@@ -179,7 +183,9 @@ impl Committer {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 format::shrink(&mut conversation)?;
                 let bytes = format::to_bytes(&conversation)?;
-                let state = state.map_or_else(|| self.keep_state(path), |state| Ok(Some(state)))?;
+                if state.is_none() {
+                    state = self.keep_state(path)?;
+                }
                 note = Some(has_become_too_large(&conversation, state.as_deref()));
                 bytes
             }
@@ -187,7 +193,7 @@ impl Committer {
         };
         let becomes_current = self.becomes_current.as_ref();
         let left = becomes_current.map(|link| self.folder.leave(link, Some(lock))).transpose()?;
-        self.folder.replace(path, &bytes)?;
+        self.folder.replace(path, &bytes).inspect_err(|_| forget(state.as_deref()))?;
         let saved = Committed { note, ..self.saved(path.to_owned(), &conversation) };
         Ok(match becomes_current {
             Some(link) => self.make_current(link, left.flatten(), saved),
@@ -234,6 +240,13 @@ impl Committer {
     }
 }
 
+/// Removes an earlier state after which nothing has changed.
+fn forget(state: Option<&Path>) {
+    if let Some(state) = state {
+        let _ = std::fs::remove_file(state);
+    }
+}
+
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
 fn has_become_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     let count = rest.message_count();
@@ -259,11 +272,9 @@ pub(crate) fn undo(
     if conversation.exchanges.last() != Some(undone) {
         return Ok(false);
     }
-    if rules.keeps() {
-        folder.keep_state(&path)?;
-    }
+    let state = if rules.keeps() { Some(folder.keep_state(&path)?) } else { None };
     conversation.undo();
-    folder.replace(&path, &format::to_bytes(&conversation)?)?;
+    folder.replace(&path, &format::to_bytes(&conversation)?).inspect_err(|_| forget(state.as_deref()))?;
     Ok(true)
 }
 

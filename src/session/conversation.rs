@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::timestamp::{self, Timestamp};
+use super::timestamp::Timestamp;
 use crate::fence;
 use crate::message::{Attachment, Message, Role, Step, Unknown, lossy_text, or_default};
 
@@ -56,9 +56,9 @@ pub(crate) struct Entry {
     pub(crate) role: Role,
     #[serde(rename = "content", deserialize_with = "lossy_text")]
     pub(crate) text: Arc<str>,
-    /// Files from other programs may lack it.
-    #[serde(default, deserialize_with = "timestamp::if_readable", skip_serializing_if = "Option::is_none")]
-    pub(crate) timestamp: Option<Timestamp>,
+    /// RFC 3339, but files from other programs may lack it or write it differently.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<String>,
     /// They go before the text.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) attachments: Vec<Attachment>,
@@ -89,7 +89,7 @@ impl Entry {
         Entry {
             role: message.role,
             text: message.text,
-            timestamp: Some(timestamp),
+            timestamp: Some(timestamp.to_string()),
             attachments: message.attachments,
             interrupted: false,
             finish: None,
@@ -99,6 +99,11 @@ impl Entry {
             steps: Vec::new(),
             unknown: Unknown::new(),
         }
+    }
+
+    /// When it was written, if the file says so in a form that q reads.
+    pub(crate) fn timestamp(&self) -> Option<Timestamp> {
+        Timestamp::parse(self.timestamp.as_deref()?)
     }
 
     /// The message as it is sent again: its calls become text before the answer.
@@ -199,7 +204,7 @@ impl Conversation {
 
     /// Adds an exchange to the end.
     pub(crate) fn add(&mut self, exchange: Exchange) {
-        self.updated = exchange.entries.last().and_then(|entry| entry.timestamp).unwrap_or(self.updated);
+        self.updated = exchange.entries.last().and_then(Entry::timestamp).unwrap_or(self.updated);
         self.exchanges.push(exchange);
     }
 

@@ -135,7 +135,10 @@ pub(super) fn are_same(a: &Path, b: &Path) -> bool {
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
     let written = || {
-        remove(path)?;
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;

@@ -312,8 +312,9 @@ impl Folder {
         !unix::is_in_group(metadata.gid()) || (metadata.uid() != user && !is_shared)
     }
 
-    /// The files of conversations, newest first; earlier states only if `all`.
+    /// The files of conversations, newest first; earlier states only if `all`, but for one that is current.
     pub(crate) fn list(&self, all: bool) -> io::Result<Vec<Listed>> {
+        let current = self.resolve(&self.link(None)).unwrap_or_default();
         let mut listed = Vec::new();
         for path in self.paths()? {
             let name = name_of(&path);
@@ -321,7 +322,7 @@ impl Folder {
             let is_link = (is_current(&path) || stem.starts_with(UNNAMED)) && path.is_symlink();
             let is_second_name = is_link && self.resolve(&path).is_ok_and(|real| self.has(&real));
             let is_state = name::base(stem) != stem;
-            if name.starts_with('.') || is_second_name || (is_state && !all) {
+            if name.starts_with('.') || is_second_name || (is_state && !all && path != current) {
                 continue;
             }
             // The time of a link that leads nowhere is its own.
@@ -396,7 +397,7 @@ impl Folder {
         }
         let existed = remove(path)?;
         for (other, is_link) in others {
-            if is_link { self.remove_link(&other, path)? } else { remove(&other).map(drop)? }
+            if is_link { self.remove_link(&other, path)? } else { self.remove(&other).map(drop)? }
         }
         Ok(existed)
     }

@@ -115,7 +115,7 @@ pub(super) fn decide(intent: &Intent, found: Found, exchange: &Exchange, asked: 
         (Intent::Named, Found::Conversation(conversation)) => Action::Extend(conversation),
         (Intent::Named, Found::Unusable(reason)) => Action::Refuse(reason),
         (Intent::FollowOrNew, found) => match (obstacle(&found, asked, rules), found) {
-            (None, Found::Conversation(conversation)) => Action::Extend(conversation),
+            (None, Found::Conversation(conversation)) if conversation.system.is_none() => Action::Extend(conversation),
             _ => Action::Begin,
         },
         (Intent::Follow(seen), Found::Conversation(conversation)) if seen.is(&conversation, rules.pairs) => {
@@ -239,6 +239,7 @@ mod tests {
         let moved = || Found::Conversation(Conversation { created: moment(1), ..read.clone() });
         let unusable = || Found::Unusable(String::new());
         let idle = || Found::Conversation(Conversation { updated: moment(-25 * HOUR), ..read.clone() });
+        let own = || Found::Conversation(Conversation { system: Some("own".to_owned()), ..read.clone() });
         let nothing = || Found::Nothing;
         /// Where it goes for: new, follow, follow or new, named, again.
         type Row<'a> = (&'a str, &'a dyn Fn() -> Found, [&'a str; 5]);
@@ -251,6 +252,7 @@ mod tests {
             ("other", &other, ["begin", "separate", "extend", "extend", "separate"]),
             ("moved", &moved, ["begin", "separate", "extend", "extend", "separate"]),
             ("idle", &idle, ["begin", "extend", "begin", "extend", "replace"]),
+            ("with a system prompt", &own, ["begin", "extend", "begin", "extend", "replace"]),
         ];
         let complete = exchange("new", "answer", 5);
         for (name, found, expected) in table {

@@ -115,12 +115,6 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Reads a field; text that is not RFC 3339 counts as no time.
-pub(super) fn if_readable<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Timestamp>, D::Error> {
-    let text = Option::<String>::deserialize(field)?;
-    Ok(text.and_then(|text| Timestamp::parse(&text)))
-}
-
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -6,8 +6,9 @@ use super::table::{self, Kind};
 use super::tools::{self, ToolServer};
 use super::value::{self, Spanned, in_order, must_be, not_empty, string, unknown};
 use crate::address::Address;
-use crate::provider::Api;
+use crate::provider::Dialect;
 use crate::provider::request::Field;
+use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
 
 /// What the file sets.
@@ -26,7 +27,7 @@ pub(super) struct File {
 pub(super) struct Section {
     pub(super) name: String,
     pub(super) line: usize,
-    pub(super) api: Option<Api>,
+    pub(super) api: Option<&'static Dialect>,
     pub(super) base_url: Option<Address>,
     pub(super) key_env: Option<String>,
     pub(super) key_cmd: Option<Vec<String>>,
@@ -136,8 +137,8 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
     match key {
         "api" => {
             let name = string(value)?;
-            let api = Api::from_name(&name);
-            section.api = Some(api.ok_or_else(|| format!("“{name}” is not one of {}", Api::NAMES.join(", ")))?);
+            let names = || DIALECTS.iter().map(|dialect| dialect.name).collect::<Vec<_>>().join(", ");
+            section.api = Some(find_dialect(&name).ok_or_else(|| format!("“{name}” is not one of {}", names()))?);
         }
         "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
         "key_env" => section.key_env = Some(value::variable(value)?),
@@ -228,7 +229,7 @@ mod tests {
             ]
         );
         let [work, another] = &file.providers[..] else { panic!("two providers") };
-        assert_eq!((work.name.as_str(), work.line, work.api), ("work", 6, Some(Api::Anthropic)));
+        assert_eq!((work.name.as_str(), work.line, work.api.map(|api| api.name)), ("work", 6, Some("anthropic")));
         assert_eq!(work.base_url.as_ref().map(ToString::to_string).as_deref(), Some("https://llm.corp.example/v1"));
         assert_eq!(work.key_cmd.as_deref(), Some(&["pass".to_owned(), "x".to_owned()][..]));
         assert_eq!(work.headers.len(), 1);

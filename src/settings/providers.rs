@@ -6,16 +6,16 @@ use super::file::Section;
 use super::origin::{Environment, Given, Origin};
 use crate::address::Address;
 use crate::error::Error;
-use crate::provider::Api;
+use crate::provider::Dialect;
 use crate::provider::request::{Field, Habits};
-use crate::provider::table::{self, Row, USUAL};
+use crate::provider::table::{self, OPENAI_LIKE, Row};
 use crate::secret::Secret;
 
 /// A server that can be asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Provider {
     pub(crate) name: String,
-    pub(crate) api: Api,
+    pub(crate) api: &'static Dialect,
     /// Its address, or why the configured one cannot be used.
     address: Result<Address, String>,
     pub(crate) key: Key,
@@ -83,13 +83,10 @@ fn built_in(row: &Row, environment: &Environment) -> Provider {
     }
 }
 
-/// The dialect of a built-in provider at an address. Only OpenAI's own address speaks its own API: servers in its
-/// place speak chat completions.
-fn api_at(row: &Row, address: &Result<Address, String>) -> Api {
-    match (Address::parse(row.base_url), address) {
-        (Ok(home), Ok(here)) if row.api == Api::Responses && !here.host().eq_ignore_ascii_case(home.host()) => {
-            Api::OpenAi
-        }
+/// The dialect of a built-in provider at an address. Servers in its place may speak another one.
+fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
+    match (row.api_elsewhere, Address::parse(row.base_url), address) {
+        (Some(api), Ok(home), Ok(here)) if !here.host().eq_ignore_ascii_case(home.host()) => api,
         _ => row.api,
     }
 }
@@ -101,12 +98,12 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
         Some(row) => built_in(row, environment),
         None => Provider {
             name: section.name.clone(),
-            api: Api::OpenAi,
+            api: OPENAI_LIKE.api,
             address: Err(format!("{place}: has no base_url")),
             key: Key::None,
             model: None,
             headers: Vec::new(),
-            habits: USUAL,
+            habits: OPENAI_LIKE.habits,
             family: None,
             effort: None,
             options: Vec::new(),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::result::Refusal;
 use crate::one_line::on_one_line;
+use crate::surrogates;
 
 /// The version that q asks a program for.
 const VERSION: &str = "2025-11-25";
@@ -363,40 +364,9 @@ fn quote(text: &[u8]) -> String {
     on_one_line(&text)
 }
 
-/// Reads a line. Bytes that are not UTF-8, and halves of characters (lone surrogates), become U+FFFD.
+/// Reads a line. Bytes that are not UTF-8, and lone surrogates, become U+FFFD.
 fn parse(line: &[u8]) -> serde_json::Result<Value> {
-    let text = String::from_utf8_lossy(line);
-    serde_json::from_str(&text).or_else(|error| match without_lone_halves(&text) {
-        Some(text) => serde_json::from_str(&text),
-        None => Err(error),
-    })
-}
-
-/// JSON whose escaped halves of characters are replaced; `None` if it has none.
-fn without_lone_halves(text: &str) -> Option<String> {
-    const ESCAPE: usize = "\\u0000".len();
-    let half = |at: usize| {
-        let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
-        u32::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
-    };
-    let (mut repaired, mut at, mut found) = (String::with_capacity(text.len()), 0, false);
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = match (half(at), half(at + ESCAPE)) {
-            (Some(first), Some(second)) if first < 0xDC00 && second >= 0xDC00 => 2 * ESCAPE,
-            (Some(_), _) => {
-                found = true;
-                at += ESCAPE;
-                repaired.push_str("\\ufffd");
-                continue;
-            }
-            // An escaped backslash begins no other escape.
-            _ if rest.starts_with('\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-            _ => rest.chars().next().map_or(1, char::len_utf8),
-        };
-        repaired.push_str(&text[at..at + length]);
-        at += length;
-    }
-    found.then_some(repaired)
+    surrogates::lossy(&String::from_utf8_lossy(line))
 }
 
 #[cfg(test)]

@@ -399,27 +399,17 @@ impl Session {
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> Failed {
         let may_pass = error.may_pass();
-        match error {
-            TransportError::Connection { is_silence: true, cause, .. } => {
-                Failed { failure: self.failure(&cause), cause: Cause::Silence }
-            }
-            TransportError::Connection { cause, advice, .. } => Failed {
-                failure: Failure { advice, ..self.failure(&cause) },
-                cause: if may_pass { Cause::Passing(None) } else { Cause::Other },
-            },
-            TransportError::Status { status, body, retry_after, location } => {
-                // Redact before anything is cut off, so that no part of a secret is left.
-                let said = provider::failure::read(&secret::redact(&body, &self.server.keys));
-                let said = said.map_or_else(|| "the server gives no reason".to_owned(), |error| error.message);
-                let failure = self.failure(&format!("{}{said}", client::status_words(status)));
-                if status == 404 && self.id.is_some() {
-                    return Failed { failure, cause: Cause::Forgotten };
-                }
-                let advice = self.advice(status, location, retry_after);
-                let cause = if may_pass { Cause::Passing(retry_after) } else { Cause::Other };
-                Failed { failure: Failure { advice, ..failure }, cause }
-            }
-        }
+        let is_silence = matches!(error, TransportError::Connection { is_silence: true, .. });
+        let client::Failed { status, error, location, advice } = error.describe(&self.server.keys);
+        let failure = self.failure(&client::with_status(status, &error.words()));
+        let cause = match status {
+            None if is_silence => return Failed { failure, cause: Cause::Silence },
+            Some(404) if self.id.is_some() => return Failed { failure, cause: Cause::Forgotten },
+            _ if may_pass => Cause::Passing(error.retry_after),
+            _ => Cause::Other,
+        };
+        let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
+        Failed { failure: Failure { advice, ..failure }, cause }
     }
 
     /// What to do about a status.
@@ -432,7 +422,7 @@ impl Session {
             }
             300..=399 => {
                 let to = location.unwrap_or_else(|| "the new address".to_owned());
-                format!("q does not follow redirects; set url to {}", secret::redact(&to, &self.server.keys))
+                format!("q does not follow redirects; set url to {to}")
             }
             429 | 500..=599 => retry::advice(retry_after)?,
             _ => return None,

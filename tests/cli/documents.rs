@@ -59,6 +59,11 @@ fn every_setting_and_provider_stands_in_every_document() {
     };
     let (settings, providers) = (names("settings"), names("providers"));
     assert_eq!((settings.len(), providers.len()), (18, 15));
+    let sandbox = Sandbox::new();
+    sandbox.config("[providers.work]\napi = \"none\"\n");
+    let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();
+    let (_, dialects) =
+        refused.lines().next().and_then(|line| line.split_once("is not one of ")).expect("the dialects");
     let mut documents = vec![("q --help", printed(&["--help"])), ("the man page", man_page())];
     documents.extend(readme().map(|text| ("README.md", text)));
     for (document, text) in &documents {
@@ -69,6 +74,9 @@ fn every_setting_and_provider_stands_in_every_document() {
         }
         for provider in &providers {
             assert!(has_word(text, provider), "the provider {provider} is not in {document}");
+        }
+        for dialect in dialects.split(", ") {
+            assert!(text.contains(&format!("\"{dialect}\"")), "the dialect {dialect} is not in {document}");
         }
         for provider in status["providers"].as_array().expect("a list") {
             let key = provider["key"].as_str().expect("words about the key");

@@ -184,3 +184,14 @@ fn an_undo_of_everything_leaves_the_file_with_what_belongs_to_the_conversation()
         assert_eq!(sandbox.session(file)["created"], left["created"]);
     }
 }
+
+#[test]
+fn an_earlier_state_that_is_current_is_listed_and_leaves_no_link_when_it_is_cleared() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_session(ARCHIVED, &stored(&TALK));
+    sandbox.write_linked("current.json", EARLIER, &stored(&TALK));
+    let id = ARCHIVED.trim_end_matches(".json");
+    sandbox.q(&["--list"]).run().success().stdout_contains(&format!("{id}~1\t"));
+    sandbox.q(&["--clear", "-s", id]).run().success();
+    sandbox.expect_no_files();
+}

@@ -1,103 +1,85 @@
-//! The dialects by name: each makes requests and reads replies in its own way.
+//! What a dialect is: how requests are made and replies are read. Each dialect is a value in a file of its own.
 
-use std::fmt;
+use serde_json::Value;
 
+use super::failure;
 use super::lenient::Malformed;
 use super::reply::Reply;
-use super::request::{Habits, Listed, Prompt, Request};
-use super::{anthropic, failure, gemini, openai, responses};
+use super::request::{AnswerForm, Asks, Habits, Listed, Prompt, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
-/// The dialects, by their names in the configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Api {
-    /// Chat completions, as most servers speak them.
-    OpenAi,
-    /// OpenAI's newer API.
-    Responses,
-    Anthropic,
-    Gemini,
+/// The last event of a stream in OpenAI's dialect.
+const DONE: &str = "[DONE]";
+
+/// A way to ask for answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dialect {
+    /// As in the configuration file.
+    pub(crate) name: &'static str,
+    /// The path of the list of models.
+    pub(super) models_path: &'static str,
+    /// Headers of every request.
+    pub(super) fixed_headers: &'static [(&'static str, &'static str)],
+    /// The header of the key, and what stands before the key in it.
+    pub(super) key_header: (&'static str, &'static str),
+    /// The path and the body of the request for a prompt.
+    pub(super) chat: fn(&Prompt, Habits) -> (String, Value),
+    /// Adds the data of one event of a stream to the reply.
+    pub(super) event: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    /// Adds an answer that came in one piece to the reply.
+    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    /// Reads the list of models, in the server's order.
+    pub(crate) models: fn(&str) -> Result<Vec<Listed>, Malformed>,
+    /// A stream ends with `[DONE]`, whether or not there was a finish reason.
+    pub(super) ends_with_done: bool,
+    /// Whether the server at this host stores requests unless it is asked not to.
+    pub(crate) stores: fn(host: &str) -> bool,
+    /// Accepts shapes with objects whose fields have no fixed names.
+    pub(super) enforces_maps: bool,
+    /// Can be asked for a JSON object of any shape.
+    pub(crate) knows_object_form: bool,
 }
 
-impl Api {
-    pub(crate) const NAMES: &[&str] = &["openai", "responses", "anthropic", "gemini"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Api> {
-        match name {
-            "openai" => Some(Api::OpenAi),
-            "responses" => Some(Api::Responses),
-            "anthropic" => Some(Api::Anthropic),
-            "gemini" => Some(Api::Gemini),
-            _ => None,
-        }
-    }
-
+impl Dialect {
     /// The request for a prompt.
-    pub(crate) fn request(self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
-        let (path, body) = match self {
-            Api::OpenAi => ("/chat/completions".to_owned(), openai::body(prompt, habits)),
-            Api::Responses => ("/responses".to_owned(), responses::body(prompt)),
-            Api::Anthropic => ("/v1/messages".to_owned(), anthropic::body(prompt)),
-            Api::Gemini => (gemini::path(prompt), gemini::body(prompt)),
+    pub(crate) fn request(&self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
+        let (path, body) = (self.chat)(prompt, habits);
+        let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
+        let asks = Asks {
+            tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
+            attachments: attachments.any(|one| !one.data.is_empty()),
+            form: prompt.form != AnswerForm::Any,
+            no_storage: prompt.refuses_storage,
         };
-        let offers_tools = !prompt.tools.is_empty() && !prompt.forbids_calls;
-        let has_attachments =
-            prompt.messages.iter().any(|message| message.attachments.iter().any(|one| !one.data.is_empty()));
-        Request { path, headers: self.headers(key), body: Some(body), offers_tools, has_attachments }
-    }
-
-    /// Whether the API can enforce this shape. Anthropic's accepts only objects whose fields have names.
-    pub(crate) fn can_enforce(self, shape: &Shape) -> bool {
-        self != Api::Anthropic || !shape.has_maps()
-    }
-
-    /// Whether the API can be asked for JSON of any shape.
-    pub(crate) fn knows_object_form(self) -> bool {
-        self != Api::Anthropic
+        Request { path, headers: self.headers(key), body: Some(body), asks }
     }
 
     /// The request for the list of models.
-    pub(crate) fn list_models(self, key: Option<&Secret>) -> Request {
-        let path = match self {
-            Api::OpenAi | Api::Responses => "/models",
-            Api::Anthropic => "/v1/models?limit=1000",
-            Api::Gemini => "/v1beta/models?pageSize=1000",
-        };
-        Request {
-            path: path.to_owned(),
-            headers: self.headers(key),
-            body: None,
-            offers_tools: false,
-            has_attachments: false,
-        }
+    pub(crate) fn list_models(&self, key: Option<&Secret>) -> Request {
+        Request { path: self.models_path.to_owned(), headers: self.headers(key), body: None, asks: Asks::default() }
     }
 
-    fn headers(self, key: Option<&Secret>) -> Vec<(String, Secret)> {
-        let mut headers = Vec::new();
-        if let Some(key) = key {
-            headers.push(match self {
-                Api::OpenAi | Api::Responses => {
-                    ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
-                }
-                Api::Anthropic => ("x-api-key".to_owned(), key.clone()),
-                Api::Gemini => ("x-goog-api-key".to_owned(), key.clone()),
-            });
-        }
-        if self == Api::Anthropic {
-            headers.push(("anthropic-version".to_owned(), Secret::new(anthropic::VERSION)));
-        }
-        headers
+    fn headers(&self, key: Option<&Secret>) -> Vec<(String, Secret)> {
+        let (name, before) = self.key_header;
+        let key = key.map(|key| (name.to_owned(), Secret::new(format!("{before}{}", key.expose()))));
+        let fixed = self.fixed_headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value)));
+        key.into_iter().chain(fixed).collect()
+    }
+
+    /// Whether the API can enforce this shape.
+    pub(crate) fn can_enforce(&self, shape: &Shape) -> bool {
+        self.enforces_maps || !shape.has_maps()
     }
 
     /// Adds the data of one event of a stream to the reply.
     ///
     /// # Errors
     /// The data does not fit the dialect.
-    pub(crate) fn read_event(self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        // OpenAI's last event. Proxies send it in every dialect, even if the answer has broken off.
-        if data.trim() == "[DONE]" {
-            if self == Api::OpenAi || reply.finished().is_some() {
+    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+        // Proxies send it in every dialect, even if the answer has broken off.
+        if data.trim() == DONE {
+            if self.ends_with_done || reply.finished().is_some() {
                 reply.end();
             }
             return Ok(());
@@ -109,47 +91,7 @@ impl Api {
             reply.fail(error);
             return Ok(());
         }
-        match self {
-            Api::OpenAi => openai::read_event(data, reply),
-            Api::Responses => responses::read_event(data, reply),
-            Api::Anthropic => anthropic::read_event(data, reply),
-            Api::Gemini => gemini::read_event(data, reply),
-        }
-    }
-
-    /// Adds an answer that came in one piece to the reply.
-    ///
-    /// # Errors
-    /// The body does not fit the dialect.
-    pub(crate) fn read_whole(self, body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-        match self {
-            Api::OpenAi => openai::read_whole(body, reply),
-            Api::Responses => responses::read_whole(body, reply),
-            Api::Anthropic => anthropic::read_whole(body, reply),
-            Api::Gemini => gemini::read_whole(body, reply),
-        }
-    }
-
-    /// The models in a list, in the server's order.
-    ///
-    /// # Errors
-    /// The body is not a list of models.
-    pub(crate) fn read_models(self, body: &str) -> Result<Vec<Listed>, Malformed> {
-        match self {
-            Api::OpenAi | Api::Responses | Api::Anthropic => openai::read_models(body),
-            Api::Gemini => gemini::read_models(body),
-        }
-    }
-}
-
-impl fmt::Display for Api {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Api::OpenAi => "openai",
-            Api::Responses => "responses",
-            Api::Anthropic => "anthropic",
-            Api::Gemini => "gemini",
-        })
+        (self.event)(data, reply)
     }
 }
 
@@ -159,8 +101,7 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::request::AnswerForm;
-    use super::super::table;
+    use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
     use crate::shape::Shape;
@@ -226,16 +167,16 @@ pub(super) mod tests {
     }
 
     /// The reply after these events.
-    pub(in crate::provider) fn replied(api: Api, events: &[&str]) -> Reply {
+    pub(in crate::provider) fn replied(api: &Dialect, events: &[&str]) -> Reply {
         replied_to(false, api, events)
     }
 
     /// The reply after these events to a request that offers tools.
-    pub(in crate::provider) fn replied_with_tools(api: Api, events: &[&str]) -> Reply {
+    pub(in crate::provider) fn replied_with_tools(api: &Dialect, events: &[&str]) -> Reply {
         replied_to(true, api, events)
     }
 
-    fn replied_to(offers_tools: bool, api: Api, events: &[&str]) -> Reply {
+    fn replied_to(offers_tools: bool, api: &Dialect, events: &[&str]) -> Reply {
         let mut reply = Reply::new(offers_tools);
         for data in events {
             api.read_event(data, &mut reply).unwrap_or_else(|error| panic!("{data}: {error:?}"));
@@ -253,19 +194,18 @@ pub(super) mod tests {
     #[test]
     fn calls_are_read_only_where_tools_may_be_called() {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        for api in [Api::OpenAi, Api::Responses, Api::Anthropic, Api::Gemini] {
+        for api in table::DIALECTS {
             let mut asked = with_steps(&tools, &steps);
-            assert!(api.request(&asked, table::USUAL, None).offers_tools, "{api}");
+            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
             asked.forbids_calls = true;
-            assert!(!api.request(&asked, table::USUAL, None).offers_tools, "{api}");
-            assert!(!api.request(&prompt(), table::USUAL, None).offers_tools, "{api}");
+            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
+            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
         }
     }
 
     /// The body that the dialect makes from a prompt.
-    fn body(api: Api, prompt: &Prompt) -> Value {
-        let body = api.request(prompt, table::USUAL, None).body.expect("a body");
-        serde_json::from_slice(&body).expect("a body is JSON")
+    fn body(api: &Dialect, prompt: &Prompt) -> Value {
+        api.request(prompt, table::OPENAI_LIKE.habits, None).body.expect("a body")
     }
 
     #[test]
@@ -279,28 +219,28 @@ pub(super) mod tests {
         // The place of the first message, an image, a PDF, text beside them, and text alone.
         for (api, (list, first, field), picture, document, text) in [
             (
-                Api::OpenAi,
+                &openai::DIALECT,
                 ("messages", 1, "content"),
                 json!({"type": "image_url", "image_url": {"url": png}}),
                 json!({"type": "file", "file": {"filename": "plan 2.pdf", "file_data": pdf_url}}),
                 &text as &dyn Fn(&str) -> Value,
             ),
             (
-                Api::Responses,
+                &responses::DIALECT,
                 ("input", 0, "content"),
                 json!({"type": "input_image", "detail": "auto", "image_url": png}),
                 json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": pdf_url}),
                 &input_text,
             ),
             (
-                Api::Anthropic,
+                &anthropic::DIALECT,
                 ("messages", 0, "content"),
                 json!({"type": "image", "source": source("image/png", "aW1n")}),
                 json!({"type": "document", "source": source("application/pdf", "cGRm"), "title": "plan 2 pdf"}),
                 &text,
             ),
             (
-                Api::Gemini,
+                &gemini::DIALECT,
                 ("contents", 0, "parts"),
                 inline("image/png", "aW1n"),
                 inline("application/pdf", "cGRm"),
@@ -314,7 +254,7 @@ pub(super) mod tests {
                 ("an image alone", question(vec![image()], ""), json!([picture])),
             ] {
                 let body = body(api, &Prompt { messages: vec![message], ..prompt() });
-                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{api}: {case}");
+                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{}: {case}", api.name);
             }
             // Attachments of earlier questions too; the calls come after them all.
             let (tools, steps) = ([tool()], steps([vec![], vec![]]));
@@ -322,9 +262,9 @@ pub(super) mod tests {
             prompt.messages[0] = question(vec![image()], "one");
             prompt.messages[2] = question(vec![pdf()], "three");
             let messages = body(api, &prompt)[list].clone();
-            assert_eq!(messages[first][field], json!([picture, text("one")]), "{api}");
-            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{api}");
-            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{api}");
+            assert_eq!(messages[first][field], json!([picture, text("one")]), "{}", api.name);
+            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{}", api.name);
+            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{}", api.name);
         }
     }
 
@@ -349,12 +289,12 @@ pub(super) mod tests {
         // An object, a strict shape, and one that is not strict.
         for (api, field, forms) in [
             (
-                Api::OpenAi,
+                &openai::DIALECT,
                 "response_format",
                 [Some(json!({"type": "json_object"})), Some(openai(&strict, true)), Some(openai(&loose, false))],
             ),
             (
-                Api::Responses,
+                &responses::DIALECT,
                 "text",
                 [
                     Some(json!({"format": {"type": "json_object"}})),
@@ -363,13 +303,13 @@ pub(super) mod tests {
                 ],
             ),
             (
-                Api::Anthropic,
+                &anthropic::DIALECT,
                 "output_config",
                 // The API has no way to ask for an object without a schema.
                 [None, Some(anthropic(strict.schema())), Some(anthropic(&in_words))],
             ),
             (
-                Api::Gemini,
+                &gemini::DIALECT,
                 "generationConfig",
                 [Some(json!({"responseMimeType": json_type})), Some(gemini(&inlined)), Some(gemini(&bare))],
             ),
@@ -377,7 +317,7 @@ pub(super) mod tests {
             let asked = [AnswerForm::Object, AnswerForm::Shaped(&strict), AnswerForm::Shaped(&loose)];
             for (form, expected) in asked.into_iter().zip(forms).chain([(AnswerForm::Any, None)]) {
                 let body = body(api, &Prompt { form, ..prompt() });
-                assert_eq!(body.get(field), expected.as_ref(), "{api}: {form:?}");
+                assert_eq!(body.get(field), expected.as_ref(), "{}: {form:?}", api.name);
             }
         }
     }
@@ -386,27 +326,27 @@ pub(super) mod tests {
     fn the_parts_of_the_counts_are_read_in_every_dialect() {
         for (api, event) in [
             (
-                Api::OpenAi,
+                &openai::DIALECT,
                 r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3},
                     "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
             ),
             (
-                Api::OpenAi,
+                &openai::DIALECT,
                 r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6,
                     "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
             ),
             (
-                Api::Responses,
+                &responses::DIALECT,
                 r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":8,
                     "input_tokens_details":{"cached_tokens":3},"output_tokens_details":{"reasoning_tokens":5}}}}"#,
             ),
             (
-                Api::Anthropic,
+                &anthropic::DIALECT,
                 r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":6,"cache_read_input_tokens":3,
                     "output_tokens":8,"output_tokens_details":{"thinking_tokens":5}}}"#,
             ),
             (
-                Api::Gemini,
+                &gemini::DIALECT,
                 r#"{"usageMetadata":{"promptTokenCount":9,"cachedContentTokenCount":3,"candidatesTokenCount":3,
                     "thoughtsTokenCount":5}}"#,
             ),
@@ -421,31 +361,31 @@ pub(super) mod tests {
     fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
         for (api, event, is_over) in [
             (
-                Api::Responses,
+                &responses::DIALECT,
                 r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}"#,
                 false,
             ),
             (
-                Api::Responses,
+                &responses::DIALECT,
                 r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"shell_call","call_id":"x"}}"#,
                 false,
             ),
             (
-                Api::Anthropic,
+                &anthropic::DIALECT,
                 r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"x"}}"#,
                 false,
             ),
             (
-                Api::Gemini,
+                &gemini::DIALECT,
                 r#"{"candidates":[{"content":{"parts":[{"executableCode":{"code":"1"}}]},"finishReason":"STOP"}]}"#,
                 false,
             ),
             (
-                Api::Gemini,
+                &gemini::DIALECT,
                 r#"{"candidates":[{"content":{"parts":[{"toolCall":{"id":"x"}}]},"finishReason":"STOP"}]}"#,
                 false,
             ),
-            (Api::Gemini, r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#, true),
+            (&gemini::DIALECT, r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#, true),
         ] {
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
                 assert_eq!((reply.is_finished(), reply.calls().len()), (is_over, 0), "{event}");
@@ -457,33 +397,33 @@ pub(super) mod tests {
     fn keys_travel_in_the_header_of_the_dialect() {
         let key = Secret::new("k");
         for (api, name, value) in [
-            (Api::OpenAi, "authorization", "Bearer k"),
-            (Api::Responses, "authorization", "Bearer k"),
-            (Api::Anthropic, "x-api-key", "k"),
-            (Api::Gemini, "x-goog-api-key", "k"),
+            (&openai::DIALECT, "authorization", "Bearer k"),
+            (&responses::DIALECT, "authorization", "Bearer k"),
+            (&anthropic::DIALECT, "x-api-key", "k"),
+            (&gemini::DIALECT, "x-goog-api-key", "k"),
         ] {
             let request = api.list_models(Some(&key));
             let header = request.headers.iter().find(|(header, _)| header == name);
-            assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{api}");
+            assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{}", api.name);
             assert!(!request.path.contains('k'), "{}", request.path);
             assert!(api.list_models(None).headers.iter().all(|(header, _)| header != name));
         }
     }
 
     /// Events as each API sends them, from which the property below makes others.
-    fn usual_events(api: Api) -> Vec<Value> {
+    fn usual_events(api: &Dialect) -> Vec<Value> {
         let function = json!({"name": "a", "arguments": "{"});
         let text = json!({"type": "output_text", "text": "Hi"});
         let usage = json!({"input_tokens": 1, "output_tokens": 2});
-        let mut events = match api {
-            Api::OpenAi => vec![
+        let mut events = match api.name {
+            "openai" => vec![
                 json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi", "reasoning": "hm"}}]}),
                 json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "x", "function": function}]}}]}),
                 json!({"choices": [{"delta": {"content": [{"type": "text", "text": "Hi"}]}, "finish_reason": "stop"}]}),
                 json!({"choices": [{"message": {"content": "Hi", "refusal": "no"}, "finish_reason": "tool_calls"}]}),
                 json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
             ],
-            Api::Responses => vec![
+            "responses" => vec![
                 json!({"type": "response.output_item.added", "output_index": 0,
                     "item": {"type": "function_call", "call_id": "x", "name": "a", "arguments": ""}}),
                 json!({"type": "response.output_text.delta", "delta": "Hi"}),
@@ -492,7 +432,7 @@ pub(super) mod tests {
                     "status": "completed", "output": [{"type": "reasoning", "summary": []}], "usage": usage}}),
                 json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": "max_output_tokens"}}}),
             ],
-            Api::Anthropic => vec![
+            "anthropic" => vec![
                 json!({"type": "message_start", "message": {"usage": usage, "content": []}}),
                 json!({"type": "content_block_start", "index": 0,
                     "content_block": {"type": "tool_use", "id": "x", "name": "a", "input": {}}}),
@@ -503,13 +443,14 @@ pub(super) mod tests {
                 json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
                 json!({"type": "message_stop"}),
             ],
-            Api::Gemini => vec![
+            "gemini" => vec![
                 json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}, {"text": "hm", "thought": true}]}}]}),
                 json!({"candidates": [{"finishReason": "STOP",
                     "content": {"parts": [{"functionCall": {"name": "a", "args": {}}, "thoughtSignature": "s"}]}}]}),
                 json!({"promptFeedback": {"blockReason": "SAFETY"}}),
                 json!({"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3}}),
             ],
+            name => panic!("give events of {name}"),
         };
         events.push(json!({"type": "error", "error": {"type": "overloaded_error", "code": 529, "message": "busy"}}));
         events
@@ -551,7 +492,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn no_event_breaks_a_dialect_and_when_text_is_taken_does_not_matter(
-            api in prop::sample::select(vec![Api::OpenAi, Api::Responses, Api::Anthropic, Api::Gemini]),
+            api in prop::sample::select(table::DIALECTS),
             changes in prop::collection::vec(
                 (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::option::of(odd_values())), 0..8),
             offers_tools in any::<bool>(),
@@ -581,7 +522,7 @@ pub(super) mod tests {
             };
             prop_assert_eq!(read(true), read(false));
             for event in &events {
-                let _ = api.read_whole(event, &mut Reply::new(offers_tools));
+                let _ = (api.whole)(event, &mut Reply::new(offers_tools));
             }
         }
     }

@@ -1,0 +1,436 @@
+//! What an error of a server means, and so what to do about it.
+
+use super::reading::ServerError;
+use crate::provider::request::Asks;
+
+/// The statuses of errors after which another try may succeed.
+pub(crate) const PASSING_STATUSES: &[u16] = &[429, 500, 502, 503, 504, 529];
+
+/// Types and codes of such errors, for errors reported without a status.
+const PASSING_CODES: &str = "\
+    overloaded_error rate_limit_error rate_limit_exceeded api_error server_error internal_server_error \
+    service_unavailable service_unavailable_error server_is_overloaded slow_down timeout_error unavailable \
+    resource_exhausted internal deadline_exceeded";
+
+/// What an error means for the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A shorter prompt may be accepted: it is longer than the model's context, or than what may be sent in a minute.
+    TooLong,
+    /// The server refuses the field that asks it not to store the request.
+    RefusesStore,
+    /// The server does not know the model.
+    UnknownModel,
+    /// The server refuses the requested form of the answer: it has no such field, does not accept the schema, or demands
+    /// something else with it.
+    RefusesForm,
+    WrongKey,
+    /// The model cannot call tools.
+    RefusesTools,
+    /// The request has more bytes than the server accepts.
+    TooLarge,
+    /// The model may not read the images or PDFs that went with the request.
+    RefusesAttachments,
+    /// The same request may succeed later.
+    Passing,
+    Other,
+}
+
+type Rule = fn(&Answer) -> bool;
+
+/// Each meaning and how it is known. The first that fits counts: one error may have the words for several.
+const RULES: &[(Meaning, Rule)] = &[
+    (Meaning::TooLong, |answer| answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)),
+    (Meaning::RefusesStore, |answer| answer.asks.no_storage && answer.is_refusal() && answer.names("store")),
+    (Meaning::UnknownModel, Answer::is_unknown_model),
+    (Meaning::RefusesForm, |answer| answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)),
+    (Meaning::WrongKey, |answer| matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)),
+    (Meaning::RefusesTools, |answer| answer.says(&["does not support tools"])),
+    (Meaning::TooLarge, |answer| answer.status == Some(413)),
+    (Meaning::RefusesAttachments, |answer| answer.asks.attachments && answer.may_be_about_attachments()),
+    (Meaning::Passing, Answer::may_pass),
+];
+
+/// The words for a prompt that is too long of OpenAI, llama.cpp, vLLM, Anthropic, Gemini, Vertex, Ollama, OpenRouter,
+/// Groq, xAI, LM Studio, Perplexity, SGLang, TGI, Together, Moonshot, Zhipu, DashScope and GitHub.
+const TOO_LONG: &[&str] = &[
+    "maximum context length",
+    "maximum prompt length",
+    "maximum model length",
+    "context length exceeded",
+    "greater than the context length",
+    "longer than the model's context length",
+    "context length of only",
+    "exceeds the available context size",
+    "exceed context limit",
+    "exceeds the context length",
+    "exceeds the context window",
+    "exceeds the maximum number of tokens",
+    "exceeds max length",
+    "exceeded model token limit",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length exceeds",
+    "range of input length",
+    "`inputs` must have less than",
+    "`inputs` tokens + `max_new_tokens` must be",
+    "but model only supports",
+    "context window",
+    "contextwindowexceeded",
+    "reduce your message size",
+    "tokens must be reduced",
+];
+
+const TOO_LONG_CODES: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size_error",
+    "too_many_prompt_tokens",
+    "tokens_limit_reached",
+    "request_too_large",
+];
+
+/// The words for a model that is not there, as Zhipu and Groq say it, too.
+const MODEL: &[&str] = &[
+    "invalid model",
+    "not a valid model",
+    "supported api model names",
+    "unknown model",
+    "模型不存在",
+    "has been decommissioned",
+];
+
+const MODEL_CODES: &[&str] = &["model_not_found", "model_decommissioned"];
+
+const KEY: &[&str] =
+    &["api key not valid", "incorrect api key", "invalid api key", "api_key_invalid", "authentication_error"];
+
+const FORM: &[&str] = &[
+    "response_format",
+    "response format",
+    "json_object",
+    "json mode",
+    "text.format",
+    "output_config",
+    "output_format",
+    "structured output",
+    "responsemimetype",
+    "response_mime_type",
+    "schema",
+    // What llama.cpp turns a schema into.
+    "grammar",
+];
+
+const ATTACHMENTS: &str = "\
+    image images vision multimodal mmproj pdf pdfs document documents attachment attachments modality modalities";
+
+/// What an error means. `status` is that of the response; it is `None` for an error inside a reply, whose own status then
+/// counts. `asks` is what the request asked for.
+pub(crate) fn judge(error: &ServerError, status: Option<u16>, asks: Asks) -> Meaning {
+    let error = error.clone();
+    let answer = Answer { message: error.message.to_lowercase(), status: status.or(error.status), error, asks };
+    RULES.iter().find(|(_, applies)| applies(&answer)).map_or(Meaning::Other, |(meaning, _)| *meaning)
+}
+
+/// An error, and the request that it answers.
+struct Answer {
+    error: ServerError,
+    /// In lower case.
+    message: String,
+    status: Option<u16>,
+    asks: Asks,
+}
+
+impl Answer {
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.message.contains(words))
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
+        codes.iter().any(|code| self.error.code.contains(code))
+    }
+
+    /// Whether the message, the code or the field has one of these words.
+    fn says_anywhere(&self, words: &[&str]) -> bool {
+        let all = format!("{} {} {}", self.message, self.error.code, self.error.field).to_lowercase();
+        words.iter().any(|words| all.contains(words))
+    }
+
+    /// Whether the error names this field of the request, in its message or separately.
+    fn names(&self, field: &str) -> bool {
+        has_name(&self.error.message, field) || has_name(&self.error.field, field)
+    }
+
+    /// Whether the server refuses something about the request itself.
+    fn is_refusal(&self) -> bool {
+        matches!(self.status, Some(400 | 422))
+    }
+
+    fn is_unknown_model(&self) -> bool {
+        let names_model = self.message.contains("model");
+        let is_missing = matches!(self.status, Some(404 | 410)) || self.has_code(&["not_found_error"]);
+        let says_missing =
+            matches!(self.status, Some(400) | None) && self.says(&["not found", "does not exist", "not exist"]);
+        self.has_code(MODEL_CODES) || self.says(MODEL) || (names_model && (is_missing || says_missing))
+    }
+
+    fn may_be_about_attachments(&self) -> bool {
+        let names_them =
+            || self.message.split(|char: char| !char.is_alphanumeric()).any(|word| is_one_of(word, ATTACHMENTS));
+        let field = self.error.field.as_str();
+        let is_about = |name: &&str| has_name(field, name);
+        match self.status {
+            // About the field of the messages, if it names a field below the body at all.
+            Some(400 | 422) if matches!(field, "" | "body") => true,
+            Some(400 | 422) => names_them() || ["messages", "input", "contents"].iter().any(is_about),
+            Some(415) => true,
+            // Too many requests, or overload; a model's name may well contain “vision”.
+            Some(429 | 503 | 529) => false,
+            // A 404 may also come from a wrong address.
+            Some(400..) | None => names_them(),
+            Some(_) => false,
+        }
+    }
+
+    fn may_pass(&self) -> bool {
+        let code = self.error.code.to_lowercase();
+        // Some servers write the status as text.
+        let is_status = |word: &str| word.parse().is_ok_and(|status| PASSING_STATUSES.contains(&status));
+        let is_known = || code.split(' ').any(|word| is_one_of(word, PASSING_CODES) || is_status(word));
+        self.status.map_or_else(is_known, |status| PASSING_STATUSES.contains(&status))
+    }
+}
+
+/// Whether a word is one of those that blanks separate.
+fn is_one_of(word: &str, words: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
+/// Whether a text contains the name of a field, not as a part of a longer name.
+fn has_name(text: &str, field: &str) -> bool {
+    text.split(|char: char| !char.is_alphanumeric() && char != '_').any(|word| word == field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::read;
+    use super::*;
+
+    /// A request that asks for everything.
+    const ALL: Asks = Asks { tools: true, attachments: true, form: true, no_storage: true };
+
+    fn means(body: &str, status: Option<u16>, asks: Asks) -> Meaning {
+        judge(&read(body).expect(body), status, asks)
+    }
+
+    #[test]
+    fn a_model_that_the_server_does_not_know_is_distinguished_from_other_failures() {
+        for (status, code, message, unknown) in [
+            (500, "model_not_found", "no", true),
+            (422, "", "Invalid model: x", true),
+            (400, "", "x is not a valid model ID", true),
+            (400, "", "The supported API model names are a or b, but you passed x.", true),
+            (404, "", "model 'x' not found", true),
+            (404, "", "no such model: x", true),
+            (400, "", "The model x does not exist", true),
+            (400, "", "Model Not Exist", true),
+            (400, "1211", "Unknown Model, please check the model code.", true),
+            (400, "1211", "模型不存在，请检查模型代码。", true),
+            (400, "model_decommissioned", "no", true),
+            (400, "", "The model `x` has been decommissioned and is no longer supported.", true),
+            (410, "", "The model x was retired", true),
+            (410, "", "gone", false),
+            (400, "", "the model is overloaded", false),
+            (500, "", "model x not found", false),
+            (404, "", "page not found", false),
+            (400, "", "tool x not found", false),
+            (404, "", "nothing here", false),
+        ] {
+            let error = ServerError::new(message).with_code(code);
+            let meaning = judge(&error, Some(status), Asks::default());
+            assert_eq!(meaning == Meaning::UnknownModel, unknown, "{status} {code} {message}");
+        }
+    }
+
+    #[test]
+    fn a_key_may_be_refused_with_any_status() {
+        for (status, message, wrong) in [
+            (401, "no", true),
+            (403, "no", true),
+            (400, "API key not valid. Please pass a valid API key.", true),
+            (400, "Incorrect API key provided: x", true),
+            (400, "no", false),
+            (500, "no", false),
+        ] {
+            let meaning = judge(&ServerError::new(message), Some(status), Asks::default());
+            assert_eq!(meaning == Meaning::WrongKey, wrong, "{status} {message}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_a_reply_means_what_it_means_with_a_status() {
+        for (body, meaning) in [
+            (r#"{"error":"model 'x' not found"}"#, Meaning::UnknownModel),
+            (r#"{"error":{"message":"no such model","code":404}}"#, Meaning::UnknownModel),
+            (r#"{"error":{"type":"not_found_error","message":"model: x"}}"#, Meaning::UnknownModel),
+            (r#"{"error":{"type":"not_found_error","message":"no"}}"#, Meaning::Other),
+            (r#"{"error":{"message":"model x not found","code":500}}"#, Meaning::Passing),
+            (r#"{"error":{"message":"No auth credentials found","code":401}}"#, Meaning::WrongKey),
+            (r#"{"error":{"type":"authentication_error","message":"invalid x-api-key"}}"#, Meaning::WrongKey),
+            (r#"{"error":{"code":400,"message":"response_format is not supported"}}"#, Meaning::RefusesForm),
+            (r#"{"error":{"code":422,"message":"Unknown parameter: 'store'."}}"#, Meaning::RefusesStore),
+            (r#"{"error":{"code":500,"message":"response_format and store"}}"#, Meaning::Passing),
+            (r#"{"error":{"message":"response_format and store"}}"#, Meaning::Other),
+        ] {
+            assert_eq!(means(body, None, ALL), meaning, "{body}");
+        }
+    }
+
+    #[test]
+    fn of_several_meanings_the_first_of_the_table_counts() {
+        for (status, message, asks, meaning) in [
+            (400, "with this schema the prompt is too long", ALL, Meaning::TooLong),
+            (413, "prompt is too long", ALL, Meaning::TooLong),
+            (400, "store does not exist in the model's request", ALL, Meaning::RefusesStore),
+            (400, "store does not exist in the model's request", Asks::default(), Meaning::UnknownModel),
+            (400, "the model json_object does not exist", ALL, Meaning::UnknownModel),
+            (400, "no schema with an invalid API key", ALL, Meaning::RefusesForm),
+            (400, "no schema with an invalid API key", Asks::default(), Meaning::WrongKey),
+            (400, "m does not support tools", ALL, Meaning::RefusesTools),
+            (413, "no room for these images", ALL, Meaning::TooLarge),
+            (500, "image input is not supported", ALL, Meaning::RefusesAttachments),
+            (500, "image input is not supported", Asks::default(), Meaning::Passing),
+        ] {
+            let found = judge(&ServerError::new(message), Some(status), asks);
+            assert_eq!(found, meaning, "{status} {message} {asks:?}");
+        }
+    }
+
+    #[test]
+    fn a_context_that_is_too_long_is_recognized_in_everyones_words() {
+        // The words of every server are in the corpus of replies.
+        for body in [
+            r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#,
+            r#"{"error":{"message":"no","type":"exceed_context_size_error"}}"#,
+            r#"{"type":"error","error":{"type":"request_too_large","message":"no"}}"#,
+            r#"{"error":"The INPUT length exceeds the context length"}"#,
+        ] {
+            assert_eq!(means(body, None, ALL), Meaning::TooLong, "{body}");
+        }
+        for body in [r#"{"error":{"message":"max_tokens is too large"}}"#, r#"{"error":{"message":"rate limit"}}"#] {
+            assert_ne!(means(body, None, ALL), Meaning::TooLong, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_form_that_is_refused_is_known_by_any_of_its_names() {
+        for (status, body, refuses) in [
+            (400, r#"{"error":{"message":"This response_format type is unavailable now"}}"#, true),
+            (400, r#"{"error":{"message":"This model does not support response format `json_schema`."}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"response_format"}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"text.format.schema"}}"#, true),
+            (400, r#"{"error":{"message":"Invalid value","param":"text.verbosity"}}"#, false),
+            (400, r#"{"error":{"message":"no","code":"invalid_json_schema"}}"#, true),
+            (400, r#"{"error":{"message":"JSON mode is not enabled for this model"}}"#, true),
+            (400, r#"{"error":{"message":"'messages' must contain the word 'json' for 'json_object'"}}"#, true),
+            (400, r#"{"error":{"message":"output_config: Extra inputs are not permitted"}}"#, true),
+            (400, r#"{"error":{"message":"output_format: no"}}"#, true),
+            (400, r#"{"error":{"message":"Structured outputs are not supported by this model"}}"#, true),
+            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseJsonSchema\""}}]"#, true),
+            (400, r#"[{"error":{"code":400,"message":"Unknown name \"responseMimeType\""}}]"#, true),
+            (400, r#"{"error":{"code":400,"message":"generation_config.response_mime_type: no"}}"#, true),
+            (400, r#"{"error":{"code":400,"message":"Failed to parse grammar"}}"#, true),
+            (422, r#"{"detail":[{"loc":["body","response_format"],"msg":"Extra inputs are not permitted"}]}"#, true),
+            (422, r#"{"message":{"detail":[{"loc":["body","response_format",0],"msg":"no"}]}}"#, true),
+            (422, r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#, false),
+            (500, r#"{"error":{"message":"response_format is not supported"}}"#, false),
+            (404, r#"{"error":{"message":"response_format is not supported"}}"#, false),
+            (400, r#"{"error":{"message":"no"}}"#, false),
+            (400, r#"{"error":{"message":"The model json_object does not exist"}}"#, false),
+            (400, r#"{"error":{"message":"With this schema the prompt is too long"}}"#, false),
+        ] {
+            assert_eq!(means(body, Some(status), ALL) == Meaning::RefusesForm, refuses, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn images_and_pdfs_may_be_refused_with_any_status_that_speaks_of_them() {
+        for (status, message, refuses) in [
+            (Some(400), "no", true),
+            (Some(413), "no", false),
+            (Some(413), "no room for these images", false),
+            (Some(415), "no", true),
+            (Some(422), "no", true),
+            (Some(404), "No endpoints found that support image input", true),
+            (Some(404), "no", false),
+            (Some(500), "image input is not supported - hint: you may need to provide the mmproj", true),
+            (Some(500), "no", false),
+            (Some(500), "no provision, no imagination, see the documentation", false),
+            (Some(501), "This is no MULTIMODAL model", true),
+            (Some(502), "unsupported part: image_url", true),
+            (Some(503), "the model llama-vision is overloaded", false),
+            (Some(429), "too many requests for llama-vision", false),
+            (Some(529), "too many images at once", false),
+            (Some(413), "with these images the prompt is too long", false),
+            (Some(400), "The model llama-vision does not exist", false),
+            (Some(403), "no key for images", false),
+            (Some(302), "images have moved", false),
+            (None, "cannot read the PDF", true),
+            (None, "unknown modality", true),
+            (None, "no", false),
+        ] {
+            let meaning = judge(&ServerError::new(message), status, ALL);
+            assert_eq!(meaning == Meaning::RefusesAttachments, refuses, "{status:?} {message}");
+        }
+        for (body, refuses) in [
+            (r#"{"error":{"code":400,"message":"no"}}"#, true),
+            (r#"{"error":{"code":500,"message":"no vision"}}"#, true),
+            (r#"{"error":{"code":503,"message":"no vision"}}"#, false),
+            (r#"{"error":{"code":413,"message":"no vision"}}"#, false),
+            (r#"{"error":{"code":400,"message":"no","param":"messages.[0].content.[1].type"}}"#, true),
+            (r#"{"error":{"code":400,"message":"no","param":"input"}}"#, true),
+            (r#"{"error":{"code":400,"message":"no","param":"temperature"}}"#, false),
+            (r#"{"error":{"code":400,"message":"no images with it","param":"temperature"}}"#, true),
+            (r#"{"code":422,"detail":[{"loc":["body","messages",0,"content"],"msg":"no"}]}"#, true),
+            (r#"{"code":422,"detail":[{"loc":["body","stream_options"],"msg":"no"}]}"#, false),
+            (r#"{"code":422,"detail":[{"loc":["body"],"msg":"no"}]}"#, true),
+        ] {
+            assert_eq!(means(body, None, ALL) == Meaning::RefusesAttachments, refuses, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_fields_in_its_words_or_beside_them() {
+        for (body, names) in [
+            (r#"{"error":{"message":"Unknown parameter: 'store'."}}"#, true),
+            (r#"{"error":{"message":"Unsupported parameter","param":"store"}}"#, true),
+            (r#"{"error":"Bad Request","param":"store","message":"no"}"#, true),
+            (r#"{"detail":[{"loc":["body","store"],"msg":"no"}]}"#, true),
+            (r#"{"error":{"message":"no","param":"input[0].store"}}"#, true),
+            (r#"{"error":{"message":"no","param":"stored"}}"#, false),
+            (r#"{"error":{"message":"Unknown parameter: 'vector_store'.","param":null}}"#, false),
+            (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
+        ] {
+            assert_eq!(means(body, Some(400), ALL) == Meaning::RefusesStore, names, "{body}");
+        }
+    }
+
+    #[test]
+    fn errors_that_may_pass_are_known_by_status_or_type() {
+        for (body, passes) in [
+            (r#"{"error":{"message":"x","code":502}}"#, true),
+            (r#"{"error":{"message":"x","code":429}}"#, true),
+            (r#"{"error":{"message":"x","code":400}}"#, false),
+            (r#"{"error":{"message":"x","type":"server_error","code":400}}"#, false),
+            (r#"{"error":{"message":"x","type":"overloaded_error"}}"#, true),
+            (r#"{"error":{"message":"x","status":"UNAVAILABLE"}}"#, true),
+            (r#"{"error":{"message":"x","code":"server_is_overloaded"}}"#, true),
+            (r#"{"error":{"message":"x","code":"slow_down"}}"#, true),
+            (r#"{"error":{"message":"x","type":"service_unavailable_error"}}"#, true),
+            (r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, false),
+            (r#"{"error":"x"}"#, false),
+        ] {
+            assert_eq!(means(body, None, Asks::default()) == Meaning::Passing, passes, "{body}");
+        }
+    }
+}

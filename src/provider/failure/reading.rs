@@ -1,0 +1,317 @@
+//! The message, and what else there is to know, in the body of an error.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::one_line::on_one_line;
+use crate::secret::{self, Secret};
+
+/// How much is shown of a body that is not a known form of error.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// An error that a server reported.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ServerError {
+    pub(crate) message: String,
+    /// The server's code and type for it, such as `model_not_found`; empty if it has none.
+    pub(super) code: String,
+    /// The field of the request that it is about, such as `text.format.schema`; empty if the server names none.
+    pub(super) field: String,
+    /// The status given in the error itself.
+    pub(super) status: Option<u16>,
+    /// How long the server asks to wait before the next try.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl ServerError {
+    pub(crate) fn new(message: impl Into<String>) -> ServerError {
+        ServerError { message: message.into(), ..ServerError::default() }
+    }
+
+    /// The server's message, with the field of the request that it is about, if it does not name that itself.
+    pub(crate) fn words(&self) -> Cow<'_, str> {
+        let last = self.field.rsplit('.').next().unwrap_or_default();
+        match self.message.contains(last) {
+            true => Cow::Borrowed(&self.message),
+            false => Cow::Owned(format!("{}: {}", self.field, self.message)),
+        }
+    }
+
+    /// Adds another code or type to those that it has.
+    pub(super) fn with_code(mut self, code: &str) -> ServerError {
+        self.code = format!("{} {code}", self.code).trim().to_owned();
+        self
+    }
+}
+
+/// The fields that may have the message, best first. Apigee has `faultstring`, AWS Lambda `errorMessage`, MiniMax
+/// `status_msg`.
+const MESSAGES: &str = "\
+    message faultstring detail msg error_description Message title errorMessage error_message details reason \
+    status_msg";
+
+/// Reads the body of a response that failed, without secrets.
+pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
+    // Redact before anything is cut off, so that no part of a secret is left.
+    read(&secret::redact(body, secrets)).unwrap_or_else(|| ServerError::new("the server gives no reason"))
+}
+
+/// Reads the body of an error in any form that servers are known to use; else the title of a page for browsers, or
+/// the text itself, if it is text.
+pub(crate) fn read(body: &str) -> Option<ServerError> {
+    let body = body.trim_start_matches('\u{feff}');
+    match serde_json::from_str::<Value>(body) {
+        Ok(value) => from_value(&value),
+        Err(_) => from_text(body),
+    }
+}
+
+/// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
+pub(crate) fn error_in(json: &str) -> Option<ServerError> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
+    let is_error = ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
+            || fields.get("object").and_then(Value::as_str) == Some("error")
+            || fields.get("type").and_then(Value::as_str) == Some("error")
+            || is_a_bare_message(fields)
+            // MiniMax has this field in answers, too, with a zero.
+            || fields.pointer("/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
+    is_error.then(|| from_value(&value))?
+}
+
+/// Some gateways report errors without an error field: a message alone, or with a code.
+fn is_a_bare_message(fields: &Value) -> bool {
+    let says = |name| fields.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let has = |name| fields.get(name).is_some();
+    let is_alone = fields.as_object().is_some_and(|fields| fields.len() == 1);
+    (says("message") || says("msg")) && (is_alone || has("code") || has("status") || has("success"))
+}
+
+/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so q looks for one
+/// if the event has an error field, or lacks a field that every event of the dialect has.
+pub(crate) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerError> {
+    may_be_error.then(|| error_in(json))?
+}
+
+/// Some servers send an empty error when nothing is wrong.
+pub(crate) fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    }
+}
+
+/// Reads the value of an `error` field, or a complete body.
+pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
+    match value {
+        Value::Array(values) => values.first().and_then(from_value),
+        Value::String(message) => Some(ServerError::new(on_one_line(message))),
+        Value::Number(code) => Some(ServerError::new(code.to_string())),
+        Value::Object(fields) => from_fields(fields),
+        Value::Null | Value::Bool(_) => None,
+    }
+}
+
+fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let codes = ["code", "type", "status", "error_type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
+    // If the field only names the error, or says that there is one, the words are in a field beside it.
+    let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
+    let says_nothing = |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number());
+    let inner = ["error", "errors", "fault", "base_resp"].into_iter().find_map(|name| fields.get(name));
+    let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
+    let error = match inner {
+        Some(Value::String(name)) => {
+            ServerError::new(on_one_line(beside.unwrap_or(name))).with_code(&format!("{codes} {name}"))
+        }
+        Some(inner) => from_value(inner)?,
+        None => {
+            let found = MESSAGES.split(' ').find_map(|name| fields.get(name).and_then(message_of));
+            let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
+            let message = on_one_line(&with_upstream(message, fields));
+            ServerError { field, ..ServerError::new(message) }.with_code(&codes)
+        }
+    };
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+    let status = error.status.or_else(|| ["code", "status", "status_code"].into_iter().find_map(number));
+    let field = Some(error.field).filter(|field| !field.is_empty()).or_else(|| refused_field(fields));
+    let retry_after = error.retry_after.or_else(|| retry_delay(fields));
+    Some(ServerError { status, retry_after, field: field.unwrap_or_default(), ..error })
+}
+
+/// The field of the request that an error is about: OpenAI's `param`, or the `loc` of servers in Python, a list of the
+/// names on the path to it.
+fn refused_field(fields: &Map<String, Value>) -> Option<String> {
+    let names = |value: &Value| {
+        let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        names.join(".")
+    };
+    let field = fields.get("param").and_then(Value::as_str).map(str::to_owned);
+    field.or_else(|| fields.get("loc").map(names))
+}
+
+/// Gateways put the error of the provider behind them into `metadata.raw`.
+fn with_upstream(message: String, fields: &Map<String, Value>) -> String {
+    match fields.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
+        Some(raw) => format!("{message}: {raw}"),
+        None => message,
+    }
+}
+
+/// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
+fn retry_delay(fields: &Map<String, Value>) -> Option<Duration> {
+    let details = fields.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+/// The message, from one of the fields that may have it, and the field of the request that it is about.
+fn message_of(value: &Value) -> Option<(String, String)> {
+    match value {
+        Value::String(message) => Some((message.clone(), String::new())).filter(|_| !message.is_empty()),
+        Value::Array(_) | Value::Object(_) => Some(match from_value(value) {
+            Some(inner) => (inner.message, inner.field),
+            None => (value.to_string(), String::new()),
+        }),
+        _ => None,
+    }
+}
+
+fn from_text(body: &str) -> Option<ServerError> {
+    let text = body.trim();
+    if text.starts_with('<') {
+        // Amazon's storage and its copies answer in XML.
+        return title(text).or_else(|| element(text, "message")).map(ServerError::new);
+    }
+    let line: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_CHARACTERS).collect();
+    Some(ServerError::new(on_one_line(&line))).filter(|error| !error.message.is_empty())
+}
+
+/// The title of a page for browsers.
+pub(crate) fn title(page: &str) -> Option<String> {
+    element(page, "title")
+}
+
+/// The text of the first element with this name in lower case.
+fn element(page: &str, name: &str) -> Option<String> {
+    let begin = page.to_ascii_lowercase().find(&format!("<{name}"))?;
+    let (_, after) = page[begin..].split_once('>')?;
+    let (text, _) = after.split_once('<')?;
+    let text: String = on_one_line(text).chars().take(SHOWN_CHARACTERS).collect();
+    Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_is_found_in_every_known_form() {
+        for (body, message) in [
+            (r#"{"error":{"message":"no key","type":"auth","code":null}}"#, "no key"),
+            (r#"{"error":"model not found"}"#, "model not found"),
+            (r#"{"error":"Bad Request","message":"real words"}"#, "real words"),
+            (r#"{"error":true,"message":"real words"}"#, "real words"),
+            (r#"{"error":500,"message":"real words"}"#, "real words"),
+            (r#"{"error":500}"#, "500"),
+            (r#"{"error":"invalid_token","error_description":"it has expired"}"#, "it has expired"),
+            (r#"{"errors":[{"message":"one"},{"message":"two"}]}"#, "one"),
+            (r#"{"errors":["plain"]}"#, "plain"),
+            (r#"{"error":{"message":"","type":"insufficient_quota"}}"#, "insufficient_quota"),
+            (r#"{"message":"unauthorised"}"#, "unauthorised"),
+            (r#"{"Message":"denied"}"#, "denied"),
+            (r#"{"detail":"not found"}"#, "not found"),
+            (r#"{"fault":{"faultstring":"no key","detail":{"errorcode":"x"}}}"#, "no key"),
+            (r#"{"errorMessage":"timed out","errorType":"x"}"#, "timed out"),
+            (r#"{"error_message":"no"}"#, "no"),
+            (r#"{"error":{"message":"","code":7,"details":"the words"}}"#, "the words"),
+            (r#"{"code":400,"reason":"INVALID","message":""}"#, "INVALID"),
+            ("\u{feff}{\"error\":{\"message\":\"no\"}}", "no"),
+            ("<?xml version=\"1.0\"?><Error><Code>X</Code><Message>Access denied</Message></Error>", "Access denied"),
+            (r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, "field required"),
+            (r#"{"type":"about:blank","title":"rejected","status":422}"#, "rejected"),
+            (r#"{"title":"rejected","detail":"too deep"}"#, "too deep"),
+            (r#"{"object":"error","message":"dead","type":"x","code":400}"#, "dead"),
+            (r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#, "bad"),
+            (r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, "Overloaded"),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}"#,
+                "Provider returned error: busy",
+            ),
+            ("upstream\nfailed", "upstream"),
+            ("<html><head><TITLE>\n Sign in </TITLE>", "Sign in"),
+            (r#"{"error":{"type":"server_error"}}"#, "server_error"),
+            (r#"{"error":{"message":"two\nlines"}}"#, "two lines"),
+        ] {
+            assert_eq!(read(body).map(|error| error.message).as_deref(), Some(message), "{body}");
+        }
+        for body in ["", "<html>502</html>", "{}", "[]", "null"] {
+            assert_eq!(read(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_distinguished_from_an_answer() {
+        for json in [
+            r#"{"error":{"message":"x"}}"#,
+            r#"[{"error":"x"}]"#,
+            r#"{"object":"error","message":"x"}"#,
+            r#"{"type":"error","message":"x"}"#,
+            r#"{"detail":"x"}"#,
+            r#"{"message":"x","code":400}"#,
+            r#"{"message":"x"}"#,
+            r#"{"code":20012,"message":"x","data":null}"#,
+            r#"{"success":false,"msg":"x"}"#,
+            r#"{"object":"error","error":null,"message":"x"}"#,
+            r#"{"object":"error","error":{},"message":"x"}"#,
+            r#"{"object":"error","error":[],"message":"x"}"#,
+            r#"{"choices":null,"base_resp":{"status_code":1004,"status_msg":"x"}}"#,
+        ] {
+            assert_eq!(error_in(json).map(|error| error.message).as_deref(), Some("x"), "{json}");
+        }
+        for json in [
+            r#"{"error":{}}"#,
+            r#"{"error":null,"message":"x"}"#,
+            r#"{"error":"","choices":[]}"#,
+            r#"{"message":"","code":1}"#,
+            r#"{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}"#,
+            r#"{"message":{"role":"assistant"},"code":1}"#,
+            "{",
+            "7",
+        ] {
+            assert_eq!(error_in(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_field_that_an_error_is_about_is_named() {
+        for (body, words) in [
+            (
+                r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#,
+                "body.stream_options: Extra inputs are not permitted",
+            ),
+            (r#"{"error":{"message":"Unknown parameter: 'top_k'","param":"top_k"}}"#, "Unknown parameter: 'top_k'"),
+            (r#"{"error":{"message":"no"}}"#, "no"),
+        ] {
+            assert_eq!(read(body).expect(body).words(), words);
+        }
+    }
+
+    #[test]
+    fn google_says_in_the_body_how_long_to_wait() {
+        let body = |delay: &str| {
+            format!(
+                r#"{{"error":{{"code":429,"message":"x","details":[{{"@type":"y"}},{{"retryDelay":"{delay}"}}]}}}}"#
+            )
+        };
+        for (delay, wait) in [("34s", Some(34_000)), ("0.5s", Some(500)), ("soon", None), ("-1s", None), ("7", None)] {
+            let found = read(&body(delay)).and_then(|error| error.retry_after);
+            assert_eq!(found, wait.map(Duration::from_millis), "{delay}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Reasoning between tags at the beginning of a reply, where some models put it, is no part of the answer (pure).
+
+/// The tags around the reasoning that some models put before the answer.
+const TAGS: &[(&str, &str)] = &[
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+];
+
+/// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
+/// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
+const CLOSE_ALONE: &str = "</think>";
+
+/// Where in a reply the next text belongs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// So far only white space and perhaps the beginning of an opening tag; it is held back.
+    #[default]
+    Start,
+    /// Between the tags of reasoning; what may begin this closing tag is held back.
+    Thinking(&'static str),
+    /// After the closing tag: white space is dropped.
+    Thought,
+    /// In the answer.
+    Answer,
+}
+
+/// Leaves the reasoning out of a text that comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    stage: Stage,
+    held: String,
+    /// How much white space the held text begins with.
+    held_blanks: usize,
+}
+
+impl Filter {
+    /// Whether more than white space has come, of the answer or of reasoning before it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.stage != Stage::Start || self.held.len() > self.held_blanks
+    }
+
+    /// Takes the next piece, and adds to `answer` what is known to belong to it.
+    pub(super) fn add(&mut self, piece: &str, answer: &mut String) {
+        match self.stage {
+            Stage::Answer => answer.push_str(piece),
+            Stage::Start => self.add_at_start(piece, answer),
+            Stage::Thinking(close) => {
+                self.held.push_str(piece);
+                self.look_for_the_end(close, answer);
+            }
+            Stage::Thought => self.add_after(piece, answer),
+        }
+    }
+
+    /// Nothing more will come: adds to `answer` what was held back. An answer may be shorter than a tag and begin like it.
+    pub(super) fn end(&mut self, answer: &mut String) {
+        if self.stage == Stage::Start && self.held.len() > self.held_blanks {
+            self.begin_answer(answer);
+        }
+    }
+
+    fn add_at_start(&mut self, piece: &str, answer: &mut String) {
+        // Only new text is examined, so that endless blanks take no longer than other text.
+        if self.held.len() == self.held_blanks {
+            self.held_blanks += piece.len() - piece.trim_start().len();
+        }
+        self.held.push_str(piece);
+        let begin = &self.held[self.held_blanks..];
+        let opened = TAGS.iter().find_map(|(open, close)| Some((begin.strip_prefix(open)?, *close)));
+        if let Some((thought, close)) = opened {
+            self.held = thought.to_owned();
+            self.stage = Stage::Thinking(close);
+            self.look_for_the_end(close, answer);
+        } else if let Some(rest) = after_close_alone(begin) {
+            let rest = rest.to_owned();
+            self.held.clear();
+            self.stage = Stage::Thought;
+            self.add_after(&rest, answer);
+        } else if !TAGS.iter().map(|(open, _)| *open).chain([CLOSE_ALONE]).any(|tag| tag.starts_with(begin)) {
+            self.begin_answer(answer);
+        }
+    }
+
+    fn look_for_the_end(&mut self, close: &str, answer: &mut String) {
+        if let Some(at) = self.held.find(close) {
+            let rest = self.held.split_off(at + close.len());
+            self.held.clear();
+            self.stage = Stage::Thought;
+            self.add_after(&rest, answer);
+        } else {
+            let most = self.held.len().saturating_sub(close.len());
+            let keep = (0..=most).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
+            self.held.drain(..keep);
+        }
+    }
+
+    fn add_after(&mut self, piece: &str, answer: &mut String) {
+        let piece = piece.trim_start();
+        if !piece.is_empty() {
+            self.stage = Stage::Answer;
+            answer.push_str(piece);
+        }
+    }
+
+    /// The text held back is the beginning of the answer.
+    fn begin_answer(&mut self, answer: &mut String) {
+        self.stage = Stage::Answer;
+        answer.push_str(&std::mem::take(&mut self.held));
+    }
+}
+
+/// What follows the end of reasoning that has no opening tag: the tag stands on a line of its own, or before a blank
+/// line. Elsewhere the answer only mentions it.
+fn after_close_alone(text: &str) -> Option<&str> {
+    let (before, rest) = text.split_once(CLOSE_ALONE)?;
+    let line_ends = rest.is_empty() || rest.starts_with(['\n', '\r']);
+    let blank_follows = rest.starts_with("\n\n") || rest.starts_with("\r\n\r\n");
+    let is_close = before.is_empty() || (before.ends_with('\n') && line_ends) || blank_follows;
+    (is_close && !before.contains(TAGS[0].0)).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text_of(pieces: &[&str]) -> String {
+        let (mut filter, mut answer) = (Filter::default(), String::new());
+        pieces.iter().for_each(|piece| filter.add(piece, &mut answer));
+        filter.end(&mut answer);
+        answer
+    }
+
+    #[test]
+    fn leading_reasoning_is_left_out() {
+        for (whole, answer) in [
+            ("plain", "plain"),
+            ("  indented", "  indented"),
+            ("<think>let me see</think>\n\n42", "42"),
+            ("\n<think>\nso\n</think>42", "42"),
+            ("<think></think>42", "42"),
+            ("<think>never closed", ""),
+            ("<thin", "<thin"),
+            ("<thinking>so</thinking>42", "42"),
+            ("<thought>so</thought>\n42", "42"),
+            ("<reasoning>so</reasoning>\n42", "42"),
+            ("[THINK]so[/THINK]42", "42"),
+            ("[THIN", "[THIN"),
+            ("<think>a</thinking>b</think>42", "42"),
+            ("</think>\n42", "42"),
+            ("<thinker> is no tag", "<thinker> is no tag"),
+            ("see <think>this</think>", "see <think>this</think>"),
+            ("<think>ä</thinkö</think>ü", "ü"),
+            ("", ""),
+            (" \n ", ""),
+        ] {
+            assert_eq!(text_of(&[whole]), answer, "{whole}");
+            let characters: Vec<String> = whole.chars().map(String::from).collect();
+            let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
+            assert_eq!(text_of(&characters), answer, "{whole}, by character");
+        }
+    }
+
+    #[test]
+    fn reasoning_without_its_opening_tag_is_left_out_of_an_answer_in_one_piece() {
+        assert_eq!(text_of(&["so I say\n</think>\n\n42"]), "42");
+        assert_eq!(text_of(&["so I say\n</think>\r\n42"]), "42");
+        assert_eq!(text_of(&["so I say</think>\n\n42"]), "42");
+        assert_eq!(text_of(&["so I say\n</think>", "\n42"]), "42");
+        // An answer about the tag.
+        for answer in
+            ["write </think> at the end", "like\n</think> so", "`a`</think>\nb", "x.split(\"</think>\")[-1]\n"]
+        {
+            assert_eq!(text_of(&[answer]), answer);
+        }
+        // Text that was handed on cannot be taken back.
+        assert_eq!(text_of(&["so I say", "</think>42"]), "so I say</think>42");
+    }
+
+    proptest! {
+        #[test]
+        fn where_an_answer_is_split_does_not_matter(
+            thought in "[a-z<>/ ]{0,12}", answer in "[a-z<>/ ]{0,12}", at in 0usize..48,
+        ) {
+            let whole = format!("<think>{thought}</think>{answer}");
+            let at = at.min(whole.len());
+            prop_assert_eq!(text_of(&[&whole[..at], &whole[at..]]), text_of(&[&whole]));
+        }
+    }
+}

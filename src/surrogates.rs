@@ -1,0 +1,99 @@
+//! Surrogates in JSON: an escape such as `\ud83d` is half a character. Servers cut text between two of them, and alone
+//! they are no text (pure).
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Result;
+
+const ESCAPE: usize = "\\u0000".len();
+
+/// The first of the second halves.
+const SECOND: u32 = 0xDC00;
+
+/// The text of a JSON string. The first half of a character at its end is handed back as JSON has it, because the second
+/// may come next; other lone halves become U+FFFD.
+///
+/// # Errors
+/// It is no JSON string.
+pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
+    /// Borrows a text without escapes, so that most pieces of an answer are not copied.
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    if let Ok(Text(text)) = serde_json::from_str(string) {
+        return Ok((text, ""));
+    }
+    let end = string.len().saturating_sub(ESCAPE + "\"".len());
+    // An escaped backslash begins no other escape.
+    let backslashes = string.bytes().rev().skip(string.len() - end - 1).take_while(|byte| *byte == b'\\').count();
+    let is_first = backslashes % 2 == 1 && half(string, end).is_some_and(|half| half < SECOND);
+    match is_first {
+        true => Ok((lossy::<String>(&format!("{}\"", &string[..end]))?.into(), &string[end..end + ESCAPE])),
+        false => Ok((lossy::<String>(string)?.into(), "")),
+    }
+}
+
+/// The value of JSON in which lone halves become U+FFFD.
+///
+/// # Errors
+/// It is no JSON, or another value.
+pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone(json)))
+}
+
+/// JSON in which each lone half is replaced by U+FFFD.
+fn without_lone(json: &str) -> String {
+    let (mut repaired, mut at) = (String::with_capacity(json.len()), 0);
+    while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = match (half(json, at), half(json, at + ESCAPE)) {
+            (Some(first), Some(second)) if first < SECOND && second >= SECOND => 2 * ESCAPE,
+            (Some(_), _) => {
+                repaired.push_str("\\ufffd");
+                at += ESCAPE;
+                continue;
+            }
+            // An escaped backslash begins no other escape.
+            _ if rest.starts_with('\\') => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            _ => rest.chars().next().map_or(1, char::len_utf8),
+        };
+        repaired.push_str(&json[at..at + length]);
+        at += length;
+    }
+    repaired
+}
+
+/// The half that is escaped at this place.
+fn half(json: &str, at: usize) -> Option<u32> {
+    let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
+    u32::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_joined_and_those_alone_replaced() {
+        for (string, text, half) in [
+            (r#""one \"two\" \u00e4""#, "one \"two\" ä", ""),
+            (r#""a\ud83d""#, "a", r"\ud83d"),
+            (r#""\ud83db""#, "\u{FFFD}b", ""),
+            (r#""\ude00b""#, "\u{FFFD}b", ""),
+            (r#""a\ude00""#, "a\u{FFFD}", ""),
+            (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀", ""),
+            (r#""\ud83d\ud83d""#, "\u{FFFD}", r"\ud83d"),
+            (r#""ä\ud83d\ude00€""#, "ä😀€", ""),
+            (r#""\\\ud83d""#, "\\", r"\ud83d"),
+            (r#""\ude00\\ud83d""#, "\u{FFFD}\\ud83d", ""),
+            (r#""\ud83d""#, "", r"\ud83d"),
+            (r#""""#, "", ""),
+        ] {
+            assert_eq!(text_of(string).expect(string), (text.into(), half), "{string}");
+            let whole = if half.is_empty() { text.to_owned() } else { format!("{text}\u{FFFD}") };
+            assert_eq!(lossy::<String>(string).expect(string), whole, "{string}");
+        }
+        assert!(text_of("7").is_err() && text_of("\"").is_err() && lossy::<String>("").is_err());
+    }
+}
