@@ -160,9 +160,7 @@ fn read_stream(
             return Ok(());
         }
         if let Some(end) = end {
-            if let Some(error) = failure::error_in(parser.stray()) {
-                return Err(ReadError::Server(error));
-            }
+            failure::error_in(parser.stray()).map_or(Ok(()), |error| Err(ReadError::Server(error)))?;
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();

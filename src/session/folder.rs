@@ -246,7 +246,7 @@ impl Folder {
     pub(super) fn write_new(&self, path: &Path, bytes: &[u8], lock: Option<&Lock>) -> io::Result<()> {
         let temporary = self.temporary(path);
         let has_lock = lock.is_some_and(|lock| Some(lock.folder.as_path()) == path.parent());
-        if !has_lock && temporary.exists() {
+        if !has_lock && fs::symlink_metadata(&temporary).is_ok() {
             // If its writer was killed, nobody has the lock, and taking it removes the file.
             let _ = self.lock(path, &|_| true);
         }
@@ -409,11 +409,13 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             renamed => renamed.map_err(|error| named(error, "remove", link))?,
         }
-        if !matches!(self.resolve(&temporary), Ok(real) if real == path) {
+        let led_to = self.resolve(&temporary);
+        if !matches!(&led_to, Ok(real) if real == path) {
             // A still newer one stays.
             let _ = fs::hard_link(&temporary, link);
         }
-        remove(&temporary).map(drop)
+        remove(&temporary)?;
+        led_to.map(drop)
     }
 
     /// Removes a conversation that is not current any more, unless it is current elsewhere.
