@@ -81,7 +81,10 @@ impl Faults {
     fn round(&self, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
         let asks = random.percent(50);
         // strace would make the calls of a tool server fail, too.
-        let mut command = scene.choose(random, 0, None, |command| command.asks() || !asks)?;
+        // A number counts what can be read of the list.
+        let mut command = scene.choose(random, 0, None, |command| {
+            (command.asks() || !asks) && !matches!(command.target, Target::Number(..))
+        })?;
         if command.with == With::Tool {
             command.with = With::Nothing;
         }
@@ -191,7 +194,7 @@ fn allowed(before: &Model, act: &Act, found: &Model) -> Vec<Model> {
     let Act { command, id, outcome } = *act;
     let after = before.after(before, command, id).swap_remove(0);
     let halfway = before.halfway(&after, found);
-    if outcome.succeeded() && (outcome.stderr.is_empty() || !command.asks()) {
+    if outcome.succeeded() && !(command.asks() && outcome.has_trouble()) {
         return vec![after];
     }
     let alone = before.alone(command.home, id);

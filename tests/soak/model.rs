@@ -106,10 +106,9 @@ impl Model {
                 place.inspect(|place| after.replace(home, place, None));
             }
             Does::Copy => {
-                let exchanges = place.and_then(|place| self.get(&place)).cloned();
-                exchanges
-                    .into_iter()
-                    .for_each(|exchanges| after.add(Place::In(home, format!("{COPY}{id}")), exchanges));
+                if let Some(exchanges) = place.and_then(|place| self.get(&place)) {
+                    after.add(Place::In(home, format!("{COPY}{id}")), exchanges.clone());
+                }
             }
             Does::Clear => {
                 place.inspect(|place| after.clear(place));
@@ -200,10 +199,14 @@ impl Model {
     /// The states that a run may leave; a question was asked when the state was `read`.
     pub fn effects(&self, read: &Model, act: &Act, found: &Model) -> Vec<Model> {
         let Act { command, id, outcome } = *act;
-        if !outcome.killed() && (!outcome.succeeded() || outcome.not_saved()) {
-            return vec![self.clone()];
+        let can_run = command.can_run(read);
+        if outcome.refused() {
+            // There was nothing to do, or no longer what was read.
+            let content = |model: &Model| command.place(model).and_then(|place| model.get(&place).cloned());
+            let may_refuse = !can_run || content(read) != content(self);
+            return if may_refuse { vec![self.clone()] } else { Vec::new() };
         }
-        if command.asks() && !command.can_run(read) {
+        if command.asks() && !can_run {
             return vec![self.clone()];
         }
         let after = self.after(read, command, id);
@@ -252,10 +255,11 @@ impl Model {
 
     /// The same with the names of [`Model::after`] for what was not there before.
     pub fn renamed(&self, before: &Model) -> Model {
+        let is_old = |place: &Place, exchanges: &Vec<u64>| before.get(place) == Some(exchanges);
         let name = |home: usize, name: &String| {
             let place = Place::In(home, name.clone());
-            let earlier = |(there, _): &&(Place, Vec<u64>)| {
-                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && before.get(there).is_none()
+            let earlier = |(there, exchanges): &&(Place, Vec<u64>)| {
+                matches!(there, Place::Earlier(at, of, _) if *at == home && of == name) && !is_old(there, exchanges)
             };
             let first =
                 self.conversations.iter().find(earlier).map(|(_, exchanges)| exchanges).or_else(|| self.get(&place));
@@ -274,7 +278,7 @@ impl Model {
             let place = match place {
                 Place::File => Place::File,
                 Place::In(home, there) => Place::In(*home, name(*home, there)),
-                Place::Earlier(home, of, _) if before.get(place).is_none() => {
+                Place::Earlier(home, of, _) if !is_old(place, exchanges) => {
                     Place::Earlier(*home, name(*home, of), UNKNOWN)
                 }
                 known => known.clone(),
@@ -286,13 +290,13 @@ impl Model {
         Model { conversations, links, keeps_nothing: self.keeps_nothing }
     }
 
-    /// In how many conversations each exchange is.
-    fn counts(&self) -> BTreeMap<u64, usize> {
-        let mut counts = BTreeMap::new();
-        for id in self.conversations.iter().flat_map(|(_, exchanges)| exchanges) {
-            *counts.entry(*id).or_default() += 1;
-        }
-        counts
+    /// The same without links that led to nothing before: the daily sweep may remove them.
+    pub fn without_lost_links(mut self, before: &Model) -> Model {
+        let is_lost = |link: &(usize, Link), to: &String| {
+            before.links.get(link) == Some(to) && before.get(&Place::In(link.0, to.clone())).is_none()
+        };
+        self.links.retain(|link, to| !is_lost(link, to));
+        self
     }
 
     /// How this state differs from all that are allowed, if it does.
@@ -300,23 +304,13 @@ impl Model {
         if allowed.contains(self) {
             return None;
         }
-        let found = self.counts();
-        let expected: Vec<_> = allowed.iter().map(Model::counts).collect();
-        let count = |counts: &BTreeMap<u64, usize>, id: &u64| counts.get(id).copied().unwrap_or(0);
-        let least = |id: &u64| expected.iter().map(|counts| count(counts, id)).min().unwrap_or(0);
-        let most = |id: &u64| expected.iter().map(|counts| count(counts, id)).max().unwrap_or(0);
-        let ids = || expected.iter().flat_map(BTreeMap::keys).chain(found.keys());
-        let lost = ids().find(|id| count(&found, id) < least(id));
-        let doubled = ids().find(|id| count(&found, id) > most(id));
-        let (kind, what) = match (lost, doubled) {
-            (Some(id), _) => (Kind::Lost, format!("exchange {id} is lost")),
-            (None, Some(id)) if most(id) == 0 => (Kind::LeftOver, format!("exchange {id} should not be there")),
-            (None, Some(id)) => (Kind::Doubled, format!("exchange {id} is there {} times", count(&found, id))),
-            (None, None) => (Kind::Misplaced, "a conversation or link is not where it should be".to_owned()),
-        };
+        let has = |model: &Model, id| model.conversations.iter().any(|(_, exchanges)| exchanges.contains(id));
+        let mut expected = allowed.iter().flat_map(|model| &model.conversations).flat_map(|(_, exchanges)| exchanges);
+        let lost = expected.find(|id| allowed.iter().all(|model| has(model, id)) && !has(self, id));
+        let kind = if lost.is_some() { Kind::Lost } else { Kind::Misplaced };
         let mut differences: Vec<String> = allowed.iter().map(|allowed| self.difference(allowed)).collect();
         differences.dedup();
-        Some((kind, format!("{what}\n    {}", differences.join("\n or "))))
+        Some((kind, differences.join("\n or ")))
     }
 
     /// What is there that should not be, and the other way round.
@@ -349,7 +343,8 @@ fn follow_orders(states: &[Model], acts: &[&Act], found: &Model, allowed: &mut V
     }
     for (at, act) in acts.iter().enumerate() {
         let others = [&acts[..at], &acts[at + 1..]].concat();
-        let read = if act.command.asks() { states } else { std::slice::from_ref(now) };
+        let reads = act.command.asks() || act.outcome.refused();
+        let read = if reads { states } else { std::slice::from_ref(now) };
         let mut after: Vec<Model> = Vec::new();
         for model in read.iter().flat_map(|read| now.effects(read, act, found)) {
             if !after.contains(&model) {

@@ -19,7 +19,6 @@ const COPIES: u64 = 3;
 pub enum Kind {
     Lost,
     Torn,
-    Doubled,
     LeftOver,
     Misplaced,
     Other,
@@ -30,7 +29,6 @@ impl fmt::Display for Kind {
         formatter.pad(match self {
             Kind::Lost => "lost",
             Kind::Torn => "torn",
-            Kind::Doubled => "doubled",
             Kind::LeftOver => "left over",
             Kind::Misplaced => "misplaced",
             Kind::Other => "other",

@@ -99,6 +99,12 @@ impl Outcome {
         self.status.code() == Some(1) && !self.stderr.is_empty()
     }
 
+    /// It said more than that there was nothing to continue, or that tools are not used.
+    pub fn has_trouble(&self) -> bool {
+        let usual = ["there is no conversation to continue", "the tools of this conversation are not used"];
+        self.stderr.lines().any(|line| !usual.iter().any(|usual| line.contains(usual)))
+    }
+
     pub fn not_saved(&self) -> bool {
         ["not saved", "nor saved"].iter().any(|words| self.stderr.contains(words))
     }

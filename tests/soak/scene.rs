@@ -107,7 +107,7 @@ impl<'a> Scene<'a> {
         let model = snapshot.model(self.world.keeps_nothing());
         let found = model.renamed(&self.model);
         let torn = snapshot.torn.iter().cloned().chain(snapshot.damaged()).next().map(|what| (Kind::Torn, what));
-        if let Some((kind, what)) = torn.or_else(|| found.differs(&self.renamed(allowed(&found)))) {
+        if let Some((kind, what)) = torn.or_else(|| self.differs(&found, allowed(&found))) {
             self.soak.report.found(self.part, kind, label, &format!("{what}\n  {details}"), self.world.path());
             return false;
         }
@@ -115,8 +115,10 @@ impl<'a> Scene<'a> {
         true
     }
 
-    fn renamed(&self, models: Vec<Model>) -> Vec<Model> {
-        models.iter().map(|model| model.renamed(&self.model)).collect()
+    fn differs(&self, found: &Model, allowed: Vec<Model>) -> Option<(Kind, String)> {
+        let allowed: Vec<Model> =
+            allowed.iter().map(|model| model.renamed(&self.model).without_lost_links(&self.model)).collect();
+        found.clone().without_lost_links(&self.model).differs(&allowed)
     }
 
     /// Checks how a run has ended that asked when the state was `read`, and takes the state.
@@ -128,17 +130,21 @@ impl<'a> Scene<'a> {
     /// Whether a run has ended as it should. One that was not alone may have found nothing to do.
     pub fn check_outcome(&self, act: &Act, disturbed: bool) -> bool {
         let Act { command, id, outcome } = *act;
-        self.soak.report.said(self.part.mode, &command.to_string(), outcome.status, &outcome.stderr);
+        let label = command.to_string();
+        self.soak.report.said(self.part.mode, &label, outcome.status, &outcome.stderr);
         let request = self.soak.server.request(id);
-        let refused = outcome.refused() && request.is_none();
-        if let Some(foreign) = request.and_then(|request| request.foreign) {
-            self.soak.report.found(self.part, Kind::Torn, &command.to_string(), &foreign, self.world.path());
-            return false;
-        }
-        let question = Question::small(id);
-        outcome.killed()
-            || (disturbed && refused)
-            || self.soak.check_outcome(self.part, command, &question, outcome, &self.world)
+        let refused = disturbed && outcome.refused() && request.is_none();
+        let answer = format!("{}\n", Question::small(id).answer());
+        let wrong = match request.and_then(|request| request.foreign) {
+            Some(foreign) => Some((Kind::Torn, foreign)),
+            None if outcome.killed() || refused => None,
+            None if outcome.hung || !outcome.succeeded() || outcome.not_saved() => Some((Kind::Other, act.to_string())),
+            None if command.asks() && outcome.stdout != answer.as_bytes() => {
+                Some((Kind::Other, format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))))
+            }
+            None => None,
+        };
+        self.soak.report.check(self.part, &label, wrong.into_iter().collect(), self.world.path())
     }
 
     /// Runs a command undisturbed; the state must be what it makes of it. Returns whether it is.
@@ -152,10 +158,13 @@ impl<'a> Scene<'a> {
             return Ok(false);
         }
         let snapshot = self.world.snapshot();
-        let regular = snapshot.regular.iter().filter(|(home, link)| {
-            *home == command.home && command.target == Target::Linked(*link) && command.does != Does::Copy
-        });
-        let wrong = regular.map(|(_, link)| (Kind::LeftOver, format!("{link:?} is no link after {command}"))).collect();
+        let is_here = |links: &[(usize, Link)]| {
+            links.iter().any(|(home, link)| *home == command.home && command.target == Target::Linked(*link))
+        };
+        let regular = command.does != Does::Copy && is_here(&snapshot.regular);
+        let temporary = command.does == Does::Ask && is_here(&snapshot.temporary);
+        let what = format!("after {command} its link is {}", if regular { "a file" } else { "there twice" });
+        let wrong = if regular || temporary { vec![(Kind::LeftOver, what)] } else { Vec::new() };
         Ok(self.soak.report.check(self.part, label, wrong, self.world.path()))
     }
 

@@ -112,7 +112,7 @@ fn wrong(
         [] if shown.is_empty() => {}
         [] => wrong.push((Kind::Lost, format!("{} bytes were shown, and nothing is saved", shown.len()))),
         [saved] => wrong.extend(difference(question, shown, saved)),
-        _ => wrong.push((Kind::Doubled, format!("it is saved {} times", saved.len()))),
+        _ => wrong.push((Kind::Misplaced, format!("it is saved {} times", saved.len()))),
     }
     wrong
 }

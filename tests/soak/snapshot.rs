@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub links: BTreeMap<(usize, Link), String>,
     /// Those that are files, as q before 0.3 and other tools write them.
     pub regular: Vec<(usize, Link)>,
+    /// Those that a killed run was about to put in the place of others.
+    pub temporary: Vec<(usize, Link)>,
     /// Files that are wrong at any time.
     pub torn: Vec<String>,
     /// Files that only a killed run may leave, until the next run that writes.
@@ -45,10 +47,6 @@ impl File {
     }
 }
 
-fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
-
 impl Snapshot {
     /// `states` are the folders `q` of all state folders, `shared` is where the shared file is.
     pub fn take(states: &[PathBuf], shared: &Path) -> Snapshot {
@@ -66,9 +64,10 @@ impl Snapshot {
                     None if path.to_string_lossy().contains("unreadable") => {
                         snapshot.torn.push(format!("{} is there", path.display()));
                     }
-                    // The link of a killed run goes with the next question there, or with the daily sweep. To find that of
-                    // another slot, each run would have to list the folder.
-                    None if name_of(&path).starts_with(".tmp-current") => {}
+                    // It goes with the next question there: each run would have to list the folder to find it.
+                    None if temporary_link(&path).is_some() => {
+                        snapshot.temporary.extend(temporary_link(&path).map(|link| (home, link)));
+                    }
                     None => snapshot.left_over.push(format!("{} is there", path.display())),
                 }
             }
@@ -176,6 +175,15 @@ impl Name {
             None => Some(Name::Conversation(of.to_owned())),
             Some(number) => Some(Name::Earlier(of.to_owned(), number)),
         }
+    }
+}
+
+/// The link that has such a name before it takes the place of another.
+fn temporary_link(path: &Path) -> Option<Link> {
+    let name = path.file_name()?.to_str()?.strip_prefix(".tmp-")?;
+    match Name::read(Path::new(name))? {
+        Name::Link(link) => Some(link),
+        _ => None,
     }
 }
 

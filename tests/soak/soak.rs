@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::command::Command;
 use crate::question::Question;
-use crate::report::{Kind, Part, Report};
-use crate::run::{Outcome, Run};
+use crate::report::Report;
+use crate::run::Run;
 use crate::server::Server;
 use crate::world::World;
 
@@ -60,25 +60,5 @@ impl Soak {
 
     pub fn start(&self, world: &World, command: &Command, question: &Question) -> io::Result<Run> {
         Run::start(world.run(&[], command, question))
-    }
-
-    /// Checks what a run has said that was not killed, and reports what is wrong with it.
-    pub fn check_outcome(
-        &self,
-        part: Part,
-        command: &Command,
-        question: &Question,
-        outcome: &Outcome,
-        world: &World,
-    ) -> bool {
-        let what = if outcome.hung || !outcome.succeeded() {
-            outcome.summary()
-        } else if command.asks() && outcome.stdout != format!("{}\n", question.answer()).into_bytes() {
-            format!("printed {:?}", String::from_utf8_lossy(&outcome.stdout))
-        } else {
-            return true;
-        };
-        self.report.found(part, Kind::Other, &command.to_string(), &what, world.path());
-        false
     }
 }

@@ -1,8 +1,7 @@
 //! Two state folders and a file that both share, and what a run of q in them looks like.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -141,16 +140,10 @@ impl World {
         Snapshot::take(&states, &self.shared())
     }
 
-    /// Changes when a file appears in a state folder, or beside the shared file, or goes from there.
-    pub fn listing(&self, home: usize) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        for folder in [self.sessions(home), self.shared()] {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let name = entry.file_name();
-                let name: &OsStr = &name;
-                name.hash(&mut hasher);
-            }
-        }
-        hasher.finish()
+    /// The names of the files in a state folder, and beside the shared file.
+    pub fn listing(&self, home: usize) -> Vec<OsString> {
+        let folders = [self.sessions(home), self.shared()];
+        let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+        entries.map(|entry| entry.file_name()).collect()
     }
 }

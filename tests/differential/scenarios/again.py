@@ -2,7 +2,7 @@
 
 from signal import SIGINT
 
-from replies import EVERY_DIALECT, HANG, Gate, OpenAi, events, failing, stream, usual
+from replies import EVERY_DIALECT, HANG, Gate, OpenAi, Reply, events, failing, stream, usual
 from steps import (
     ANTHROPIC,
     CURRENT,
@@ -207,7 +207,12 @@ def endings():
         ],
         replies=[stream([*OpenAi.begin(), OpenAi.text("first "), Gate("left"), OpenAi.text("second "), HANG])],
     )
-    yield Scenario("asked-again-full", [current(), q("--again", files={"stdout": "/dev/full"}), q("--history")])
+    yield Scenario(
+        "asked-again-full",
+        [current(), q("--again", files={"stdout": "/dev/full"}), q("--history")],
+        # All at once: where writing fails, it counts what has come by then.
+        replies=[Reply([b"".join(events(OpenAi, ["to a"]))], headers=[("content-type", "text/event-stream")])],
+    )
     yield Scenario("asked-again-no-code", [current(), q("--again", "-x"), q("--last")])
     yield Scenario("asked-again-undone", [current(), q("--again"), q("--undo"), q("--undo"), q("--again")])
 
