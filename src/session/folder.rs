@@ -458,3 +458,23 @@ pub(super) fn stem_of(name: &str) -> Option<&str> {
 pub(super) fn temporary_link(link: &Path) -> PathBuf {
     link.with_file_name(format!("{TEMPORARY}-{}", name_of(link)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_another_q_has_moved_stays() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");
+        folder.prepare().expect("folders");
+        let link = folder.link(None);
+        symlink("session_2.json", &link).expect("a link");
+        folder.remove_link(&link, &folder.file("session_1")).expect("a look at the link");
+        assert_eq!(fs::read_link(&link).expect("a link"), Path::new("session_2.json"));
+        folder.remove_link(&link, &folder.file("session_2")).expect("no link");
+        assert!(!link.is_symlink() && folder.paths().expect("no files").is_empty());
+    }
+}

@@ -376,3 +376,23 @@ fn overtaken(linked: bool, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbo
     gate.open();
     (slow.wait(), sandbox)
 }
+
+#[test]
+fn what_stays_with_a_conversation_gets_into_no_other_that_was_begun_meanwhile() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |request, _| match prompt(request) == "slow" {
+        true => held_back(&held, "late"),
+        false => openai_reply(request, "answer"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    let slow = sandbox.q(&["-f", "-S", "own", "slow"]).spawn();
+    server.wait_for_requests(1);
+    let plain = sandbox.q(&["-j", "plain"]).run().success().stdout_json();
+    gate.open();
+    slow.wait().exit(0);
+    sandbox.expect_texts("current.json", &["slow", "late"]);
+    let plain = format!("{}.json", plain["id"].as_str().expect("an id"));
+    sandbox.expect_texts(&plain, &["plain", "answer"]);
+    assert_eq!((&sandbox.session(&plain)["system"], &sandbox.current()["system"]), (&Value::Null, &json!("own")));
+}
