@@ -8,7 +8,7 @@ use super::retry;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
-use crate::provider::failure::{self, Meaning, ServerError};
+use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{Asks, Request};
@@ -55,6 +55,14 @@ impl From<CallError> for CallEnd {
 }
 
 impl CallError {
+    /// Whether another try may succeed. A busy server's words about the model or the key are not the last ones.
+    fn may_pass(&self) -> bool {
+        let is_busy =
+            matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
+        let may_be_busy = matches!(self.meaning, Meaning::UnknownModel | Meaning::WrongKey | Meaning::RefusesTools);
+        self.meaning == Meaning::Passing || (is_busy && may_be_busy)
+    }
+
     fn advise(mut self, advice: Option<String>) -> CallError {
         self.error.advice = advice.or(self.error.advice);
         self
@@ -144,7 +152,7 @@ impl Call<'_> {
 
     /// Waits if the request will be sent again. Returns whether it will.
     fn wait_to_try_again(&self, tried: u32, failed: &CallError) -> bool {
-        if tried == self.client.retries() || failed.meaning != Meaning::Passing {
+        if tried == self.client.retries() || !failed.may_pass() {
             return false;
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };

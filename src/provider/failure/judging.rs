@@ -41,8 +41,6 @@ type Rule = fn(&Answer) -> bool;
 /// Each meaning and how it is known. The first that fits counts: one error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |answer| answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)),
-    // Whatever else it says.
-    (Meaning::Passing, |answer| answer.status.is_some_and(|status| PASSING_STATUSES.contains(&status))),
     (Meaning::RefusesStore, |answer| answer.asks.no_storage && answer.is_refusal() && answer.names("store")),
     (Meaning::UnknownModel, Answer::is_unknown_model),
     (Meaning::RefusesForm, |answer| answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)),
