@@ -30,7 +30,7 @@ BETWEEN_STEPS = 0.003
 
 CURRENT = f"{SESSIONS}/current.json"
 
-OPENAI, ANTHROPIC, GEMINI = (dialect.env for dialect in DIALECTS)
+OPENAI, ANTHROPIC = (dialect.env for dialect in DIALECTS[:2])
 
 
 class Trouble(Exception):

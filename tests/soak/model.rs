@@ -32,15 +32,6 @@ impl Place {
             Place::In(home, _) | Place::Earlier(home, ..) => Some(*home),
         }
     }
-
-    /// Whether its name was not known before the run.
-    fn is_new(&self) -> bool {
-        match self {
-            Place::File => false,
-            Place::In(_, name) => name.starts_with(NEW),
-            Place::Earlier(_, of, number) => *number == UNKNOWN || of.starts_with(NEW),
-        }
-    }
 }
 
 /// All conversations, sorted, each with the numbers of its exchanges.
@@ -211,7 +202,14 @@ impl Model {
         }
         let after = self.after(read, command, id);
         if outcome.killed() {
-            return after.iter().flat_map(|after| self.halfway(after, found)).collect();
+            let mut halfway: Vec<Model> = after.iter().flat_map(|after| self.halfway(after, found)).collect();
+            if command.does == Does::Clear {
+                // A link has no name for a moment, while q looks where it leads.
+                let mut moved = halfway.clone();
+                moved.iter_mut().for_each(|model| model.links.retain(|(home, _), _| *home != command.home));
+                halfway.extend(moved);
+            }
+            return halfway;
         }
         let alone = self.alone(command.home, id);
         after.into_iter().filter(|model| (*model == alone) == outcome.saved_on_its_own()).collect()
@@ -221,17 +219,16 @@ impl Model {
     /// deleted goes last, in any order.
     pub fn halfway(&self, after: &Model, found: &Model) -> Vec<Model> {
         let count = |model: &Model, one| model.conversations.iter().filter(|other| *other == one).count();
+        // Several earlier states may have the same place as long as their numbers are not known.
+        let at = |model: &Model, place| model.conversations.iter().filter(|(there, _)| there == place).count();
         let mut added = self.clone();
         for one in &after.conversations {
-            let (place, exchanges) = one;
-            let is_added =
-                if place.is_new() { count(after, one) > count(self, one) } else { self.get(place).is_none() };
-            if is_added {
-                added.add(place.clone(), exchanges.clone());
+            if at(after, &one.0) > at(self, &one.0) && count(after, one) > count(&added, one) {
+                added.add(one.0.clone(), one.1.clone());
             }
         }
         let mut changed = added.clone();
-        for (place, exchanges) in after.conversations.iter().filter(|(place, _)| !place.is_new()) {
+        for (place, exchanges) in after.conversations.iter().filter(|(place, _)| at(after, place) == 1) {
             changed.get_mut(place).into_iter().for_each(|there| there.clone_from(exchanges));
         }
         changed.links.extend(after.links.clone());

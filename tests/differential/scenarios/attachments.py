@@ -1,4 +1,4 @@
-"""Files: text in the question, images and PDFs beside it, what is refused, and what is kept of them and sent again."""
+"""Files: text in the question, images and PDFs beside it, and what is kept of them and sent again."""
 
 import base64
 from signal import SIGINT

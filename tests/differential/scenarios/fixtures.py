@@ -58,14 +58,10 @@ def configured(dialect, *sections):
     return [write(CONFIG, text)] if text else []
 
 
-def tool_command(name, *modes, log=None):
-    """What starts a tool server; what it hears is in the home folder, unless another file is named."""
-    return [sys.executable, "-IS", str(TOOL_SERVER), log or f"{name}.log", *modes]
-
-
-def tool_server(name, *modes, more="", log=None):
-    """The section of a tool server."""
-    return f"[tools.{name}]\ncommand = {compact(tool_command(name, *modes, log=log))}\n{more}\n"
+def tool_server(more):
+    """The section of a tool server; what it hears is in the home folder."""
+    command = compact([sys.executable, "-IS", str(TOOL_SERVER), "db.log"])
+    return f"[tools.db]\ncommand = {command}\n{more}\n"
 
 
 def changed(**fields):

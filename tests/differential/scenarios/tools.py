@@ -1,4 +1,4 @@
-"""Tools: what is offered, what runs and who is asked, what is kept of it and sent later; and servers that fail."""
+"""Tools: what is offered and called, what is kept of it and sent later."""
 
 from signal import SIGINT, SIGTERM
 
@@ -41,9 +41,9 @@ STEPS = [
 WITH_STEPS = ["What is one?", message("assistant", "One is 1.", steps=STEPS), "What is two?", "Two is 2."]
 
 
-def db(*modes, more=FEW, dialect=OpenAi, settings=""):
+def db(more=FEW, dialect=OpenAi, settings=""):
     """The configuration of one server."""
-    return configured(dialect, settings, tool_server("db", *modes, more=more))
+    return configured(dialect, settings, tool_server(more))
 
 
 def table():
