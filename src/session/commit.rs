@@ -89,8 +89,12 @@ impl Committer {
 
     fn apply(&self, exchange: &Exchange, lock: &Lock) -> io::Result<Committed> {
         let (path, intent) = self.path_now(lock)?;
+        // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
+        let had_no_link = self.location.link.as_ref() == Some(&path)
+            && path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
+        let found = if had_no_link { Found::Nothing } else { files::read(&path)? };
         let asked = Asked { provider: self.provider.clone(), model: Some(self.model.clone()), at: self.asked };
-        match rules::decide(&intent, files::read(&path)?, exchange, &asked, &self.rules) {
+        match rules::decide(&intent, found, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {
                 Some(link) => self.begin_current(exchange, link, Some(lock)),
                 None => {

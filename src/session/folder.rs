@@ -265,6 +265,9 @@ impl Folder {
     /// Replaces a file, so that a reader finds either the complete old one or the complete new one. The caller has
     /// the lock.
     pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if path.is_symlink() {
+            return Err(io::Error::other(format!("{} has become a link", path.display())));
+        }
         // Only a file that the user chose may have a mode and a group that the user chose.
         let like = if self.has(path) { None } else { fs::metadata(path).ok() };
         files::replace(path, bytes, &self.temporary(path), like.as_ref())
@@ -476,5 +479,17 @@ mod tests {
         assert_eq!(fs::read_link(&link).expect("a link"), Path::new("session_2.json"));
         folder.remove_link(&link, &folder.file("session_2")).expect("no link");
         assert!(!link.is_symlink() && folder.paths().expect("no files").is_empty());
+    }
+
+    #[test]
+    fn a_file_does_not_take_the_place_of_a_link() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");
+        folder.prepare().expect("folders");
+        let link = folder.link(None);
+        symlink("session_1.json", &link).expect("a link");
+        assert!(folder.replace(&link, b"{}").is_err() && link.is_symlink());
+        fs::remove_file(&link).expect("no link");
+        assert!(folder.replace(&link, b"{}").is_ok());
     }
 }

@@ -95,11 +95,8 @@ fn single(random: &mut Random, scene: &mut Scene, label: &str, command: &Command
 /// it saves.
 fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     let home = home(random);
-    let late = scene.choose(random, home, None, |command| command.asks())?;
+    let late = scene.choose(random, home, None, |command| matches!(command.does, Does::Follow | Does::Again))?;
     let (question, place) = (scene.question(), late.place(&scene.model));
-    if late.does == Does::Ask || place.is_none() {
-        return scene.undisturbed(&late.to_string(), &late);
-    }
     scene.soak.server.hold(question.id);
     let mut run = scene.soak.start(&scene.world, &late, &question)?;
     let read = scene.model.clone();

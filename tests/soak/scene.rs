@@ -12,7 +12,7 @@ use crate::soak::Soak;
 use crate::world::World;
 
 /// With more conversations than that, a scene is left for a new one.
-const CROWDED: usize = 50;
+const CROWDED: usize = 20;
 
 pub struct Scene<'a> {
     pub soak: &'a Soak,
