@@ -388,10 +388,15 @@ impl Folder {
     /// Removes a conversation, its earlier states and the links to it. Returns whether it existed.
     pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
         let mut others = Vec::new();
-        if let Some(stem) = path.file_stem().and_then(OsStr::to_str).filter(|_| self.has(path)) {
+        if self.has(path) {
+            // A file in place of the link has states that are named by its id.
+            let id = match read(path) {
+                Ok(Found::Conversation(conversation)) => self.id(path, conversation.created),
+                _ => stem_of(&name_of(path)).unwrap_or_default().to_owned(),
+            };
             for other in self.paths()? {
                 let name = name_of(&other);
-                let is_state = stem_of(&name).is_some_and(|other| other != stem && name::base(other) == stem);
+                let is_state = stem_of(&name).is_some_and(|other| other != id && name::base(other) == id);
                 let is_link = self.leads_to(&other, path)?;
                 if is_state || is_link {
                     others.push((other, is_link));

@@ -195,3 +195,12 @@ fn an_earlier_state_that_is_current_is_listed_and_leaves_no_link_when_it_is_clea
     sandbox.q(&["--clear", "-s", id]).run().success();
     sandbox.expect_no_files();
 }
+
+#[test]
+fn a_conversation_that_is_a_file_in_place_of_the_link_is_cleared_with_its_earlier_states() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_session("current.json", &stored(&TALK));
+    sandbox.write_session(EARLIER, &stored(&TALK));
+    sandbox.q(&["--clear"]).run().success();
+    sandbox.expect_no_files();
+}
