@@ -445,6 +445,7 @@ mod tests {
     }
 
     /// The error of the standard library for a name that the system's resolver gave up with this code.
+    #[allow(unsafe_code)]
     fn unresolved(code: libc::c_int) -> io::Error {
         // SAFETY: the call takes any code, and returns a string that lasts as long as the program.
         let reason = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
