@@ -130,35 +130,27 @@ fn result_of(ran: &Ran) -> Value {
 /// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from
 /// the data, like those below, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
     /// The number of the block.
     index: Count,
-    #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    #[serde(borrow)]
     content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
     usage: IfReadable<Value>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     partial_json: Text<'a>,
     stop_reason: IfReadable<String>,
     stop_details: IfReadable<Value>,

@@ -131,37 +131,32 @@ fn result_of(ran: &Ran, id: Option<Value>) -> Value {
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
-    #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
     usage_metadata: IfReadable<Value>,
     prompt_feedback: IfReadable<Value>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
     index: Count,
-    #[serde(borrow)]
     content: Option<Parts<'a>>,
     finish_reason: IfReadable<String>,
     finish_message: IfReadable<String>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Parts<'a> {
-    #[serde(borrow)]
     parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
     /// True where the text is reasoning.
     thought: IfReadable<bool>,

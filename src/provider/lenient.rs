@@ -96,11 +96,10 @@ fn inside(string: &str) -> &str {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     text: Text<'a>,
 }
 

@@ -148,48 +148,36 @@ fn call_of(ran: &Ran) -> Value {
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(borrow)]
     usage: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Choice<'a> {
     index: Count,
     /// In a stream.
-    #[serde(borrow)]
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: IfReadable<String>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
-    #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
 /// Reasoning comes in separate fields, kept only to be sent back with calls.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow)]
     content: Text<'a>,
     /// What the model says instead of an answer.
-    #[serde(borrow)]
     refusal: Text<'a>,
-    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
 }
 

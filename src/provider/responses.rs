@@ -115,19 +115,14 @@ fn turn_of(step: &Step) -> Vec<Value> {
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
 /// answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     delta: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
