@@ -8,7 +8,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
@@ -170,12 +170,9 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     if let Some(counts) = event.usage.0 {
         reply.add_usage(usage_of(&counts));
     }
@@ -206,20 +203,17 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
             read_calls(reply);
             reply.end();
         }
-        "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
+        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
         _ => {}
     }
     Ok(())
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    if let Some(error) = failure::error_in(body) {
-        reply.fail(error);
-        return Ok(());
-    }
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
     for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
-        let Value::Object(block) = block else { return Err(Malformed("a block is no object".to_owned())) };
+        let Value::Object(block) = block else { return Err(ReplyError::Malformed("a block is no object".to_owned())) };
         add_block(Some(index), block.clone(), reply)?;
     }
     reply.add_usage(usage_of(&message["usage"]));
@@ -238,7 +232,7 @@ fn finish(word: Option<&str>, details: &Value, reply: &mut Reply) {
     reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
 }
 
-fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), ReplyError> {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
     if kind == "text" {
         let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
@@ -264,7 +258,7 @@ fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Rep
     reply.echo_mut().insert(index.unwrap_or(next), block.into());
 }
 
-fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
         "text_delta" => ("text", delta.text.json()?),
         "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),

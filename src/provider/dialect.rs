@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::failure;
-use super::lenient::Malformed;
+use super::lenient::ReplyError;
 use super::reply::Reply;
 use super::request::{AnswerForm, Asks, Habits, Listed, Prompt, Request};
 use crate::secret::Secret;
@@ -26,11 +26,11 @@ pub(crate) struct Dialect {
     /// The path and the body of the request for a prompt.
     pub(super) chat: fn(&Prompt, Habits) -> (String, Value),
     /// Adds the data of one event of a stream to the reply.
-    pub(super) event: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    pub(super) event: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Adds an answer that came in one piece to the reply.
-    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Reads the list of models, in the server's order.
-    pub(crate) models: fn(&str) -> Result<Vec<Listed>, Malformed>,
+    pub(crate) models: fn(&str) -> Result<Vec<Listed>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// Whether the server at this host stores requests unless it is asked not to.
@@ -75,8 +75,8 @@ impl Dialect {
     /// Adds the data of one event of a stream to the reply.
     ///
     /// # Errors
-    /// The data does not fit the dialect.
-    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+    /// The data is an error, or does not fit the dialect.
+    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         // Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -85,12 +85,7 @@ impl Dialect {
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
-        if data.trim_start().starts_with('[')
-            && let Some(error) = failure::error_in(data)
-        {
-            reply.fail(error);
-            return Ok(());
-        }
+        failure::check(data, data.trim_start().starts_with('['))?;
         (self.event)(data, reply)
     }
 }

@@ -5,7 +5,7 @@
 pub(crate) enum Finish {
     /// The answer is complete; the provider's word, which may be empty.
     Complete(String),
-    /// The answer reached the token limit; the provider's word for it.
+    /// The answer reached the token limit; the provider's finish reason.
     Limit(String),
     /// The answer is or may be incomplete for another reason: a pause, calls of tools not offered, or a word that
     /// q does not recognize.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Listed, Prompt};
 use super::{calls, schema};
@@ -181,12 +181,9 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.candidates.is_none()) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, event.error.is_some() || event.candidates.is_none())?;
     if let Some(counts) = event.usage_metadata.0 {
         reply.add_usage(usage_of(&counts));
     }
@@ -243,7 +240,7 @@ fn keep(json: &str, reply: &mut Reply) {
     reply.keep(part);
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read_event(body, reply)?;
     reply.end();
     Ok(())
@@ -259,7 +256,7 @@ struct Model {
     name: String,
 }
 
-fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
+fn read_models(body: &str) -> Result<Vec<Listed>, ReplyError> {
     let models: Models = serde_json::from_str(body)?;
     let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
     Ok(models.models.into_iter().map(|model| Listed { id: id(model), created: None }).collect())

@@ -10,7 +10,7 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
@@ -199,11 +199,11 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
@@ -213,14 +213,11 @@ fn read(
     data: &str,
     reply: &mut Reply,
     said: for<'a, 'b> fn(&'b Choice<'a>) -> Option<&'b Delta<'a>>,
-) -> Result<(), Malformed> {
+) -> Result<(), ReplyError> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
     // The errors of vLLM and Mistral have other fields too.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || is_bare) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, chunk.error.is_some() || is_bare)?;
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
@@ -242,15 +239,16 @@ fn read(
         }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
-        reply.fail(error);
-    } else if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
+        return Err(error.into());
+    }
+    if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     Ok(())
 }
 
 /// Adds calls, or parts of calls.
-fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(json) = json else { return Ok(()) };
     let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
     for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
@@ -308,7 +306,7 @@ struct Model {
     created_at: IfReadable<String>,
 }
 
-pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
+pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, ReplyError> {
     let models: Models = serde_json::from_str(body)?;
     // With leading zeros, numbers sort like text.
     let created = |model: &Model| model.created.0.map(|seconds| format!("{seconds:012}"));
@@ -379,7 +377,6 @@ mod tests {
         for error in ["{}", "\"\"", "null"] {
             let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
             let mut reply = replied(&DIALECT, &[&data]);
-            assert_eq!(reply.failure(), None, "{data}");
             assert_eq!(reply.take_text(), "hi", "{data}");
         }
     }

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::failure::ServerError;
 use super::finish::Finish;
-use super::lenient::Malformed;
+use super::lenient::ReplyError;
 use super::reasoning::Filter;
 use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
@@ -37,7 +36,6 @@ pub(crate) struct Reply {
     more_after_finish: bool,
     ended: bool,
     usage: Usage,
-    failure: Option<ServerError>,
     /// Tools were offered.
     offers_tools: bool,
     /// The model has called a tool though none was offered.
@@ -99,7 +97,7 @@ impl Reply {
     ///
     /// # Errors
     /// It is no JSON string.
-    pub(super) fn add(&mut self, string: &str) -> Result<(), Malformed> {
+    pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
         let begun = std::mem::take(&mut self.half);
         let joined = if begun.is_empty() { string.into() } else { Cow::from(format!("\"{begun}{}", &string[1..])) };
         let (text, half) = surrogates::text_of(&joined)?;
@@ -124,7 +122,7 @@ impl Reply {
     ///
     /// # Errors
     /// It is no JSON string.
-    pub(super) fn refuse(&mut self, string: &str) -> Result<(), Malformed> {
+    pub(super) fn refuse(&mut self, string: &str) -> Result<(), ReplyError> {
         self.refusal.push_str(&surrogates::lossy::<String>(string)?);
         self.add(string)
     }
@@ -185,11 +183,6 @@ impl Reply {
         }
     }
 
-    /// The server said that it failed.
-    pub(super) fn fail(&mut self, failure: ServerError) {
-        self.failure = Some(failure);
-    }
-
     /// Stores the reported counts; a later count replaces an earlier one.
     pub(super) fn add_usage(&mut self, usage: Usage) {
         self.usage = Usage {
@@ -243,17 +236,12 @@ impl Reply {
     /// reached the token limit.
     pub(crate) fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
-        (self.ended || self.finish.is_some()) && !failed && self.failure.is_none()
+        (self.ended || self.finish.is_some()) && !failed
     }
 
     /// The counts reported so far; `None` if there are none.
     pub(crate) fn usage(&self) -> Option<Usage> {
         (self.usage != Usage::default()).then_some(self.usage)
-    }
-
-    /// The error that the server reported inside the reply.
-    pub(crate) fn failure(&self) -> Option<&ServerError> {
-        self.failure.as_ref()
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, IfReadable, Malformed, Text};
+use super::lenient::{self, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{calls, openai, schema};
@@ -138,12 +138,9 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => reply.add(&event.delta.json()?)?,
         "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
@@ -166,26 +163,23 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
             read_calls(reply);
             reply.end();
         }
-        "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
+        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
         _ => {}
     }
     Ok(())
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read_response(body, reply)?;
     read_calls(reply);
     reply.end();
     Ok(())
 }
 
-fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let mut response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
-    if let Some(error) = failure::error_in(json) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(json, true)?;
     // In a stream the text has come already, and so have the items, except with some servers.
     let is_new = !reply.has_begun();
     let keeps = reply.echo_mut().is_empty();
@@ -207,7 +201,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
 }
 
 /// The text of an item that is a message.
-fn text_of(item: &Value) -> Result<String, Malformed> {
+fn text_of(item: &Value) -> Result<String, ReplyError> {
     if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
 }
 

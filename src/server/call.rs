@@ -12,7 +12,7 @@ use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{Asks, Request};
-use crate::provider::{Dialect, Malformed};
+use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
 
 /// What to do where a model cannot call tools.
@@ -44,7 +44,7 @@ pub(crate) struct CallError {
 #[derive(Debug)]
 pub(crate) enum CallEnd {
     Failed(CallError),
-    /// Nobody takes the answer anymore.
+    /// The reader is gone.
     Output(OutputError),
 }
 
@@ -169,16 +169,18 @@ impl Call<'_> {
             ReadError::Connection(error) => {
                 CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) }
             }
-            ReadError::Server(error) => self.refused(error, None, request.asks),
-            ReadError::Malformed(malformed) => self.malformed(&malformed),
+            ReadError::Reply(error) => self.explain_reply(error, request.asks),
             ReadError::Broken(why) => self.failed(why),
-            ReadError::Output(_) => self.failed("nobody takes the answer".to_owned()),
+            ReadError::Output(_) => self.failed("the reader is gone".to_owned()),
         }
     }
 
-    /// Describes a body that does not fit the dialect.
-    pub(crate) fn malformed(&self, error: &Malformed) -> CallError {
-        self.failed(format!("what the server sent cannot be read ({})", error.0))
+    /// Describes a body that is an error, or does not fit the dialect.
+    pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
+        match error {
+            ReplyError::Server(error) => self.refused(error, None, asks),
+            ReplyError::Malformed(reason) => self.failed(format!("what the server sent cannot be read ({reason})")),
+        }
     }
 
     /// There is a reply, but no answer in it.
@@ -308,7 +310,7 @@ mod tests {
                             &request,
                         )
                     }
-                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), &request),
+                    None => call.refused(ServerError::new(message), None, asks),
                 };
                 let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");

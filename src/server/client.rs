@@ -233,12 +233,12 @@ impl Client {
             ureq::Error::Timeout(Timeout::Resolve) => format!("the name {looked_up} was not resolved within {limit} s"),
             ureq::Error::Timeout(_) => {
                 let limit = self.silence.map(|limit| format!("{} s", limit.as_secs_f64()));
-                let cause = format!("nothing came from the server for {}", limit.as_deref().unwrap_or("too long"));
+                let cause = format!("no data from the server for {}", limit.as_deref().unwrap_or("too long"));
                 return (cause, Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"));
             }
             ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
-            ureq::Error::Protocol(error) => format!("the server does not speak HTTP as it should ({error})"),
+            ureq::Error::Protocol(error) => format!("the server sent an invalid HTTP response ({error})"),
             other => other.to_string(),
         };
         (cause, None)

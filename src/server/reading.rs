@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
-use crate::provider::failure::{self, ServerError};
+use crate::provider::failure;
 use crate::provider::reply::Reply;
-use crate::provider::{Dialect, Malformed};
+use crate::provider::{Dialect, ReplyError};
 use crate::unix;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
@@ -28,9 +28,8 @@ const LONGEST_WHOLE: usize = stream::LONGEST;
 #[derive(Debug)]
 pub(super) enum ReadError {
     Connection(io::Error),
-    /// The server reported an error instead of the answer or its rest.
-    Server(ServerError),
-    Malformed(Malformed),
+    /// What came is an error, or cannot be read.
+    Reply(ReplyError),
     /// What q says about a body that is no answer.
     Broken(String),
     Output(OutputError),
@@ -42,9 +41,9 @@ impl From<OutputError> for ReadError {
     }
 }
 
-impl From<Malformed> for ReadError {
-    fn from(malformed: Malformed) -> ReadError {
-        ReadError::Malformed(malformed)
+impl<E: Into<ReplyError>> From<E> for ReadError {
+    fn from(error: E) -> ReadError {
+        ReadError::Reply(error.into())
     }
 }
 
@@ -89,17 +88,11 @@ pub(super) fn read_reply(
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
-        if (read.is_err() || (reply.is_blank() && reply.calls().is_empty()))
-            && let Some(error) = failure::error_in(text)
-        {
-            return Err(ReadError::Server(error));
-        }
-        read?;
-        take(&reply.take_text(), reply.is_complete())?;
-    } else {
-        read_stream(api, content_type, body, reply, take)?;
+        failure::check(text, read.is_err() || (reply.is_blank() && reply.calls().is_empty()))?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
+        return Ok(read?);
     }
-    reply.failure().map_or(Ok(()), |error| Err(ReadError::Server(error.clone())))
+    read_stream(api, content_type, body, reply, take)
 }
 
 /// Reads the whole of a body that is not a reply.
@@ -144,23 +137,23 @@ fn read_stream(
         let mut event = |data: &str| {
             events += 1;
             // What follows the end does not belong to the answer.
-            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Malformed) }
+            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Reply) }
         };
         let read = match end {
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(&reply.take_text(), reply.is_complete())?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
         match read {
             // The last event was cut off; the code below says how.
-            Err(ReadError::Malformed(_)) if end.is_some() => {}
+            Err(ReadError::Reply(ReplyError::Malformed(_))) if end.is_some() => {}
             read => read?,
         }
-        if reply.ended() || reply.failure().is_some() {
+        if reply.ended() {
             return Ok(());
         }
         if let Some(end) = end {
-            failure::error_in(parser.stray()).map_or(Ok(()), |error| Err(ReadError::Server(error)))?;
+            failure::check(parser.stray(), true)?;
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
@@ -185,8 +178,8 @@ fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_
         Ok(()) if beginning.trim_ascii().is_empty() => "the server accepted the question and sent nothing".to_owned(),
         Ok(()) if events > 0 => "the stream ended before the answer did".to_owned(),
         Ok(()) => match failure::title(&String::from_utf8_lossy(beginning)) {
-            Some(title) => format!("the server sent a page for browsers: “{title}”"),
-            None => format!("what the server sent is not an event stream (its type is “{content_type}”)"),
+            Some(title) => format!("the server sent an HTML page: “{title}”"),
+            None => format!("the response is not an event stream (content type “{content_type}”)"),
         },
     })
 }
@@ -330,15 +323,15 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "Broken(\"what the server sent is not an event stream (its type is “text/plain”)"),
+            (vec![Ok("<html>")], "", "Broken(\"the response is not an event stream (content type “text/plain”)"),
             (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
-            (vec![Ok("{\"error\":\"down\"}")], "", "Server"),
-            (vec![Ok("{\"detail\":\"down\"}")], "", "Server"),
-            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent a page for browsers: “Sign in”"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Reply(Malformed"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Reply(Server"),
+            (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
+            (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
+            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Reply(Server"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent an HTML page: “Sign in”"),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);

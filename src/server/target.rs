@@ -140,7 +140,7 @@ impl Target {
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        (api.models)(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
+        (api.models)(&body).map_err(|error| call.explain_reply(error, request.asks).error.advise("-m names a model"))
     }
 
     /// A request with the headers that the file and the address add.

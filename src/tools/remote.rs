@@ -375,7 +375,7 @@ impl Session {
         self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
             (None, _) => "the server sent no answer".to_owned(),
             (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
-            (_, Some(title)) => format!("the server sent a page for browsers: “{title}”"),
+            (_, Some(title)) => format!("the server sent an HTML page: “{title}”"),
             (_, None) => {
                 format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
             }
