@@ -17,13 +17,13 @@ use crate::output::Notes;
 use crate::unix;
 
 /// The most bytes of text in files and standard input together.
-const LONGEST_TEXT: usize = 10_000_000;
+const MAX_TEXT: usize = 10_000_000;
 
 /// The most bytes of an image or a PDF in base64: Anthropic's limit for images.
-const LARGEST_ATTACHMENT: usize = 5_000_000;
+const MAX_ATTACHMENT: usize = 5_000_000;
 
 /// The most bytes of all images and PDFs together, so that they fit into a conversation's file.
-const ATTACHMENTS_TOGETHER: usize = 7_000_000;
+const MAX_ATTACHMENTS: usize = 7_000_000;
 
 /// How long q waits for input before it says so.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -98,8 +98,8 @@ impl Reader {
     fn new(notes: &Notes) -> Reader {
         Reader {
             notes: notes.clone(),
-            text_left: LONGEST_TEXT,
-            base64_left: ATTACHMENTS_TOGETHER,
+            text_left: MAX_TEXT,
+            base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
             stdin: OsString::new(),
         }
@@ -202,14 +202,20 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads to the end, and counts what is read.
+    /// Reads to the end, or until it is too much, and counts what is read.
     fn read(&mut self, mut reader: impl Read, source: &Source, progressed: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        let mut checked = 0;
-        loop {
-            let count = match reader.read(&mut buffer) {
-                Ok(count) => count,
+        while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
+            match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    bytes.extend_from_slice(&buffer[..count]);
+                    // A file may be an image; input with a NUL byte is refused at once.
+                    if !source.is_file && buffer[..count].contains(&0) {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // Another program made the pipe non-blocking, so q has to look again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -217,44 +223,28 @@ impl Reader {
                     continue;
                 }
                 Err(error) => return Err(source.unreadable(&error)),
-            };
+            }
             progressed();
-            bytes.extend_from_slice(&buffer[..count]);
-            let is_over = count == 0;
-            if source.is_file && media_type(&bytes).is_some() {
-                let size = base64_length(bytes.len());
-                self.check_attachment(source, size)?;
-                if is_over {
-                    self.base64_left -= size;
-                    return Ok(bytes);
-                }
-                continue;
-            }
-            if source.is_file && bytes.len() < LONGEST_MAGIC && !is_over {
-                // It may still turn out to be an image.
-                continue;
-            }
-            if bytes[checked..].contains(&0) {
-                return Err(source.binary(&bytes));
-            }
-            checked = bytes.len();
-            if bytes.len() > self.text_left {
-                return Err(self.too_long(source));
-            }
-            if is_over {
-                self.text_left -= bytes.len();
-                return Ok(bytes);
-            }
         }
+        if source.is_file && media_type(&bytes).is_some() {
+            let size = base64_length(bytes.len());
+            self.check_attachment(source, size)?;
+            self.base64_left -= size;
+        } else if bytes.contains(&0) {
+            return Err(source.binary(&bytes));
+        } else if bytes.len() > self.text_left {
+            return Err(self.too_long(source));
+        } else {
+            self.text_left -= bytes.len();
+        }
+        Ok(bytes)
     }
 
     fn check_attachment(&self, Source { name, .. }: &Source, size: usize) -> Result<(), Error> {
-        let error = if size > LARGEST_ATTACHMENT {
-            format!("{name} is too large: it has more than {LARGEST_ATTACHMENT} bytes in base64")
+        let error = if size > MAX_ATTACHMENT {
+            format!("{name} is too large: it has more than {MAX_ATTACHMENT} bytes in base64")
         } else if size > self.base64_left {
-            format!(
-                "{name} is too large: with the files before it, it has more than {ATTACHMENTS_TOGETHER} bytes in base64"
-            )
+            format!("{name} is too large: with the files before it, it has more than {MAX_ATTACHMENTS} bytes in base64")
         } else {
             return Ok(());
         };
@@ -264,8 +254,8 @@ impl Reader {
     fn too_long(&self, source: &Source) -> Error {
         let name = &source.name;
         let error = match self.text_left {
-            LONGEST_TEXT => format!("{name} is longer than {LONGEST_TEXT} bytes"),
-            _ => format!("{name} is too long: with the files before it, it has more than {LONGEST_TEXT} bytes"),
+            MAX_TEXT => format!("{name} is longer than {MAX_TEXT} bytes"),
+            _ => format!("{name} is too long: with the files before it, it has more than {MAX_TEXT} bytes"),
         };
         let alone = if source.is_file { "" } else { "; -n leaves standard input alone" };
         Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
@@ -329,9 +319,6 @@ impl Source {
 
 /// What text in UTF-16 begins with, in either order of bytes.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
-
-/// How many bytes it takes to recognize the type of a file; WebP needs most.
-const LONGEST_MAGIC: usize = 12;
 
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -430,30 +417,30 @@ mod tests {
 
     #[test]
     fn binary_and_endless_input_is_refused() {
-        let binary = read(&b"abc\0def"[..], false, LONGEST_TEXT, 0).expect_err("binary");
+        let binary = read(&b"abc\0def"[..], false, MAX_TEXT, 0).expect_err("binary");
         assert!(binary.message.contains("binary") && binary.exit_status() == 2);
         // Input that is not named as a file is text, whatever it begins with.
-        assert!(read(PNG, false, LONGEST_TEXT, LARGEST_ATTACHMENT).is_err());
-        let endless = read(io::repeat(b'y'), false, LONGEST_TEXT, 0).expect_err("endless");
+        assert!(read(PNG, false, MAX_TEXT, MAX_ATTACHMENT).is_err());
+        let endless = read(io::repeat(b'y'), false, MAX_TEXT, 0).expect_err("endless");
         assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
-        let longest = vec![b'y'; LONGEST_TEXT];
-        assert_eq!(read(&longest[..], false, LONGEST_TEXT, 0).ok(), Some(LONGEST_TEXT));
-        assert!(read(&longest[..], false, LONGEST_TEXT - 1, 0).is_err());
+        let longest = vec![b'y'; MAX_TEXT];
+        assert_eq!(read(&longest[..], false, MAX_TEXT, 0).ok(), Some(MAX_TEXT));
+        assert!(read(&longest[..], false, MAX_TEXT - 1, 0).is_err());
     }
 
     #[test]
     fn images_have_limits_in_base64() {
         let image = |bytes: usize| [PNG, &vec![1; bytes - PNG.len()]].concat();
         for (bytes, left, fits) in [
-            (3_750_000, ATTACHMENTS_TOGETHER, true),
-            (3_750_001, ATTACHMENTS_TOGETHER, false),
+            (3_750_000, MAX_ATTACHMENTS, true),
+            (3_750_001, MAX_ATTACHMENTS, false),
             (300, 400, true),
             (301, 400, false),
             (301, 404, true),
         ] {
             assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
         }
-        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, ATTACHMENTS_TOGETHER).expect_err("endless");
+        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, MAX_ATTACHMENTS).expect_err("endless");
         assert!(endless.message.contains("5000000") && endless.exit_status() == 2, "{endless}");
     }
 
