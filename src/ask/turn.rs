@@ -139,7 +139,7 @@ impl Turn {
                         Err(error) => ended = Err(error),
                     }
                 } else if reply.is_blank() {
-                    ended = Err(call.no_answer("the token limit was reached within a tool call").into());
+                    ended = Err(call.failed("the token limit was reached within a tool call").into());
                 }
             }
             let messages_sent = self.window.messages().len();

@@ -37,7 +37,7 @@ const MAX_TOKENS: u64 = 16_384;
 const INPUT: &str = "input";
 
 fn body(prompt: &Prompt) -> Value {
-    let turns = prompt.messages.iter().map(|message| json!({"role": message.role, "content": content_of(message)}));
+    let turns = prompt.messages.iter().map(turn);
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::without_empty(json!({
@@ -53,18 +53,8 @@ fn body(prompt: &Prompt) -> Value {
     }))
 }
 
-/// The attachments of a message, then its text, which must not be blank. Not every server with this dialect accepts
-/// parts, so text alone stays text.
-fn content_of(message: &Message) -> Value {
-    let text = &*message.text;
-    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
-    if parts.is_empty() {
-        return text.into();
-    }
-    if !text.trim().is_empty() {
-        parts.push(json!({"type": "text", "text": text}));
-    }
-    parts.into()
+fn turn(message: &Message) -> Value {
+    json!({"role": message.role, "content": attachment::content(message, &message.text, part_of)})
 }
 
 fn part_of(attachment: &Attachment) -> Value {
@@ -137,9 +127,6 @@ struct Event<'a> {
     /// The number of the block.
     index: Count,
     delta: Option<&'a RawValue>,
-    content_block: Option<&'a RawValue>,
-    message: Option<&'a RawValue>,
-    usage: IfReadable<Value>,
     error: Option<&'a RawValue>,
 }
 
@@ -152,8 +139,6 @@ struct Delta<'a> {
     thinking: Text<'a>,
     signature: Text<'a>,
     partial_json: Text<'a>,
-    stop_reason: IfReadable<String>,
-    stop_details: IfReadable<Value>,
 }
 
 /// The count of the input does not include what was read from a cache or written into one.
@@ -173,31 +158,27 @@ fn usage_of(counts: &Value) -> Usage {
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
-    if let Some(counts) = event.usage.0 {
-        reply.add_usage(usage_of(&counts));
+    let kind = event.kind.0.unwrap_or_default();
+    if kind == "content_block_delta" {
+        let delta = lenient::in_field::<Delta>(event.delta)?;
+        return delta.map_or(Ok(()), |delta| add_delta(event.index.0, &delta, reply));
     }
-    match event.kind.0.as_deref().unwrap_or_default() {
-        "content_block_delta" => {
-            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
-                add_delta(event.index.0, &delta, reply)?;
-            }
-        }
+    // All others are rare.
+    let mut fields: Value = surrogates::lossy(data)?;
+    reply.add_usage(usage_of(&fields["usage"]));
+    match kind.as_str() {
         "content_block_start" => {
-            if let Some(json) = event.content_block {
-                add_block(event.index.0, surrogates::lossy(json.get())?, reply)?;
+            if let Value::Object(block) = fields["content_block"].take() {
+                add_block(event.index.0, block, reply)?;
             }
         }
-        "message_start" => {
-            let message = lenient::if_readable::<Value>(event.message).unwrap_or_default();
-            reply.add_usage(usage_of(&message["usage"]));
-        }
+        "message_start" => reply.add_usage(usage_of(&fields["message"]["usage"])),
         "message_delta" => {
-            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
-                if delta.stop_reason.0.is_some() {
-                    read_calls(reply);
-                }
-                finish(delta.stop_reason.0.as_deref(), &delta.stop_details.0.unwrap_or_default(), reply);
+            let delta = &fields["delta"];
+            if delta["stop_reason"].is_string() {
+                read_calls(reply);
             }
+            finish(delta, reply);
         }
         "message_stop" => {
             read_calls(reply);
@@ -218,17 +199,17 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     }
     reply.add_usage(usage_of(&message["usage"]));
     read_calls(reply);
-    finish(message["stop_reason"].as_str(), &message["stop_details"], reply);
+    finish(&message, reply);
     reply.end();
     Ok(())
 }
 
-/// `details` says why the model refused.
-fn finish(word: Option<&str>, details: &Value, reply: &mut Reply) {
-    if let Some(word) = word.filter(|word| is_word(word)) {
+/// Reads how a message ended, and why the model refused.
+fn finish(message: &Value, reply: &mut Reply) {
+    if let Some(word) = message["stop_reason"].as_str().filter(|word| is_word(word)) {
         reply.finish(word);
     }
-    let text = |name: &str| details[name].as_str();
+    let text = |name: &str| message["stop_details"][name].as_str();
     reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
 }
 

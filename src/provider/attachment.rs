@@ -1,6 +1,8 @@
 //! Images and PDFs as the dialects send them.
 
-use crate::message::Attachment;
+use serde_json::{Value, json};
+
+use crate::message::{Attachment, Message};
 
 /// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
@@ -8,6 +10,16 @@ const PDF: &str = ".pdf";
 /// `data:image/png;base64,…`
 pub(super) fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
+}
+
+/// The attachments of a message, then its text, which Anthropic refuses if it is blank. Not every server accepts parts, so
+/// text alone stays text.
+pub(super) fn content(message: &Message, text: &str, part_of: impl Fn(&Attachment) -> Value) -> Value {
+    if message.attachments.is_empty() {
+        return text.into();
+    }
+    let text = (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}));
+    message.attachments.iter().map(part_of).chain(text).collect()
 }
 
 /// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,

@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Ran, Step, Tool, Usage};
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -72,22 +72,12 @@ fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
         *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
     }
     let system = json!({"role": "system", "content": prompt.system});
-    let turns = prompt.messages.iter().zip(texts);
+    let part_of = |attachment: &Attachment| part_of(attachment, habits);
     let turns =
-        turns.map(|(message, text)| json!({"role": message.role, "content": content_of(message, &text, habits)}));
+        prompt.messages.iter().zip(texts).map(
+            |(message, text)| json!({"role": message.role, "content": attachment::content(message, &text, part_of)}),
+        );
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
-}
-
-/// The attachments of a message, then its text. Not every server accepts parts, so text alone stays text.
-fn content_of(message: &Message, text: &str, habits: Habits) -> Value {
-    let mut parts: Vec<Value> = message.attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
-    if parts.is_empty() {
-        return text.into();
-    }
-    if !text.is_empty() {
-        parts.push(json!({"type": "text", "text": text}));
-    }
-    parts.into()
 }
 
 fn part_of(attachment: &Attachment, habits: Habits) -> Value {

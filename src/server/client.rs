@@ -75,12 +75,19 @@ pub(crate) struct Limits {
 }
 
 /// Why there is no response, or only a part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TransportError {
-    /// The server answered with a status other than success; `location` is where it redirects to.
-    Status { status: u16, body: String, retry_after: Option<Duration>, location: Option<String> },
-    /// The connection failed. `is_silence`: nothing came for longer than the limit.
-    Connection { cause: String, advice: Option<String>, temporary: bool, is_silence: bool },
+#[derive(Debug)]
+pub(crate) struct TransportError {
+    /// A status other than success; `None`: the connection failed.
+    pub(crate) status: Option<u16>,
+    /// What the server says, or why the connection failed.
+    pub(crate) error: ServerError,
+    /// Where the server redirects to.
+    pub(crate) location: Option<String>,
+    pub(crate) advice: Option<String>,
+    /// Another try may succeed.
+    pub(crate) may_pass: bool,
+    /// No data came for longer than the limit.
+    pub(crate) is_silence: bool,
 }
 
 /// A client for one address.
@@ -149,14 +156,15 @@ impl Client {
     ///
     /// # Errors
     /// The connection failed, or the status is not a success.
-    pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
+    pub(super) fn send(&self, request: &Request, secrets: &[Secret]) -> Result<Response, TransportError> {
         let body = request.body.as_ref().map(|body| body.to_string().into_bytes());
         let method = body.as_deref().map_or(Method::Get, Method::Post);
         let limits = Limits { silence: self.silence, total: None };
-        self.exchange(method, &request.path, &request.headers, limits)
+        self.exchange(method, &request.path, &request.headers, limits, secrets)
     }
 
-    /// Sends a request with any method and its own limits, and returns when the headers of the response have come.
+    /// Sends a request with any method and its own limits, and returns when the headers of the response have come. What
+    /// the server says about a failure is cleared of secrets.
     ///
     /// # Errors
     /// As for [`Client::send`].
@@ -166,6 +174,7 @@ impl Client {
         path: &str,
         headers: &[(String, Secret)],
         limits: Limits,
+        secrets: &[Secret],
     ) -> Result<Response, TransportError> {
         let url = self.address.join(path);
         let sent = match method {
@@ -181,13 +190,22 @@ impl Client {
             let header = |name| text_of(response.headers(), name);
             let retry_after =
                 header("retry-after").and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
-            let location = header("location").map(|location| self.redirected_to(location));
+            let location = header("location").filter(|_| status.is_redirection());
+            let location = location.map(|location| secret::redact(&self.redirected_to(location), secrets));
             // An incomplete body still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
-            let is_compressed = body.starts_with(GZIP);
-            let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
-            return Err(TransportError::Status { status: status.as_u16(), body, retry_after, location });
+            let body = if body.starts_with(GZIP) { COMPRESSED.into() } else { String::from_utf8_lossy(&body) };
+            let mut error = failure::read_redacted(&body, secrets);
+            error.retry_after = retry_after.or(error.retry_after);
+            return Err(TransportError {
+                status: Some(status.as_u16()),
+                error,
+                location,
+                advice: None,
+                may_pass: PASSING_STATUSES.contains(&status.as_u16()),
+                is_silence: false,
+            });
         }
         let (parts, body) = response.into_parts();
         Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
@@ -210,11 +228,13 @@ impl Client {
         if let Some(ProxyUsed { variable, host, port, .. }) = &self.proxy {
             cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         }
-        TransportError::Connection {
-            cause,
+        TransportError {
+            status: None,
+            error: ServerError::new(cause),
+            location: None,
             advice: advice.map(str::to_owned),
-            temporary: is_temporary(&error),
-            is_silence: is_silence(&error),
+            may_pass: is_temporary(&error),
+            is_silence: matches!(error, ureq::Error::Timeout(_)) && !is_temporary(&error),
         }
     }
 
@@ -275,11 +295,6 @@ fn is_temporary(error: &ureq::Error) -> bool {
     }
 }
 
-/// Whether nothing came for longer than the limit.
-fn is_silence(error: &ureq::Error) -> bool {
-    matches!(error, ureq::Error::Timeout(_)) && !is_temporary(error)
-}
-
 /// A request with its headers and limits.
 fn completed<Any>(
     mut request: ureq::RequestBuilder<Any>,
@@ -296,43 +311,6 @@ fn completed<Any>(
 /// A header whose value is text.
 fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// A failed request in words, without secrets.
-pub(crate) struct Failed {
-    /// `None`: the connection failed.
-    pub(crate) status: Option<u16>,
-    /// What the server says, or why the connection failed.
-    pub(crate) error: ServerError,
-    /// Where the server redirects to.
-    pub(crate) location: Option<String>,
-    pub(crate) advice: Option<String>,
-}
-
-impl TransportError {
-    /// Whether another try may succeed.
-    pub(crate) fn may_pass(&self) -> bool {
-        match self {
-            TransportError::Status { status, .. } => PASSING_STATUSES.contains(status),
-            TransportError::Connection { temporary, .. } => *temporary,
-        }
-    }
-
-    /// Describes it.
-    pub(crate) fn describe(self, secrets: &[Secret]) -> Failed {
-        match self {
-            TransportError::Connection { cause, advice, .. } => {
-                Failed { status: None, error: ServerError::new(cause), location: None, advice }
-            }
-            TransportError::Status { status, body, retry_after, location } => {
-                let mut error = failure::read_redacted(&body, secrets);
-                error.retry_after = retry_after.or(error.retry_after);
-                let location = location.filter(|_| (300..400).contains(&status));
-                let location = location.map(|location| secret::redact(&location, secrets));
-                Failed { status: Some(status), error, location, advice: None }
-            }
-        }
-    }
 }
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.
@@ -457,8 +435,8 @@ mod tests {
         let client = Client::new(&address("http://h.example"), None, 1, &Environment::of(&[])).expect("a client");
         for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
-            assert_eq!(failed.may_pass(), may_pass, "{failed:?}");
-            let TransportError::Connection { cause, .. } = failed else { panic!("no connection") };
+            assert_eq!(failed.may_pass, may_pass, "{failed:?}");
+            let cause = failed.error.message;
             assert!(cause.starts_with("the name h.example cannot be resolved ("), "{cause}");
         }
     }

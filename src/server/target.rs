@@ -19,13 +19,9 @@ const NAMED_MODELS: usize = 10;
 
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[Listed], family: &str) -> Option<String> {
-    let mut newest: Option<&Listed> = None;
-    for model in models.iter().filter(|model| table::is_of_family(&model.id, family)) {
-        if newest.is_none_or(|newest| model.created > newest.created) {
-            newest = Some(model);
-        }
-    }
-    newest.map(|model| model.id.clone())
+    let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
+    // Of equals, the last one counts: from the end, that is the first in the list.
+    family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
 }
 
 /// Everything that a request needs besides its question.

@@ -54,7 +54,7 @@ pub(crate) struct Server {
 
 impl Server {
     fn send(&self, method: Method, headers: &[(String, Secret)], limits: Limits) -> Result<Response, TransportError> {
-        self.client.exchange(method, self.url.path_and_query(), headers, limits)
+        self.client.exchange(method, self.url.path_and_query(), headers, limits, &self.keys)
     }
 }
 
@@ -398,9 +398,7 @@ impl Session {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> Failed {
-        let may_pass = error.may_pass();
-        let is_silence = matches!(error, TransportError::Connection { is_silence: true, .. });
-        let client::Failed { status, error, location, advice } = error.describe(&self.server.keys);
+        let TransportError { status, error, location, advice, may_pass, is_silence } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         let cause = match status {
             None if is_silence => return Failed { failure, cause: Cause::Silence },
