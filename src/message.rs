@@ -102,7 +102,7 @@ pub(crate) struct Usage {
 impl Usage {
     /// The usage of two requests together.
     pub(crate) fn plus(self, other: Usage) -> Usage {
-        let add = |one: Option<u64>, other| [one, other].into_iter().flatten().reduce(u64::saturating_add);
+        let add = |a: Option<u64>, b| [a, b].into_iter().flatten().reduce(u64::saturating_add);
         // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
         let round = |cost: f64| (cost * 1e10).round() / 1e10;
         Usage {
@@ -110,7 +110,7 @@ impl Usage {
             output_tokens: add(self.output_tokens, other.output_tokens),
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
             reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
-            cost: [self.cost, other.cost].into_iter().flatten().reduce(|one, other| round(one + other)),
+            cost: [self.cost, other.cost].into_iter().flatten().reduce(|a, b| round(a + b)),
         }
     }
 }
@@ -139,7 +139,7 @@ pub(crate) struct Call {
 /// A call and its result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a call")]
-pub(crate) struct Ran {
+pub(crate) struct ToolRun {
     /// See [`Call::id`].
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) id: String,
@@ -156,10 +156,10 @@ pub(crate) struct Ran {
     pub(crate) unknown: Unknown,
 }
 
-impl Ran {
-    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> Ran {
+impl ToolRun {
+    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> ToolRun {
         let Call { id, name, arguments } = call.clone();
-        Ran { id, name, arguments, result: result.into(), is_error, unknown: Unknown::new() }
+        ToolRun { id, name, arguments, result: result.into(), is_error, unknown: Unknown::new() }
     }
 }
 
@@ -169,7 +169,7 @@ impl Ran {
 pub(crate) struct Step {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub(crate) text: String,
-    pub(crate) calls: Vec<Ran>,
+    pub(crate) calls: Vec<ToolRun>,
     /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
     #[serde(skip)]
     pub(crate) echo: Vec<Value>,

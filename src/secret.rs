@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Values of fewer bytes may be ordinary words, so they are not removed from what a server says.
-const SHORTEST_REDACTED: usize = 8;
+const MIN_REDACTED: usize = 8;
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -54,7 +54,7 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
-        if secret.len() >= SHORTEST_REDACTED && text.contains(secret) {
+        if secret.len() >= MIN_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
         }
     }

@@ -10,7 +10,7 @@ use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Call, Ran, Step, Usage};
+use crate::message::{Call, Step, ToolRun, Usage};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
@@ -51,7 +51,7 @@ pub(super) struct Output {
 
 impl Output {
     /// `wraps`: prose is wrapped on a terminal.
-    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
+    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -110,7 +110,7 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
 }
 
 /// A call in the JSON output.
-fn tool_call(ran: &Ran) -> Value {
+fn tool_call(ran: &ToolRun) -> Value {
     let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
     json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
 }
@@ -195,7 +195,7 @@ impl Delivery {
     }
 
     /// A call has ended.
-    pub(super) fn ran(&self, ran: Ran) {
+    pub(super) fn ran(&self, ran: ToolRun) {
         self.record.ran(ran);
     }
 

@@ -26,7 +26,7 @@ const MAX_ATTACHMENT: usize = 5_000_000;
 const MAX_ATTACHMENTS: usize = 7_000_000;
 
 /// How long q waits for input before it says so.
-const PATIENCE: Duration = Duration::from_secs(30);
+const NOTE_AFTER: Duration = Duration::from_secs(30);
 
 /// How long to wait for the writer of an empty pipe that does not block.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    fn of(contents: impl Iterator<Item = Content>) -> Files {
+    fn new(contents: impl Iterator<Item = Content>) -> Files {
         let mut files = Files::default();
         for content in contents {
             match content {
@@ -150,13 +150,13 @@ impl Reader {
         let bytes =
             if is_file || reads { Some(self.read_patiently(|| Ok(io::stdin().lock()), &source)?) } else { None };
         if !is_file {
-            let files = Files::of(self.files.into_iter().flatten());
+            let files = Files::new(self.files.into_iter().flatten());
             return Ok((files, bytes.map(|bytes| text(bytes, &source.name, &self.notes))));
         }
         let stdin = self.content(&self.stdin.to_string_lossy(), bytes.unwrap_or_default(), &source);
         let mut stdin = Some(stdin);
         let files = self.files.into_iter().filter_map(|content| content.or_else(|| stdin.take()));
-        Ok((Files::of(files), None))
+        Ok((Files::new(files), None))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
@@ -352,7 +352,7 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 
 fn watch(progress: &mpsc::Receiver<()>, notes: &Notes, note: &str) {
     loop {
-        match progress.recv_timeout(PATIENCE) {
+        match progress.recv_timeout(NOTE_AFTER) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => return notes.note(note),
             Err(RecvTimeoutError::Disconnected) => return,

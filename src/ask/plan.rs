@@ -8,7 +8,7 @@ use super::prompt;
 use super::question::Given;
 use super::record::Record;
 use super::session::Session;
-use super::turn::{Asking, Turn};
+use super::turn::{ShapeEnforcement, Turn};
 use super::typed::Typed;
 use super::window::Window;
 use crate::context::{self, Context};
@@ -60,14 +60,14 @@ impl Plan {
         let window = Window::new(messages, &settings.values);
         window.report_limit(&settings.values, notes);
         window.report_hand_over(session.handed_to.as_deref(), notes);
-        let output = Output::of(arguments, shape.clone(), context.wraps(&settings.values));
+        let output = Output::new(arguments, shape.clone(), context.wraps(&settings.values));
         let which = session.which();
         let question = given.into_question(session.last_question().as_ref());
         let target = session.target;
         // Not every API accepts tools and a shape together.
         let shape = shape.map(|shape| match toolbox.is_none() && target.provider().api.can_enforce(&shape) {
-            true => (shape, Asking::ByApi),
-            false => (shape, Asking::InPrompt),
+            true => (shape, ShapeEnforcement::ByApi),
+            false => (shape, ShapeEnforcement::InPrompt),
         });
         let turn = Turn {
             model,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Call, Message, Ran, Role, Step, Usage};
+use crate::message::{Call, Message, Role, Step, ToolRun, Usage};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -118,14 +118,14 @@ impl Record {
     pub(super) fn runs(&self, call: &Call) {
         self.grow(|growing| {
             if let Some(step) = growing.steps.last_mut() {
-                step.calls.push(Ran::new(call, NO_RESULT, true));
+                step.calls.push(ToolRun::new(call, NO_RESULT, true));
             }
             growing.runs = true;
         });
     }
 
     /// A call of the last step has ended.
-    pub(super) fn ran(&self, ran: Ran) {
+    pub(super) fn ran(&self, ran: ToolRun) {
         self.grow(|growing| {
             let was_running = std::mem::take(&mut growing.runs);
             if let Some(step) = growing.steps.last_mut() {

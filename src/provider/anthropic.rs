@@ -12,7 +12,7 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
-use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -96,7 +96,7 @@ fn answer_of(step: &Step) -> Value {
 
 fn blocks_of(step: &Step) -> Vec<Value> {
     let text = json!({"type": "text", "text": step.text});
-    let call = |ran: &Ran| {
+    let call = |ran: &ToolRun| {
         let input = calls::object(&ran.arguments);
         json!({"type": "tool_use", "id": ran.id, "name": ran.name, "input": input})
     };
@@ -109,7 +109,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "content": results})
 }
 
-fn result_of(ran: &Ran) -> Value {
+fn result_of(ran: &ToolRun) -> Value {
     let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": ran.result});
     if ran.is_error {
         result["is_error"] = true.into();

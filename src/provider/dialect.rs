@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::failure;
 use super::lenient::ReplyError;
 use super::reply::Reply;
-use super::request::{AnswerForm, Asks, Habits, Listed, Prompt, Request};
+use super::request::{AnswerForm, Asks, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -24,13 +24,13 @@ pub(crate) struct Dialect {
     /// The header of the key, and what stands before the key in it.
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
-    pub(super) chat: fn(&Prompt, Habits) -> (String, Value),
+    pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
     /// Adds the data of one event of a stream to the reply.
     pub(super) event: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Adds an answer that came in one piece to the reply.
     pub(crate) whole: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Reads the list of models, in the server's order.
-    pub(crate) models: fn(&str) -> Result<Vec<Listed>, ReplyError>,
+    pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// Whether the server at this host stores requests unless it is asked not to.
@@ -43,8 +43,8 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// The request for a prompt.
-    pub(crate) fn request(&self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
-        let (path, body) = (self.chat)(prompt, habits);
+    pub(crate) fn request(&self, prompt: &Prompt, quirks: Quirks, key: Option<&Secret>) -> Request {
+        let (path, body) = (self.chat)(prompt, quirks);
         let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
         let asks = Asks {
             tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
@@ -98,7 +98,7 @@ pub(super) mod tests {
     use super::super::attachment::tests::{image, pdf, question};
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
-    use crate::message::{Call, Message, Ran, Role, Step, Tool};
+    use crate::message::{Call, Message, Role, Step, Tool, ToolRun};
     use crate::shape::Shape;
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
@@ -132,7 +132,7 @@ pub(super) mod tests {
     pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
         let ran = |id: &str, arguments: &str, result: &str, is_error| {
             let call = Call { id: id.into(), name: "db__get".into(), arguments: arguments.into() };
-            Ran::new(&call, result, is_error)
+            ToolRun::new(&call, result, is_error)
         };
         let [first, second] = echo;
         vec![
@@ -191,16 +191,16 @@ pub(super) mod tests {
         let (tools, steps) = ([tool()], steps([vec![], vec![]]));
         for api in table::DIALECTS {
             let mut asked = with_steps(&tools, &steps);
-            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
+            assert!(api.request(&asked, table::OPENAI_LIKE.quirks, None).asks.tools, "{}", api.name);
             asked.forbids_calls = true;
-            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
-            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
+            assert!(!api.request(&asked, table::OPENAI_LIKE.quirks, None).asks.tools, "{}", api.name);
+            assert!(!api.request(&prompt(), table::OPENAI_LIKE.quirks, None).asks.tools, "{}", api.name);
         }
     }
 
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
-        api.request(prompt, table::OPENAI_LIKE.habits, None).body.expect("a body")
+        api.request(prompt, table::OPENAI_LIKE.quirks, None).body.expect("a body")
     }
 
     #[test]

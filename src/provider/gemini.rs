@@ -10,9 +10,9 @@ use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Listed, Prompt};
+use super::request::{self, AnswerForm, ListedModel, Prompt};
 use super::{calls, schema};
-use crate::message::{Attachment, Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
 
 pub(super) static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -107,7 +107,7 @@ fn answer_of(step: &Step) -> Value {
 
 fn parts_of(step: &Step) -> Vec<Value> {
     let said = (!step.text.is_empty()).then(|| json!({"text": step.text}));
-    let call = |ran: &Ran| json!({FUNCTION_CALL: {"name": ran.name, "args": calls::object(&ran.arguments)}});
+    let call = |ran: &ToolRun| json!({FUNCTION_CALL: {"name": ran.name, "args": calls::object(&ran.arguments)}});
     said.into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
@@ -120,7 +120,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "parts": results})
 }
 
-fn result_of(ran: &Ran, id: Option<Value>) -> Value {
+fn result_of(ran: &ToolRun, id: Option<Value>) -> Value {
     let kind = if ran.is_error { "error" } else { "result" };
     let mut response = json!({"name": ran.name, "response": {kind: ran.result}});
     if let Some(id) = id.filter(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
@@ -256,10 +256,10 @@ struct Model {
     name: String,
 }
 
-fn read_models(body: &str) -> Result<Vec<Listed>, ReplyError> {
+fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
     let models: Models = serde_json::from_str(body)?;
     let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
-    Ok(models.models.into_iter().map(|model| Listed { id: id(model), created: None }).collect())
+    Ok(models.models.into_iter().map(|model| ListedModel { id: id(model), created: None }).collect())
 }
 
 #[cfg(test)]
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn models_lose_their_prefix() {
-        let listed = |id: &str| Listed { id: id.into(), created: None };
+        let listed = |id: &str| ListedModel { id: id.into(), created: None };
         assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec![listed("a"), listed("b")]));
     }
 

@@ -138,7 +138,7 @@ impl Reply {
     /// not a normal end stays.
     pub(super) fn finish(&mut self, word: &str) {
         if matches!(self.finish, None | Some(Finish::Complete(_))) {
-            self.finish = Some(Finish::of(word));
+            self.finish = Some(Finish::new(word));
         }
     }
 

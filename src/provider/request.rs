@@ -45,7 +45,7 @@ pub(super) const SHAPE_NAME: &str = "answer";
 
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedModel {
     pub(crate) id: String,
     /// When it was made: seconds since 1970, or RFC 3339, as the provider writes it; comparable only within a list.
     pub(crate) created: Option<String>,
@@ -117,7 +117,7 @@ pub(super) fn without_empty(mut object: Value) -> Value {
 
 /// How a server differs from others with the same dialect.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Habits {
+pub(crate) struct Quirks {
     /// Accepts `stream_options`, and then reports the usage in a stream.
     pub(crate) stream_usage: bool,
     pub(crate) token_limit: TokenLimit,

@@ -11,7 +11,7 @@ use super::lenient::{self, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{calls, openai, schema};
-use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Role, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -97,7 +97,7 @@ fn offer(tool: &Tool) -> Value {
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
     let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
-    let result = |ran: &Ran| json!({"type": "function_call_output", "call_id": ran.id, "output": ran.result});
+    let result = |ran: &ToolRun| json!({"type": "function_call_output", "call_id": ran.id, "output": ran.result});
     items.extend(step.calls.iter().map(result));
     items
 }
@@ -105,7 +105,7 @@ fn items_of(step: &Step) -> Vec<Value> {
 fn turn_of(step: &Step) -> Vec<Value> {
     let content = json!([{"type": "output_text", "text": step.text}]);
     let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
-    let call = |ran: &Ran| {
+    let call = |ran: &ToolRun| {
         let (id, name, arguments) = (&ran.id, &ran.name, calls::text(&ran.arguments));
         json!({"type": FUNCTION_CALL, "call_id": id, "name": name, "arguments": arguments})
     };

@@ -25,10 +25,10 @@ const ACCEPTED_FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// How deeply replaced references may be nested.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// How many values a schema may have once its references are replaced; each may double it.
-const LARGEST: usize = 20_000;
+const MAX_VALUES: usize = 20_000;
 
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
 pub(super) fn of_object(tool: &Tool) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
 
 /// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
 pub(super) fn without_references(schema: &Value) -> Value {
-    Inlining { root: schema, open: Vec::new(), left: LARGEST }.schema(schema)
+    Inlining { root: schema, open: Vec::new(), left: MAX_VALUES }.schema(schema)
 }
 
 /// The schema of an answer in the words of JSON Schema that Anthropic accepts, as its own libraries send it: rules in
@@ -163,7 +163,7 @@ impl<'a> Inlining<'a> {
 
     fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
         let found = shape::referred(self.root, reference).and_then(Value::as_object);
-        let Some(fields) = found.filter(|_| self.open.len() < DEEPEST && !self.open.contains(&reference)) else {
+        let Some(fields) = found.filter(|_| self.open.len() < MAX_DEPTH && !self.open.contains(&reference)) else {
             return Map::new();
         };
         self.open.push(reference);
@@ -340,7 +340,7 @@ mod tests {
         let definitions: Map<String, Value> = (0..100).map(|at: usize| (at.to_string(), twice(at + 1))).collect();
         let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
         let cleaned = without_references(&schema);
-        assert!(cleaned.to_string().len() < 100 * LARGEST);
+        assert!(cleaned.to_string().len() < 100 * MAX_VALUES);
         assert!(!cleaned.to_string().contains("$ref"));
     }
 }

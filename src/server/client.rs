@@ -18,10 +18,10 @@ use crate::secret::{self, Secret};
 use crate::settings::Environment;
 
 /// How long connecting may take, and resolving the name before it.
-const CONNECT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The most that q reads of an error's body.
-const ERROR_BODY: u64 = 64 << 10;
+const MAX_ERROR_BODY: u64 = 64 << 10;
 
 /// The beginning of data compressed by gzip (RFC 1952).
 pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
@@ -135,8 +135,8 @@ impl Client {
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
             // The time-out needs a thread for resolving, which an IP address is not worth.
-            .timeout_resolve(named.then_some(CONNECT))
-            .timeout_connect(Some(CONNECT))
+            .timeout_resolve(named.then_some(CONNECT_TIMEOUT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .build();
         let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
             variable,
@@ -194,7 +194,7 @@ impl Client {
             let location = location.map(|location| secret::redact(&self.redirected_to(location), secrets));
             // An incomplete body still says more than none.
             let mut body = Vec::new();
-            let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
+            let _ = response.body_mut().as_reader().take(MAX_ERROR_BODY).read_to_end(&mut body);
             let body = if body.starts_with(GZIP) { COMPRESSED.into() } else { String::from_utf8_lossy(&body) };
             let mut error = failure::read_redacted(&body, secrets);
             error.retry_after = retry_after.or(error.retry_after);
@@ -243,7 +243,7 @@ impl Client {
         // With most proxies, only the proxy's own name is looked up here.
         let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
         let looked_up = proxy.map_or(self.address.host(), |proxy| &proxy.host);
-        let limit = CONNECT.as_secs();
+        let limit = CONNECT_TIMEOUT.as_secs();
         let cause = match error {
             ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
             ureq::Error::Io(error) => return io_cause(error, looked_up),

@@ -13,16 +13,16 @@ use crate::provider::{Dialect, ReplyError};
 use crate::unix;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
-const TAIL: Duration = Duration::from_secs(10);
+const END_SILENCE: Duration = Duration::from_secs(10);
 
 /// How much q keeps of a body that may not be a stream.
-const LONGEST_BEGINNING: usize = 16 << 10;
+const MAX_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 64 << 10;
 
 /// The most bytes that an answer in one piece may have.
-const LONGEST_WHOLE: usize = stream::LONGEST;
+const MAX_WHOLE: usize = stream::MAX_EVENT;
 
 /// Why there is no complete answer.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
-        ReadError::broken(&format!("a line of the stream has more than {} bytes", stream::LONGEST))
+        ReadError::broken(&format!("a line of the stream has more than {} bytes", stream::MAX_EVENT))
     }
 }
 
@@ -107,8 +107,8 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     let mut bytes = body.bytes().to_vec();
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
-        if bytes.len() > LONGEST_WHOLE {
-            return Err(ReadError::Broken(format!("what the server sent has more than {LONGEST_WHOLE} bytes")));
+        if bytes.len() > MAX_WHOLE {
+            return Err(ReadError::Broken(format!("what the server sent has more than {MAX_WHOLE} bytes")));
         }
     }
     if bytes.starts_with(GZIP) {
@@ -131,7 +131,7 @@ fn read_stream(
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
     loop {
-        if events == 0 && beginning.len() < LONGEST_BEGINNING {
+        if events == 0 && beginning.len() < MAX_BEGINNING {
             beginning.extend_from_slice(body.bytes());
         }
         let mut event = |data: &str| {
@@ -161,7 +161,7 @@ fn read_stream(
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
-        end = match body.fill(reply.is_finished().then_some(TAIL)) {
+        end = match body.fill(reply.is_finished().then_some(END_SILENCE)) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -349,14 +349,14 @@ mod tests {
         assert_eq!(text(&pieces), "Hello");
     }
 
-    /// A body that pauses for longer than [`TAIL`] before each part that is empty.
+    /// A body that pauses for longer than [`END_SILENCE`] before each part that is empty.
     struct Pausing(Parts);
 
     impl Read for Pausing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             if matches!(self.0.0.first(), Some(Ok(""))) {
                 drop(self.0.0.remove(0));
-                std::thread::sleep(TAIL + Duration::from_millis(200));
+                std::thread::sleep(END_SILENCE + Duration::from_millis(200));
             }
             self.0.read(buffer)
         }

@@ -9,7 +9,7 @@ use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::provider::request::{self, Field, Listed, Prompt, Request};
+use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
 use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
@@ -18,7 +18,7 @@ use crate::settings::{Key, Provider, Settings};
 const NAMED_MODELS: usize = 10;
 
 /// The newest model of a family by the times in the list, else the first.
-fn newest_of(models: &[Listed], family: &str) -> Option<String> {
+fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
     // Of equals, the last one counts: from the end, that is the first in the list.
     family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
@@ -131,7 +131,7 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be reached, or its list cannot be read.
-    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<Listed>, Error> {
+    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
@@ -157,7 +157,7 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider.api.request(prompt, provider.habits, self.key.as_ref());
+        let mut request = provider.api.request(prompt, provider.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
         request.body = request.body.map(|body| request::with_fields(body, &fields));
         self.complete(request)
@@ -201,8 +201,10 @@ mod tests {
 
     #[test]
     fn the_newest_of_a_family_is_found_by_time_else_by_order() {
-        let model =
-            |(id, created): &(&str, Option<&str>)| Listed { id: (*id).to_owned(), created: created.map(str::to_owned) };
+        let model = |(id, created): &(&str, Option<&str>)| ListedModel {
+            id: (*id).to_owned(),
+            created: created.map(str::to_owned),
+        };
         for (models, newest) in [
             (&[("gpt-6-luna", Some("1")), ("gpt-7-luna", Some("3")), ("gpt-8-sol", Some("9"))][..], Some("gpt-7-luna")),
             (&[("gpt-6-luna", None), ("gpt-7-luna", None)], Some("gpt-6-luna")),
@@ -210,7 +212,7 @@ mod tests {
             (&[("gpt-8-sol", Some("9"))], None),
             (&[], None),
         ] {
-            let models: Vec<Listed> = models.iter().map(model).collect();
+            let models: Vec<ListedModel> = models.iter().map(model).collect();
             assert_eq!(newest_of(&models, "gpt-*-luna").as_deref(), newest, "{models:?}");
         }
     }

@@ -274,10 +274,10 @@ impl Session {
     fn read_json(&mut self, response: Response) -> Result<Event, Failed> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
-        let mut limited = response.body.take(stream::LONGEST as u64 + 1);
+        let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
         limited.read_to_end(&mut body).map_err(|error| self.cut_off(error))?;
-        let events = match body.len() > stream::LONGEST {
-            true => self.protocol.receive_too_long(stream::LONGEST),
+        let events = match body.len() > stream::MAX_EVENT {
+            true => self.protocol.receive_too_long(stream::MAX_EVENT),
             false => self.protocol.receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
         };
         self.hear(events).ok_or_else(|| self.unexpected(&content_type, &body).into())
@@ -299,7 +299,7 @@ impl Session {
                 _ => parser.feed(&buffer[..count], &mut message),
             };
             if let Err(stream::TooLong) = read {
-                events.extend(self.protocol.receive_too_long(stream::LONGEST));
+                events.extend(self.protocol.receive_too_long(stream::MAX_EVENT));
             }
             if let Some(event) = self.hear(events) {
                 return Ok(event);
