@@ -201,7 +201,7 @@ impl Turn {
                             healed = true;
                             match self.heal(failed.error, notes) {
                                 Ok(()) => {
-                                    delivery.set_model(&self.model);
+                                    delivery.record.set_model(&self.model);
                                     continue;
                                 }
                                 Err(error) => failed.error = error,
@@ -224,10 +224,10 @@ impl Turn {
         let mut step = Step { text, echo: reply.echo(), ..Step::default() };
         for (number, call) in reply.calls().iter().enumerate() {
             let ran = match number < MOST_CALLS {
-                true => toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes),
+                true => toolbox.run(call, delivery.is_watched(), &|| delivery.record.runs(call), notes),
                 false => Toolbox::refuse(call),
             };
-            delivery.ran(ran.clone());
+            delivery.record.ran(ran.clone());
             step.calls.push(ran);
         }
         self.steps.push(step);

@@ -86,21 +86,11 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(step: &Step) -> Value {
-    let blocks = if step.echo.is_empty() { blocks_of(step) } else { step.echo.clone() };
     // The API refuses text that is blank.
     let is_blank =
         |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
-    let content: Vec<Value> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    let content: Vec<&Value> = step.echo.iter().filter(|block| !is_blank(block)).collect();
     json!({"role": "assistant", "content": content})
-}
-
-fn blocks_of(step: &Step) -> Vec<Value> {
-    let text = json!({"type": "text", "text": step.text});
-    let call = |ran: &ToolRun| {
-        let input = calls::object(&ran.arguments);
-        json!({"type": "tool_use", "id": ran.id, "name": ran.name, "input": input})
-    };
-    std::iter::once(text).chain(step.calls.iter().map(call)).collect()
 }
 
 /// All results of a turn, which must be in one message.
@@ -362,7 +352,7 @@ mod tests {
             call("x1", &json!({"n": 1})),
             call("x2", &json!({"n": 2})),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![call("x3", &json!({"n": 3}))]]));
         let mut prompt = with_steps(&tools, &steps);
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}});
@@ -383,14 +373,6 @@ mod tests {
         prompt.forbids_calls = true;
         expected["tool_choice"] = json!({"type": "none"});
         assert_eq!(sent(&prompt), expected);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let text = json!({"type": "text", "text": "Let me see."});
-        let content = json!([text, call("x1", &json!({"n": 1})), call("x2", &json!({"n": 2}))]);
-        assert_eq!(sent(&with_steps(&tools, &steps))["messages"][1]["content"], content);
     }
 
     const CALL_FOLLOWS: &str = r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"x","name":"db__get","input":{}}}"#;

@@ -252,7 +252,7 @@ pub(super) mod tests {
                 assert_eq!(body[list][first], json!({"role": "user", field: content}), "{}: {case}", api.name);
             }
             // Attachments of earlier questions too; the calls come after them all.
-            let (tools, steps) = ([tool()], steps([vec![], vec![]]));
+            let (tools, steps) = ([tool()], steps([vec![], vec![json!({})]]));
             let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
             prompt.messages[0] = question(vec![image()], "one");
             prompt.messages[2] = question(vec![pdf()], "three");

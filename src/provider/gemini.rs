@@ -11,7 +11,7 @@ use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, ListedModel, Prompt};
-use super::{calls, schema};
+use super::schema;
 use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -47,7 +47,8 @@ fn path(prompt: &Prompt) -> String {
 
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
-    let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
+    // The model's turn goes back as it came, because each signature must stay with its part.
+    let steps = prompt.steps.iter().flat_map(|step| [json!({"role": "model", "parts": step.echo}), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
     request::without_empty(json!({
         "contents": turns.chain(steps).collect::<Vec<_>>(),
@@ -97,18 +98,6 @@ fn offer(tools: &[Tool]) -> Value {
     };
     let declarations: Vec<Value> = tools.iter().map(declare).collect();
     json!([{"functionDeclarations": declarations}])
-}
-
-/// The model's turn as it came, because each signature must stay with its part.
-fn answer_of(step: &Step) -> Value {
-    let parts = if step.echo.is_empty() { parts_of(step) } else { step.echo.clone() };
-    json!({"role": "model", "parts": parts})
-}
-
-fn parts_of(step: &Step) -> Vec<Value> {
-    let said = (!step.text.is_empty()).then(|| json!({"text": step.text}));
-    let call = |ran: &ToolRun| json!({FUNCTION_CALL: {"name": ran.name, "args": calls::object(&ran.arguments)}});
-    said.into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
 /// All results of a turn, in the order of the calls.
@@ -313,7 +302,7 @@ mod tests {
             json!({"functionCall": second}),
             json!({"text": "", "thoughtSignature": "s2"}),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![json!({"functionCall": call(3)})]]));
         let mut prompt = with_steps(&tools, &steps);
         let schema =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
@@ -334,14 +323,6 @@ mod tests {
         prompt.forbids_calls = true;
         expected["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
         assert_eq!(sent(&prompt), expected);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let call = |n: u8| json!({"functionCall": {"name": "db__get", "args": {"n": n}}});
-        let parts = json!([{"text": "Let me see."}, call(1), call(2)]);
-        assert_eq!(sent(&with_steps(&tools, &steps))["contents"][1]["parts"], parts);
     }
 
     const PARTS: [&str; 4] = [

@@ -12,7 +12,7 @@ use super::failure;
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, ListedModel, Prompt, Quirks, SHAPE_NAME, TokenLimit};
+use super::request::{self, AnswerForm, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::fence;
 use crate::message::{Attachment, Kind, Step, Tool, ToolRun, Usage};
@@ -47,13 +47,13 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
     let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
-    let limit = |field| prompt.max_tokens.filter(|_| quirks.token_limit == field);
+    let limit = |is_completion| prompt.max_tokens.filter(|_| quirks.max_completion_tokens == is_completion);
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
         "stream_options": (prompt.stream && quirks.stream_usage).then(|| json!({"include_usage": true})),
-        "max_tokens": limit(TokenLimit::MaxTokens),
-        "max_completion_tokens": limit(TokenLimit::MaxCompletionTokens),
+        "max_tokens": limit(false),
+        "max_completion_tokens": limit(true),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
         "messages": turns(prompt, quirks).into_iter().chain(steps).collect::<Vec<_>>(),

@@ -10,7 +10,7 @@ use super::failure::{self, ServerError};
 use super::lenient::{self, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
-use super::{calls, openai, schema};
+use super::{openai, schema};
 use crate::message::{Attachment, Kind, Message, Role, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
@@ -96,20 +96,8 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
-    let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
-    let result = |ran: &ToolRun| json!({"type": "function_call_output", "call_id": ran.id, "output": ran.result});
-    items.extend(step.calls.iter().map(result));
-    items
-}
-
-fn turn_of(step: &Step) -> Vec<Value> {
-    let content = json!([{"type": "output_text", "text": step.text}]);
-    let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
-    let call = |ran: &ToolRun| {
-        let (id, name, arguments) = (&ran.id, &ran.name, calls::text(&ran.arguments));
-        json!({"type": FUNCTION_CALL, "call_id": id, "name": name, "arguments": arguments})
-    };
-    (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
+    let result = |run: &ToolRun| json!({"type": "function_call_output", "call_id": run.id, "output": run.result});
+    step.echo.iter().cloned().chain(step.calls.iter().map(result)).collect()
 }
 
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
@@ -282,7 +270,7 @@ mod tests {
     fn calls_and_results_follow_the_messages() {
         let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
         let echo = vec![reasoning.clone(), call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")];
-        let (tools, steps) = ([tool()], steps([echo, vec![]]));
+        let (tools, steps) = ([tool()], steps([echo, vec![call("x3", "{\"n\":3}")]]));
         let mut prompt = with_steps(&tools, &steps);
         prompt.refuses_storage = true;
         let schema = tool().schema;
@@ -304,16 +292,6 @@ mod tests {
         assert_eq!(sent(&prompt), expected);
         prompt.refuses_storage = false;
         assert_eq!(sent(&prompt).get("include"), None);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let sent = body(&with_steps(&tools, &steps));
-        let content = json!([{"type": "output_text", "text": "Let me see."}]);
-        let said = json!({"type": "message", "role": "assistant", "content": content});
-        let input = sent["input"].as_array().expect("a list");
-        assert_eq!(input[1..4], [said, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]);
     }
 
     /// Items that a model sends, and those that q sends back.

@@ -75,7 +75,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
             "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
             name if is_accepted(name, value) => (name, value.clone()),
             name => {
-                rules.push(format!("{} {value}", in_words(name)));
+                rules.push(format!("{name} {value}"));
                 continue;
             }
         };
@@ -108,12 +108,6 @@ fn is_accepted(name: &str, value: &Value) -> bool {
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
         name => ACCEPTED.contains(&name),
     }
-}
-
-/// `maxLength` as `max length`.
-fn in_words(name: &str) -> String {
-    let word = |char: char| char.is_ascii_uppercase().then_some(' ').into_iter().chain([char.to_ascii_lowercase()]);
-    name.chars().flat_map(word).collect()
 }
 
 /// Replaces references by what they refer to. It borrows the schema, of which it copies parts again and again.
@@ -279,12 +273,12 @@ mod tests {
             (
                 "numbers, after the description",
                 json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "description": "How many."}),
-                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusive maximum 9"}),
+                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusiveMaximum 9"}),
             ),
             (
                 "text",
                 json!({"type": "string", "maxLength": 5, "pattern": "^a\"", "format": "regex"}),
-                json!({"type": "string", "description": "Rules: max length 5; pattern \"^a\\\"\"; format \"regex\""}),
+                json!({"type": "string", "description": "Rules: maxLength 5; pattern \"^a\\\"\"; format \"regex\""}),
             ),
             (
                 "a list that may be empty",
@@ -299,13 +293,13 @@ mod tests {
             (
                 "a list of at least two",
                 json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}),
-                json!({"type": "array", "items": {"description": "Rules: min length 1"},
-                       "description": "Rules: min items 2; unique items true"}),
+                json!({"type": "array", "items": {"description": "Rules: minLength 1"},
+                       "description": "Rules: minItems 2; uniqueItems true"}),
             ),
             (
                 "one of several",
                 json!({"oneOf": [{"type": "null"}, {"multipleOf": 2}]}),
-                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multiple of 2"}]}),
+                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multipleOf 2"}]}),
             ),
             (
                 "any and one of several",

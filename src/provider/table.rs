@@ -1,7 +1,7 @@
 //! The tables of dialects and of built-in providers: adding one is adding a row.
 
 use super::dialect::Dialect;
-use super::request::{Quirks, TokenLimit};
+use super::request::Quirks;
 use super::{anthropic, gemini, openai, responses};
 
 /// The dialects, in the order in which the documents name them.
@@ -40,12 +40,7 @@ pub(crate) const OPENAI_LIKE: Row = Row {
     model: None,
     family: None,
     effort: None,
-    quirks: Quirks {
-        stream_usage: true,
-        token_limit: TokenLimit::MaxTokens,
-        returns_reasoning: false,
-        document_url: false,
-    },
+    quirks: Quirks { stream_usage: true, max_completion_tokens: false, returns_reasoning: false, document_url: false },
     start: None,
 };
 
@@ -77,7 +72,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: &responses::DIALECT,
         api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
-        quirks: Quirks { token_limit: TokenLimit::MaxCompletionTokens, ..OPENAI_LIKE.quirks },
+        quirks: Quirks { max_completion_tokens: true, ..OPENAI_LIKE.quirks },
         ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-6-luna")
     },
     Row {

@@ -49,13 +49,7 @@ impl<E: Into<ReplyError>> From<E> for ReadError {
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
-        ReadError::broken(&format!("a line of the stream has more than {} bytes", stream::MAX_EVENT))
-    }
-}
-
-impl ReadError {
-    fn broken(why: &str) -> ReadError {
-        ReadError::Broken(why.to_owned())
+        ReadError::Broken(format!("a line of the stream has more than {} bytes", stream::MAX_EVENT))
     }
 }
 
@@ -81,7 +75,7 @@ pub(super) fn read_reply(
         }
     }
     if body.beginning().starts_with(GZIP) {
-        return Err(ReadError::broken(COMPRESSED));
+        return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
     // Some servers answer in one piece though q asked for a stream; no stream begins like that.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
@@ -112,7 +106,7 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
         }
     }
     if bytes.starts_with(GZIP) {
-        return Err(ReadError::broken(COMPRESSED));
+        return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
