@@ -305,7 +305,7 @@ mod tests {
                 "any and one of several",
                 json!({"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}),
                 json!({"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}],
-                       "description": "Rules: one of [{\"type\":\"null\"}]"}),
+                       "description": "Rules: oneOf [{\"type\":\"null\"}]"}),
             ),
             (
                 "references, which stand alone",
