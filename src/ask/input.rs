@@ -228,37 +228,23 @@ impl Reader {
         }
         if source.is_file && media_type(&bytes).is_some() {
             let size = base64_length(bytes.len());
-            self.check_attachment(source, size)?;
+            if size > self.base64_left.min(MAX_ATTACHMENT) {
+                let name = &source.name;
+                let error = format!(
+                    "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
+                     {MAX_ATTACHMENTS} together"
+                );
+                return Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"));
+            }
             self.base64_left -= size;
         } else if bytes.contains(&0) {
             return Err(source.binary(&bytes));
         } else if bytes.len() > self.text_left {
-            return Err(self.too_long(source));
+            return Err(source.too_long());
         } else {
             self.text_left -= bytes.len();
         }
         Ok(bytes)
-    }
-
-    fn check_attachment(&self, Source { name, .. }: &Source, size: usize) -> Result<(), Error> {
-        let error = if size > MAX_ATTACHMENT {
-            format!("{name} is too large: it has more than {MAX_ATTACHMENT} bytes in base64")
-        } else if size > self.base64_left {
-            format!("{name} is too large: with the files before it, it has more than {MAX_ATTACHMENTS} bytes in base64")
-        } else {
-            return Ok(());
-        };
-        Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"))
-    }
-
-    fn too_long(&self, source: &Source) -> Error {
-        let name = &source.name;
-        let error = match self.text_left {
-            MAX_TEXT => format!("{name} is longer than {MAX_TEXT} bytes"),
-            _ => format!("{name} is too long: with the files before it, it has more than {MAX_TEXT} bytes"),
-        };
-        let alone = if source.is_file { "" } else { "; -n leaves standard input alone" };
-        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
     }
 
     /// Turns the bytes of a file into text or an attachment. The model gets the name as it was given.
@@ -308,6 +294,13 @@ impl Source {
         let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
         let advice = if is_utf_16 { "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it" } else { advice };
         Error::new(Kind::Input, error).advise(advice)
+    }
+
+    fn too_long(&self) -> Error {
+        let name = &self.name;
+        let error = format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
+        let alone = if self.is_file { "" } else { "; -n leaves standard input alone" };
+        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
     }
 
     /// The note if nothing comes for long.

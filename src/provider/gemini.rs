@@ -235,20 +235,12 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Models {
-    models: Vec<Model>,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    name: String,
-}
-
 fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let models: Models = serde_json::from_str(body)?;
-    let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
-    Ok(models.models.into_iter().map(|model| ListedModel { id: id(model), created: None }).collect())
+    let listed = |model: &Value| {
+        let name = model["name"].as_str()?;
+        Some(ListedModel { id: name.strip_prefix("models/").unwrap_or(name).to_owned(), created: None })
+    };
+    Ok(lenient::list_in(body, "models")?.iter().filter_map(listed).collect())
 }
 
 #[cfg(test)]

@@ -141,6 +141,15 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
     }
 }
 
+/// The list in a field of a body.
+///
+/// # Errors
+/// There is no such list.
+pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
+    let mut body: Value = serde_json::from_str(body)?;
+    Ok(serde_json::from_value(body.get_mut(field).map(Value::take).unwrap_or_default())?)
+}
+
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
 ///
 /// # Errors

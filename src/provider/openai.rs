@@ -281,27 +281,14 @@ fn kept_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
     reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
 }
 
-#[derive(Deserialize)]
-struct Models {
-    data: Vec<Model>,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    id: String,
-    #[serde(default)]
-    created: Count,
-    /// Anthropic's list differs only in this.
-    #[serde(default)]
-    created_at: IfReadable<String>,
-}
-
 pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
-    let models: Models = serde_json::from_str(body)?;
-    // With leading zeros, numbers sort like text.
-    let created = |model: &Model| model.created.0.map(|seconds| format!("{seconds:012}"));
-    let listed = |model: Model| ListedModel { created: created(&model).or(model.created_at.0), id: model.id };
-    Ok(models.data.into_iter().map(listed).collect())
+    let listed = |model: &Value| {
+        // With leading zeros, numbers sort like text. Anthropic's list has the time as text.
+        let created = lenient::count(model, "/created").map(|seconds| format!("{seconds:012}"));
+        let created = created.or_else(|| model["created_at"].as_str().map(str::to_owned));
+        Some(ListedModel { id: model["id"].as_str()?.to_owned(), created })
+    };
+    Ok(lenient::list_in(body, "data")?.iter().filter_map(listed).collect())
 }
 
 #[cfg(test)]
