@@ -109,7 +109,7 @@ fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, S
 
 fn asks(chosen: &Result<Chosen, String>) -> Section {
     let (line, asks) = match chosen {
-        Err(why) => (format!("asks no provider: {why}"), json!({"provider": null, "model": null, "why": why})),
+        Err(why) => (format!("no provider to ask: {why}"), json!({"provider": null, "model": null, "why": why})),
         Ok(Chosen { provider, model, why }) => {
             let what =
                 model.as_ref().map_or("the first model on its list".to_owned(), |model| format!("model {model}"));

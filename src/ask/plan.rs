@@ -37,7 +37,7 @@ impl Plan {
     /// Resolves a question in its conversation, with the tools that it may use.
     ///
     /// # Errors
-    /// The key cannot be had, or the model is unknown and the server does not tell which one it has.
+    /// The key cannot be had, or the model is unknown and the server does not say which one it has.
     pub(super) fn resolve(
         arguments: &Arguments,
         context: &Context,
@@ -108,7 +108,7 @@ impl Plan {
     }
 }
 
-/// The model to ask. A dry run asks nobody for it, except a server on this machine.
+/// The model to ask. For a dry run, only a server on this machine is asked for its list.
 fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
     if is_dry_run {
         return target.model_without_key(notes);

@@ -19,13 +19,13 @@ const UNOFFERED: &str = "tool_calls";
 /// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// Text of the answer that nobody has taken yet.
+    /// Text of the answer that has not been taken yet.
     text: String,
     /// The answer has more than white space.
     says_something: bool,
     reasoning: Filter,
-    /// The first half of a character whose second half has not come, as JSON writes it.
-    half: String,
+    /// A high surrogate whose low one has not come, as JSON writes it.
+    surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
     late: String,
     refusal: String,
@@ -98,10 +98,10 @@ impl Reply {
     /// # Errors
     /// It is no JSON string.
     pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
-        let begun = std::mem::take(&mut self.half);
+        let begun = std::mem::take(&mut self.surrogate);
         let joined = if begun.is_empty() { string.into() } else { Cow::from(format!("\"{begun}{}", &string[1..])) };
-        let (text, half) = surrogates::text_of(&joined)?;
-        self.half = half.to_owned();
+        let (text, surrogate) = surrogates::text_of(&joined)?;
+        self.surrogate = surrogate.to_owned();
         self.add_text(&text);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Reply {
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
     pub(super) fn has_begun(&self) -> bool {
-        self.reasoning.has_begun() || !self.half.is_empty()
+        self.reasoning.has_begun() || !self.surrogate.is_empty()
     }
 
     /// Adds a JSON string that the model says instead of an answer.
@@ -165,7 +165,7 @@ impl Reply {
             let late = std::mem::take(&mut self.late);
             self.add_text(&late);
         }
-        if !std::mem::take(&mut self.half).is_empty() {
+        if !std::mem::take(&mut self.surrogate).is_empty() {
             self.add_text("\u{FFFD}");
         }
         let before = self.text.len();

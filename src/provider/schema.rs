@@ -110,7 +110,7 @@ fn is_accepted(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Replaces references by what they refer to. It borrows the schema, of which it copies parts again and again.
+/// Replaces references by what they refer to. It borrows the schema, because it copies parts of it again and again.
 struct Inlining<'a> {
     root: &'a Value,
     /// The references being replaced. One that leads back to itself is cut off there.

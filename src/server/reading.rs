@@ -232,7 +232,7 @@ impl Body {
         bytes.strip_prefix(stream::BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start()
     }
 
-    /// The client's time-outs cannot be changed during a request, but a thread can be left behind.
+    /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
     fn hand_over(&mut self) {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_stops_where_nobody_takes_the_answer() {
+    fn reading_stops_when_the_reader_is_gone() {
         let parts = Parts(vec![Ok(HELLO), Ok("\n\n"), Err(io::Error::other("must not be read"))]);
         let ended =
             read_reply(OPENAI_LIKE.api, "text/plain", Box::new(parts), &mut Reply::default(), &mut |piece, _| {

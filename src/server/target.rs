@@ -104,7 +104,7 @@ impl Target {
         }
     }
 
-    /// What replaces a model that the server does not know and that nobody named: the newest one of the family of the
+    /// What replaces a model that the server does not know and the user has not named: the newest one of the family of the
     /// provider's built-in default.
     ///
     /// # Errors

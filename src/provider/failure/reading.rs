@@ -158,7 +158,7 @@ fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     field.or_else(|| fields.get("loc").map(names))
 }
 
-/// Gateways put the error of the provider behind them into `metadata.raw`.
+/// Gateways put the error of the provider into `metadata.raw`.
 fn with_upstream(message: String, fields: &Map<String, Value>) -> String {
     match fields.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
         Some(raw) => format!("{message}: {raw}"),
