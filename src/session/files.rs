@@ -28,12 +28,13 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
 /// # Errors
 /// As for [`read`].
 pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => check_dangling_link(path.parent()).map(|()| (Found::Nothing, Vec::new())),
+        _ => Err(named(error, "read", path)),
+    };
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return check_dangling_link(path.parent()).map(|()| (Found::Nothing, Vec::new()));
-        }
-        Err(error) => return Err(named(error, "read", path)),
+        Err(error) => return failed(error),
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
@@ -42,8 +43,11 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
     if metadata.len() > MAX_SIZE as u64 {
         return Ok((Err(Unusable::TooLarge(metadata.len())).into(), Vec::new()));
     }
-    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
-    Ok((format::read(&bytes).into(), bytes))
+    match fs::read(path) {
+        Ok(bytes) => Ok((format::read(&bytes).into(), bytes)),
+        // Another q may have deleted it just now.
+        Err(error) => failed(error),
+    }
 }
 
 /// Whether there is anything at a path, even a link to nothing.
@@ -163,4 +167,28 @@ fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
 /// An error that says what failed on which file.
 pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_deleted_while_it_is_read_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("talk.json");
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for _ in 0..5000 {
+                    fs::write(&path, "").expect("a file");
+                    fs::remove_file(&path).expect("no file");
+                }
+            });
+            while !writer.is_finished() {
+                assert!(!matches!(read(&path).expect("a look at the file"), Found::Conversation(_)));
+            }
+        });
+    }
 }
