@@ -214,7 +214,7 @@ impl Folder {
         // A killed run may have left them.
         let _ = fs::remove_file(self.temporary(path));
         if self.has(path) {
-            let _ = fs::remove_file(temporary_link(&self.link(None)));
+            self.remove_temporary_link();
         }
         Ok(lock)
     }
@@ -258,7 +258,7 @@ impl Folder {
         }
         match self.lock(path, &|waited| waited >= LOCK_PATIENCE) {
             Ok(_lock) => files::create(path, bytes, &temporary),
-            Err(_) => files::create(path, bytes, &path.with_file_name(format!("{TEMPORARY}-{}", std::process::id()))),
+            Err(_) => files::create(path, bytes, &own_temporary(path)),
         }
     }
 
@@ -410,22 +410,6 @@ impl Folder {
         Ok(existed)
     }
 
-    /// Removes a link, unless another q has made it lead to another conversation by now.
-    pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
-        let temporary = self.temporary(link);
-        match fs::rename(link, &temporary) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            renamed => renamed.map_err(|error| named(error, "remove", link))?,
-        }
-        let led_to = self.resolve(&temporary);
-        if !matches!(&led_to, Ok(real) if real == path) {
-            // A still newer one stays.
-            let _ = fs::hard_link(&temporary, link);
-        }
-        remove(&temporary)?;
-        led_to.map(drop)
-    }
-
     /// Removes a conversation that is not current any more, unless it is current elsewhere.
     pub(super) fn remove_left(&self, path: &Path) -> io::Result<()> {
         for other in self.paths()? {
@@ -437,7 +421,7 @@ impl Folder {
     }
 
     /// Whether this is a link to a conversation.
-    fn leads_to(&self, link: &Path, path: &Path) -> io::Result<bool> {
+    pub(super) fn leads_to(&self, link: &Path, path: &Path) -> io::Result<bool> {
         match self.resolve(link) {
             Ok(real) => Ok(link != real && real == path),
             // A link of the user's own may lead to a disk that is not mounted.
@@ -462,14 +446,16 @@ pub(super) fn stem_of(name: &str) -> Option<&str> {
     name.strip_suffix(ENDING).or_else(|| name.strip_suffix(UNREADABLE))
 }
 
-/// The link that is made before it replaces another.
-pub(super) fn temporary_link(link: &Path) -> PathBuf {
-    link.with_file_name(format!("{TEMPORARY}-{}", name_of(link)))
+/// A temporary file beside this one that only this process makes.
+pub(super) fn own_temporary(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{TEMPORARY}-{}", std::process::id()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::Barrier;
+    use std::thread;
 
     use super::*;
 
@@ -484,6 +470,25 @@ mod tests {
         assert_eq!(fs::read_link(&link).expect("a link"), Path::new("session_2.json"));
         folder.remove_link(&link, &folder.file("session_2")).expect("no link");
         assert!(!link.is_symlink() && folder.paths().expect("no files").is_empty());
+    }
+
+    #[test]
+    fn two_links_made_at_once_are_both_made() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");
+        folder.prepare().expect("folders");
+        let (together, link) = (Barrier::new(2), folder.link(None));
+        let point = |conversation: &str| {
+            for number in 0..1000 {
+                together.wait();
+                let path = folder.file(&format!("{conversation}{number}"));
+                assert_eq!(folder.point(&link, &path).expect("a link"), path);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| point("session_1"));
+            point("session_2");
+        });
     }
 
     #[test]

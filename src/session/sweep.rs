@@ -2,6 +2,7 @@
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::files::PRIVATE_FILE;
@@ -46,7 +47,8 @@ impl Folder {
     /// Removes conversations without a name and earlier states that nobody has changed for longer than `keep`, unless
     /// `current.json` or a name leads to them; and links that lead nowhere.
     fn sweep(&self, keep: Duration, now: SystemTime) {
-        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(|path| path.is_symlink());
+        let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
+        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(is_link);
         // Those of slots keep nothing, nor do those that q 0.2 has made of links.
         let keeps = |name: &str| !name.starts_with("current-") && !name.starts_with(UNNAMED);
         let keeping = links.iter().filter(|link| keeps(&name_of(link)));
@@ -59,7 +61,7 @@ impl Folder {
                 _ => continue,
             };
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-            if !metadata.is_file() || kept.contains(&path) {
+            if !(metadata.is_file() || metadata.is_symlink()) || kept.contains(&path) {
                 continue;
             }
             if metadata.modified().is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED) {
