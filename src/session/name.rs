@@ -1,6 +1,8 @@
 //! Which conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::timestamp::UNNAMED;
@@ -141,21 +143,21 @@ fn way_to_current(listed: &str) -> Option<String> {
 
 /// The path without links. The file need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
-    match std::fs::canonicalize(path) {
-        Ok(path) => Ok(path),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A link to a file that does not exist yet; a link to itself is another error.
-            if let Ok(target) = std::fs::read_link(path) {
-                return resolve(&path.with_file_name("").join(target));
-            }
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let folder = std::fs::canonicalize(folder)
-                .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-            let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
-            Ok(folder.join(name))
-        }
-        Err(error) => Err(format!("{}: {error}", path.display())),
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        real => return real.map_err(|error| format!("{}: {error}", path.display())),
     }
+    match fs::read_link(path) {
+        // A link to a file that does not exist yet; a link to itself is another error.
+        Ok(target) => return resolve(&path.with_file_name("").join(target)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {}
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        fs::canonicalize(folder).map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
+    let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
+    Ok(folder.join(name))
 }
 
 #[cfg(test)]
