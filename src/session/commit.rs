@@ -260,26 +260,23 @@ fn has_become_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     )
 }
 
-/// Drops the last exchange of a conversation, if it is still this one; an earlier state keeps it. Returns whether it was.
+/// Drops the last exchange of a conversation; an earlier state keeps it. Returns the id of the conversation, and the
+/// exchange. `None`: there was none.
 ///
 /// # Errors
 /// A file could not be read or written.
 pub(crate) fn undo(
     folder: &Folder,
     path: &Path,
-    undone: &Exchange,
     rules: &Rules,
     lock: Option<&Lock>,
-) -> io::Result<bool> {
+) -> io::Result<Option<(String, Exchange)>> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
-    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(false) };
-    if conversation.exchanges.last() != Some(undone) {
-        return Ok(false);
-    }
+    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(None) };
+    let Some(undone) = conversation.undo() else { return Ok(None) };
     let state = if rules.keeps() { Some(folder.keep_state(&path)?) } else { None };
-    conversation.undo();
     folder.replace(&path, &format::to_bytes(&conversation)?).inspect_err(|_| forget(state.as_deref()))?;
-    Ok(true)
+    Ok(Some((folder.id(&path, conversation.created), undone)))
 }
 
 /// Writes a conversation into a file that must not exist yet.
