@@ -191,12 +191,12 @@ impl Delivery {
 
     /// A call is about to run.
     pub(super) fn runs(&self, call: &Call) {
-        self.record.runs(call);
+        self.record.call_started(call);
     }
 
     /// A call has ended.
     pub(super) fn ran(&self, ran: Ran) {
-        self.record.ran(ran);
+        self.record.call_finished(ran);
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.

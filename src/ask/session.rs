@@ -18,6 +18,7 @@ use crate::session::name::Which;
 use crate::session::rules::{self, Asked, Found, Intent, Rules, Seen};
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
+use crate::unix;
 
 /// What the conversation has to do with this question.
 pub(super) struct Session {
@@ -191,8 +192,8 @@ fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context:
     let target = of_conversation(&conversation, settings, notes)?;
     let mut becomes_current = None;
     if is_unnamed {
-        if settings.values.save && !arguments.dry_run {
-            place.folder.touch(&place.location);
+        if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
+            unix::touch(&place.location.path);
         }
         if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
             && io::stdout().is_terminal()
