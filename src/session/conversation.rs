@@ -50,7 +50,7 @@ pub(crate) struct Exchange {
 }
 
 /// A message, and what its file says about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a message")]
 pub(crate) struct Entry {
     pub(crate) role: Role,
@@ -91,13 +91,7 @@ impl Entry {
             text: message.text,
             timestamp: Some(timestamp.to_string()),
             attachments: message.attachments,
-            interrupted: false,
-            finish: None,
-            provider: None,
-            model: None,
-            usage: None,
-            steps: Vec::new(),
-            unknown: Unknown::new(),
+            ..Entry::default()
         }
     }
 
@@ -125,11 +119,6 @@ impl Entry {
 }
 
 impl Exchange {
-    /// A question with its answer.
-    pub(crate) fn new(question: Entry, answer: Entry) -> Exchange {
-        Exchange { entries: vec![question, answer] }
-    }
-
     /// The question, if there is one.
     pub(crate) fn question(&self) -> Option<&Entry> {
         self.entries.first().filter(|entry| entry.role == Role::User)
@@ -174,7 +163,7 @@ impl Conversation {
     }
 
     pub(crate) fn message_count(&self) -> usize {
-        self.exchanges.iter().map(|exchange| exchange.entries.len()).sum()
+        self.entries().count()
     }
 
     /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
@@ -244,10 +233,9 @@ pub(super) mod tests {
     }
 
     pub(in crate::session) fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
-        Exchange::new(
-            Entry::new(Message::text(Role::User, question), moment(second)),
-            Entry::new(Message::text(Role::Assistant, answer), moment(second + 1)),
-        )
+        let question = Entry::new(Message::text(Role::User, question), moment(second));
+        let answer = Entry::new(Message::text(Role::Assistant, answer), moment(second + 1));
+        Exchange { entries: vec![question, answer] }
     }
 
     /// A conversation with these exchanges, begun at moment 0.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,8 +57,9 @@ impl Folder {
         let adopted = match read(link)? {
             Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
             Found::Unusable(_) | Found::Nothing => {
-                let modified = fs_err::metadata(link)?.modified()?;
-                self.free_name(link, Timestamp::of_file(modified), UNREADABLE)?
+                let changed = Timestamp::from_mtime(fs_err::metadata(link)?.modified()?);
+                let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
+                self.link_first_free(link, moments.map(|moment| format!("{}{UNREADABLE}", moment.id())))?
             }
         };
         let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
@@ -77,23 +79,6 @@ impl Folder {
             return Ok(path);
         }
         self.create(&mut conversation, Some(lock))
-    }
-
-    /// Gives a file a second name, that of this moment or the first free one after it.
-    fn free_name(&self, path: &Path, mut moment: Timestamp, ending: &str) -> io::Result<PathBuf> {
-        loop {
-            let name = self.sessions.join(format!("{}{ending}", moment.id()));
-            match second_name(path, &name, &self.temporary(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !are_same(path, &name) => {
-                    moment = moment.next();
-                }
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {
-                    unix::touch(&name);
-                    return Ok(name);
-                }
-            }
-        }
     }
 
     /// Makes a link lead to a conversation. Where there are no links, the conversation's file takes its place. Returns
@@ -144,6 +129,7 @@ impl Folder {
     }
 }
 
+/// Whether it is a file itself, not a link to one.
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

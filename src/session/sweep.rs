@@ -30,14 +30,9 @@ impl Folder {
             return;
         }
         let Ok(_lock) = self.lock(&self.link(None), &|_| true) else { return };
-        let marked = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(PRIVATE_FILE)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-            .open(&marker)
-            .and_then(|marker| marker.set_modified(now));
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(PRIVATE_FILE).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+        let marked = options.open(&marker).and_then(|marker| marker.set_modified(now));
         // Without the mark, every run would do this.
         if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
             self.sweep(keep, now);
