@@ -101,7 +101,7 @@ impl Committer {
             Action::Begin => match &self.location.link {
                 Some(link) => self.begin_current(exchange, link, Some(lock)),
                 None => {
-                    let conversation = self.of_its_own(exchange);
+                    let conversation = self.new_conversation(exchange);
                     self.folder.write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
                     Ok(self.saved(path, &conversation))
                 }
@@ -146,7 +146,7 @@ impl Committer {
     /// A new conversation, which becomes the current one.
     fn begin_current(&self, exchange: &Exchange, link: &Path, lock: Option<&Lock>) -> io::Result<Committed> {
         let left = self.folder.leave(link, lock)?;
-        let mut conversation = self.of_its_own(exchange);
+        let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
         Ok(self.make_current(Some(link), left, self.saved(path, &conversation)))
     }
@@ -171,7 +171,7 @@ impl Committer {
         saved
     }
 
-    /// Writes a conversation with the exchange at its end. `drops`: an exchange was dropped, so the state before is kept.
+    /// Writes a conversation with the exchange at its end. If it `drops` another one, an earlier state keeps that.
     fn extend(
         &self,
         path: &Path,
@@ -201,7 +201,7 @@ impl Committer {
     /// Saves in a conversation of its own, if necessary without the lock.
     fn save_separately(&self, exchange: &Exchange, lock: Option<&Lock>, reason: &str) -> io::Result<Committed> {
         self.folder.prepare()?;
-        let mut conversation = self.of_its_own(exchange);
+        let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
         Ok(Committed { note: Some(note), saved_separately: true, ..self.saved(path, &conversation) })
@@ -213,7 +213,7 @@ impl Committer {
     }
 
     /// A conversation of this exchange alone.
-    fn of_its_own(&self, exchange: &Exchange) -> Conversation {
+    fn new_conversation(&self, exchange: &Exchange) -> Conversation {
         let mut conversation = Conversation::new(&self.provider, &self.model, self.asked);
         self.add(&mut conversation, exchange);
         conversation
@@ -232,7 +232,7 @@ impl Committer {
     }
 }
 
-/// Replaces a conversation, which is kept as it was if it `keeps_state`. Returns where.
+/// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned.
 fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> io::Result<Option<PathBuf>> {
     let state = if keeps_state { Some(folder.keep_state(path)?) } else { None };
     folder.replace(path, bytes).inspect_err(|_| {

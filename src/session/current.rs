@@ -116,9 +116,9 @@ impl Folder {
         }
     }
 
-    /// Lets one q at a time change links, so that none removes a link that another has just made. Each holds this lock only
-    /// for a moment, also while it holds that of the conversations, so a new question does not wait for those. Without it,
-    /// the worst is a link that is lost.
+    /// The lock for changing links, so that no q removes a link that another has just made. Each holds it only for a moment.
+    /// It is not that of the conversations, so a new question does not wait for a save. Without it, q continues:
+    /// the worst is a lost link.
     fn lock_links(&self) -> Option<Lock> {
         Lock::acquire(&self.root, &|waited| waited >= LINK_PATIENCE).ok()
     }

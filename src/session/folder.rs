@@ -94,7 +94,7 @@ impl Folder {
     /// How users name the conversation in a file.
     pub(crate) fn which(&self, path: &Path) -> Which {
         match path.file_stem().and_then(OsStr::to_str) {
-            Some(stem) if self.has(path) && !is_current(path) => Which::of_stem(stem),
+            Some(stem) if self.has(path) && !is_current(path) => Which::from_stem(stem),
             _ => Which::File(path.to_owned()),
         }
     }

@@ -12,7 +12,7 @@ pub(crate) const MAX_SIZE: usize = 10_000_000;
 
 /// What remains of a conversation that would grow too large: less than the limit, so that not every further exchange
 /// keeps an earlier state.
-const SHRUNK: usize = MAX_SIZE / 10 * 9;
+const MAX_SHRUNK_SIZE: usize = MAX_SIZE / 10 * 9;
 
 /// The bytes between two messages.
 const SEPARATOR: usize = 2;
@@ -70,7 +70,7 @@ pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
 
 /// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
 pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
-    let mut room = SHRUNK.saturating_sub(serde_json::to_vec(conversation)?.len());
+    let mut room = MAX_SHRUNK_SIZE.saturating_sub(serde_json::to_vec(conversation)?.len());
     let mut kept = 0;
     for exchange in conversation.exchanges.iter().rev() {
         let sizes = exchange.entries.iter().map(|entry| Ok(serde_json::to_vec(entry)?.len() + SEPARATOR));
@@ -179,7 +179,7 @@ mod tests {
         let mut conversation = conversation(&[(&long, "1"), (&long, "2"), (&long, "3"), (&long, "4")]);
         assert_eq!(to_bytes(&conversation).map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));
         shrink(&mut conversation).expect("sizes");
-        assert!(to_bytes(&conversation).is_ok_and(|bytes| bytes.len() <= SHRUNK));
+        assert!(to_bytes(&conversation).is_ok_and(|bytes| bytes.len() <= MAX_SHRUNK_SIZE));
         assert_eq!(texts(&conversation), [long.as_str(), "2", &long, "3", &long, "4"]);
         let mut one = Conversation::new("p", "m", moment(0));
         one.add(exchange(&"x".repeat(MAX_SIZE), "1", 0));

@@ -68,13 +68,13 @@ impl Which {
                 .ok_or_else(|| format!("“{name}” is not a number of the list, such as %1"));
         }
         check(base(name))?;
-        Ok(Which::of_stem(name))
+        Ok(Which::from_stem(name))
     }
 
     /// The conversation in a file of the folder, by the file's name without its ending.
-    pub(crate) fn of_stem(stem: &str) -> Which {
-        let is_given_by_q = stem.starts_with(UNNAMED) || base(stem) != stem;
-        if is_given_by_q { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
+    pub(crate) fn from_stem(stem: &str) -> Which {
+        let is_generated = stem.starts_with(UNNAMED) || base(stem) != stem;
+        if is_generated { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.

@@ -52,7 +52,7 @@ impl Folder {
             let name = name_of(&path);
             let limit = match stem_of(&name) {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(stem) if matches!(Which::of_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
+                Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
                 _ => continue,
             };
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };

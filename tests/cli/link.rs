@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, OTHER, age, another_day, case, change_when_created, hold_the_lock,
-    id_of, idle_for, lacks, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, with,
+    id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -318,6 +318,10 @@ fn a_plain_question_needs_the_lock_only_to_adopt_a_file() {
     let lock = hold_the_lock(&sandbox);
     sandbox.q(&["two"]).run().success();
     sandbox.expect_texts("current.json", &["two", "answer 1"]);
+    // Another q was stopped while it changed a link.
+    let _links = lock_folder(&sandbox.state().join("q"));
+    sandbox.q(&["again"]).run().success();
+    sandbox.expect_texts("current.json", &["again", "answer 2"]);
     drop(lock);
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
