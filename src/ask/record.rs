@@ -126,18 +126,23 @@ impl Record {
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
     /// been called. `finish` is the provider's word for how the answer ended, unless that was a normal end.
     pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        let Some(growing) = self.take() else { wait_for_the_end() };
+        let growing = if self.is_signalled() { None } else { self.take() };
+        let Some(growing) = growing else { wait_for_the_end() };
         let committed = self.commit(growing, breaks_off, finish, usage);
         self.report(committed.note.as_deref());
-        if self.signalled.load(Ordering::Relaxed) {
+        if self.is_signalled() {
             wait_for_the_end();
         }
         committed
     }
 
-    /// A signal has come, and ends q when this returns. Saves what has come, or waits for a save that is under way.
-    pub(super) fn save_interrupted(self: &Arc<Self>) {
+    /// A signal has come: no other thread changes or saves the record any more.
+    pub(super) fn close(&self) {
         self.signalled.store(true, Ordering::Relaxed);
+    }
+
+    /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way.
+    pub(super) fn save_interrupted(self: &Arc<Self>) {
         if let Some(growing) = self.take() {
             let breaks_off = !growing.is_complete;
             let note = self.commit(growing, breaks_off, None, None).note;
@@ -173,8 +178,7 @@ impl Record {
         answer.usage = usage.map(|usage| json!(usage));
         answer.steps = steps;
         let committed = committer.commit(&Exchange { entries: vec![question, answer] }, &|waited| {
-            let signalled = self.signalled.load(Ordering::Relaxed);
-            waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
+            waited >= if self.is_signalled() { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
         });
         self.enter(State::Saved);
         committed
@@ -196,12 +200,18 @@ impl Record {
         Some(growing)
     }
 
-    /// Changes what has come. Once a signal has taken it, nothing more comes.
+    /// Changes what has come. Once a signal has come, nothing more comes.
     fn grow<T>(&self, change: impl FnOnce(&mut Growing) -> T) -> T {
-        if let State::Growing(growing) = &mut *self.state() {
+        if !self.is_signalled()
+            && let State::Growing(growing) = &mut *self.state()
+        {
             return change(growing);
         }
         wait_for_the_end();
+    }
+
+    fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
     }
 
     fn enter(&self, state: State) {
