@@ -41,6 +41,7 @@ pub(super) struct Record {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 enum State {
     Growing(Growing),
     Saving,
@@ -124,7 +125,7 @@ impl Record {
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
-    /// been called. `finish` is the provider's word for how the answer ended, unless that was a normal end.
+    /// been called. `finish` is the provider's finish reason, unless the answer ended as usual.
     pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
         let growing = if self.is_signalled() { None } else { self.take() };
         let Some(growing) = growing else { wait_for_the_end() };
@@ -200,7 +201,7 @@ impl Record {
         Some(growing)
     }
 
-    /// Changes what has come. Once a signal has come, nothing more comes.
+    /// Changes what has come. After a signal it does not return.
     fn grow<T>(&self, change: impl FnOnce(&mut Growing) -> T) -> T {
         if !self.is_signalled()
             && let State::Growing(growing) = &mut *self.state()

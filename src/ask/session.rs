@@ -20,7 +20,7 @@ use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
 use crate::unix;
 
-/// What the conversation has to do with this question.
+/// The conversation of a question, and the server that is asked.
 pub(super) struct Session {
     /// `None`: without a home folder nothing is read or saved.
     place: Option<Place>,

@@ -65,7 +65,7 @@ pub(crate) struct Entry {
     /// The answer broke off.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
-    /// The provider's word for how the answer ended, if it is incomplete or was blocked.
+    /// The provider's finish reason, if the answer is incomplete or was blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finish: Option<String>,
     /// The provider and the model that answered. Files of q 0.2 may lack them.
@@ -107,7 +107,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        // On an answer they are another tool's.
+        // Those of an answer come from another program, and no provider takes them.
         let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
         let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {
@@ -134,7 +134,7 @@ impl Exchange {
         self.answer().is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
     }
 
-    /// Whether the provider blocked the answer: it broke off with a word for why.
+    /// Whether the provider blocked the answer: it broke off, with a finish reason.
     fn is_blocked(&self) -> bool {
         self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
     }

@@ -20,8 +20,8 @@ use crate::unix;
 const LINK_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Folder {
-    /// The conversation that is current and will not be any more; the time to keep it starts now. `None`: there is none, or
-    /// it is not q's to change. Without the lock, a file in place of the link is left alone.
+    /// The conversation that has been current until now; the time for which it is kept starts. `None`: there is none, or it
+    /// is not q's to change. Without the lock, a file in place of the link is left alone.
     pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
         let path = match lock {
             Some(lock) if is_file(link) => self.adopt(link, lock)?,

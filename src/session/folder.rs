@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::conversation::Conversation;
-use super::files::{self, are_same, check_dangling_link, exists, named, read, remove, second_name};
+use super::files::{self, check_dangling_link, exists, named, read, remove, second_name};
 use super::format;
 use super::lock::{LOCK_PATIENCE, Lock, NoLock};
 use super::name::{self, STATE, Which};
@@ -277,14 +277,14 @@ impl Folder {
         self.link_first_free(path, (1..).map(|number| format!("{}{STATE}{number}{ENDING}", name::base(&id))))
     }
 
-    /// Gives a file the first of these names that is free, or that it has already. The time to keep it starts now.
+    /// Gives a file the first of these names that is free. The time to keep it starts now.
     pub(super) fn link_first_free(&self, path: &Path, names: impl Iterator<Item = String>) -> io::Result<PathBuf> {
         for name in names {
             let name = self.sessions.join(name);
             match second_name(path, &name, &self.temporary(&name)) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Err(_) if !are_same(path, &name) => {}
-                _ => {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                linked => {
+                    linked?;
                     unix::touch(&name);
                     return Ok(name);
                 }

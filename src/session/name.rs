@@ -130,7 +130,7 @@ fn check(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How to name a current conversation that is called so by a list.
+/// How to name a current conversation, for a user who calls it by its file.
 fn way_to_current(listed: &str) -> Option<String> {
     match listed.strip_prefix("current")? {
         "" => Some("without -s, q uses the current conversation".to_owned()),

@@ -22,9 +22,9 @@ pub(crate) enum Found {
 pub(crate) struct Rules {
     /// The most exchanges that the conversation keeps.
     pub(crate) pairs: usize,
-    /// How long a conversation that is not current is kept; `None` is for ever.
+    /// How long a conversation that is not current is kept; `None` means for ever.
     pub(crate) keep: Option<Duration>,
-    /// The longest idle time of a conversation that is continued; `None` is no limit.
+    /// The longest idle time of a conversation that is continued; `None` means no limit.
     pub(crate) expire: Option<Duration>,
     /// Another provider or model may continue a conversation.
     pub(crate) continue_on_mismatch: bool,
@@ -57,7 +57,7 @@ pub(crate) enum Intent {
     Again(Seen, Exchange),
 }
 
-/// By what a conversation is recognized that was read before.
+/// What identifies a conversation that was read before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(super) created: Timestamp,
@@ -77,7 +77,7 @@ impl Seen {
     }
 }
 
-/// Who was asked now, and when.
+/// Which provider and model are asked now, and when.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) provider: String,

@@ -44,7 +44,7 @@ impl Folder {
     fn sweep(&self, keep: Duration, now: SystemTime) {
         let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
         let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(is_link);
-        // Those of slots keep nothing, nor do those that q 0.2 has made of links.
+        // Links of slots keep nothing. Nor do links with ids: q 0.2 has renamed `current.json` so.
         let keeps = |name: &str| !name.starts_with("current-") && !name.starts_with(UNNAMED);
         let keeping = links.iter().filter(|link| keeps(&name_of(link)));
         let kept: Vec<_> = keeping.filter_map(|link| self.resolve(link).ok()).collect();
@@ -77,7 +77,7 @@ impl Folder {
     }
 }
 
-/// How long ago a file was changed; `None` if that is yet to come.
+/// How long ago a file was changed; `None` if its time is in the future.
 fn age(metadata: &Metadata, now: SystemTime) -> Option<Duration> {
     now.duration_since(metadata.modified().ok()?).ok()
 }
