@@ -1,13 +1,16 @@
 """Real tool servers and a scripted model: real.py PATH-OF-Q PYTHON SQLITE-PYTHON RUST-PYTHON NODE-MODULES
 lists, calls and ends each."""
 
+import base64
 import contextlib
 import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -67,7 +70,8 @@ def programs(home, python, sqlite, rust, modules):
     if not chromium:
         sys.exit("Chromium is needed. On Debian: sudo apt-get install chromium-headless-shell")
     # Chromium has no sandbox for root.
-    browser = [f"{modules}/.bin/playwright-mcp", "--headless", "--isolated", "--no-sandbox", "--executable-path", chromium]
+    browser = [f"{modules}/.bin/playwright-mcp", "--headless", "--isolated", "--no-sandbox",
+               "--viewport-size", "640x480", "--executable-path", chromium]
     return {
         "time": ([python, "-m", "mcp_server_time"], "convert_time",
                  [("get_current_time", {"timezone": "Asia/Tokyo"})], "+09:00"),
@@ -129,6 +133,13 @@ def processes(home):
     return [line for line in listing.stdout.splitlines() if f"HOME={home}" in line]
 
 
+def picture_size(request):
+    """Width and height of the first PNG in a request, if it is there from its beginning to its end."""
+    if found := re.search("iVBORw0KGgo[A-Za-z0-9+/]+=*", request):
+        picture = base64.b64decode(found[0])
+        return picture[-8:-4] == b"IEND" and struct.unpack(">2I", picture[16:24])
+
+
 def main():
     q, python, sqlite, rust, modules = (os.path.abspath(path) for path in sys.argv[1:6])
     sys.stdout.reconfigure(line_buffering=True)
@@ -170,6 +181,8 @@ def main():
                 done = ask("-v", "--yes", "-t", name, "go")
                 check("it is called, and the model answers", done.returncode == 0 and done.stdout == "done\n", results)
                 check(f"its result has {words}", words in Model.results, results)
+                if name == "browser":
+                    check("the model gets the screenshot", picture_size(Model.results) == (640, 480), results)
                 check("no process is left", processes(home) == [], results)
                 for file in log:
                     file.seek(0)
