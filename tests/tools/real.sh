@@ -15,4 +15,5 @@ if ! cmp -s "$root/tests/tools/packages.txt" "$modules/packages.txt"; then
         $(cat "$root/tests/tools/packages.txt") >&2
     cp "$root/tests/tools/packages.txt" "$modules/"
 fi
+cp "$root/tests/tools/adder.mjs" "$modules/" # its packages are looked for beside it
 "$python" "$root/tests/tools/real.py" "$1" "$python" "$sqlite" "$rust" "$modules/node_modules"
