@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::names::Selection;
@@ -30,9 +30,6 @@ pub(crate) struct Starting {
     sections: Vec<ToolServer>,
     /// What comes of each, by its index.
     opened: Receiver<(usize, Opened)>,
-    opens: Sender<(usize, Opened)>,
-    /// How many of them are still to come.
-    awaited: usize,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -67,7 +64,7 @@ impl Starting {
             let servers = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
             prepared = servers.collect::<Result<_, _>>()?;
         }
-        Ok(Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes))
+        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)
     }
 
     /// Starts every configured server; a note names each one that cannot be started.
@@ -87,7 +84,7 @@ impl Starting {
         };
         let servers = settings.tool_servers()?.into_iter().map(prepare);
         let prepared = servers.filter_map(|server| server.inspect_err(|error| note(error, notes)).ok()).collect();
-        Ok(Starting::begin(None, prepared, settings, interrupts, groups, notes))
+        Starting::begin(None, prepared, settings, interrupts, groups, notes)
     }
 
     fn begin(
@@ -97,7 +94,7 @@ impl Starting {
         interrupts: &Arc<Interrupts>,
         groups: &Groups,
         notes: &Notes,
-    ) -> Starting {
+    ) -> Result<Starting, Error> {
         let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
             Key::Variables { found: Some((_, key)), .. } => Some(key),
             _ => None,
@@ -115,31 +112,21 @@ impl Starting {
             let (notes, secrets) = (notes.clone(), secrets.clone());
             Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
         };
-        let (opens, opened) = mpsc::channel();
+        let (sender, opened) = mpsc::channel();
+        let mut sections = Vec::new();
+        for (index, Prepared { section, spec, .. }) in prepared.into_iter().enumerate() {
+            let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
+            let began = Instant::now();
+            let started = unix::start_thread(move || {
+                let opened = Server::open(spec, &groups, &report);
+                // Where nobody waits any more, the server ends here.
+                let _ = sender.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
+            });
+            started.map_err(|error| Error::new(Kind::Tools, format!("{}: {error}", section.name)))?;
+            sections.push(section);
+        }
         let (file, groups) = (settings.file.clone(), groups.clone());
-        let mut starting =
-            Starting { selection, sections: Vec::new(), opened, opens, awaited: 0, groups, file, keys, secrets };
-        for server in prepared {
-            starting.start(server, &report);
-        }
-        starting
-    }
-
-    fn start(&mut self, server: Prepared, report: &Report) {
-        let (index, opens) = (self.sections.len(), self.opens.clone());
-        let (groups, report, spec) = (self.groups.clone(), Arc::clone(report), server.spec);
-        let name = spec.name.clone();
-        let began = Instant::now();
-        let started = unix::start_thread(move || {
-            let opened = Server::open(spec, &groups, &report);
-            // Where nobody waits any more, the server ends here.
-            let _ = opens.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
-        });
-        if let Err(error) = started {
-            let _ = self.opens.send((index, Err(Error::new(Kind::Tools, format!("{name}: {error}")))));
-        }
-        self.sections.push(server.section);
-        self.awaited += 1;
+        Ok(Starting { selection, sections, opened, groups, file, keys, secrets })
     }
 
     /// Whether there is any server.
@@ -151,7 +138,7 @@ impl Starting {
     ///
     /// # Errors
     /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
-    pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
+    pub(crate) fn finish(self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
@@ -166,24 +153,18 @@ impl Starting {
     ///
     /// # Errors
     /// As for [`Starting::finish`].
-    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn list(self, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let (_servers, offers) = self.collect(&mut Vec::new(), notes)?;
         self.groups.be_patient();
         Ok(offers)
     }
 
     /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
-    fn collect(
-        &mut self,
-        instructions: &mut Vec<(String, String)>,
-        notes: &Notes,
-    ) -> Result<(Servers, Vec<Offer>), Error> {
+    fn collect(&self, instructions: &mut Vec<(String, String)>, notes: &Notes) -> Result<(Servers, Vec<Offer>), Error> {
         let names: Vec<&str> = self.sections.iter().map(|section| section.name.as_str()).collect();
         notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
         let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
-        while self.awaited > 0 {
-            let Ok((index, opened)) = self.opened.recv() else { break };
-            self.awaited -= 1;
+        for (index, opened) in &self.opened {
             let section = &self.sections[index];
             let offered = opened.and_then(|(server, about, took)| {
                 notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
@@ -223,7 +204,7 @@ impl Starting {
 /// Servers that nobody waits for are asked to end.
 impl Drop for Starting {
     fn drop(&mut self) {
-        if self.awaited > 0 {
+        if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
             self.groups.terminate();
         }
     }
@@ -234,7 +215,7 @@ fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
     let (of, count) = (format!("{} {}", about.name, about.version), about.tools.len());
     let tools = if count == 1 { "tool" } else { "tools" };
     let (name, took) = (&section.name, took.as_secs_f64());
-    format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.protocol)
+    format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.revision)
 }
 
 /// The server, or what is wrong with its configuration.
