@@ -141,8 +141,13 @@ mod tests {
     use super::*;
 
     fn about(tools: &[&str], is_harmless: bool) -> About {
-        let tool =
-            |name: &&str| ListedTool { name: (*name).to_owned(), description: String::new(), schema: json!({}), reads: is_harmless, is_harmless };
+        let tool = |name: &&str| ListedTool {
+            name: (*name).to_owned(),
+            description: String::new(),
+            schema: json!({}),
+            reads: is_harmless,
+            is_harmless,
+        };
         About { tools: tools.iter().map(tool).collect(), ..About::default() }
     }
 

@@ -277,7 +277,7 @@ impl Protocol {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
         }
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
-            return self.speaks_others(&version.into());
+            return self.speaks_others(&json!([version]));
         }
         self.about.revision = version;
         let initialized = Event::Notify(notification("notifications/initialized", json!({})));
@@ -343,10 +343,7 @@ impl Protocol {
     }
 
     fn speaks_others(&mut self, versions: &Value) -> Vec<Event> {
-        let others: Vec<&str> = match versions {
-            Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
-            version => version.as_str().into_iter().collect(),
-        };
+        let others: Vec<&str> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let (others, oldest) = (quote(others.join(", ").as_bytes()), KNOWN_VERSIONS[0]);
         self.refuse(format!("speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"))
     }

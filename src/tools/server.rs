@@ -152,7 +152,10 @@ impl Session {
                 let details = Arc::clone(&report);
                 let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
                 let process = Process::start(program, groups, read, details);
-                Transport::Local(process.map_err(|error| Failure::new(format!("cannot run its command: {error}")))?)
+                Transport::Local(
+                    process
+                        .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
+                )
             }
             Location::Remote(site) => {
                 let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
@@ -468,7 +471,7 @@ mod tests {
     fn a_program_that_cannot_be_run_is_reported() {
         let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
         let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
-        assert_eq!(missing, "db: cannot run its command: No such file or directory (os error 2)");
+        assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
     }
 
     #[test]
