@@ -20,7 +20,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const GIVEN_UP: &str = "has failed twice and is not started again";
 
 /// A server as it is configured.
-#[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) location: Location,
@@ -31,7 +30,6 @@ pub(crate) struct Spec {
 }
 
 /// Where a server is.
-#[derive(Clone)]
 pub(crate) enum Location {
     Local(Program),
     Remote(Arc<Site>),
