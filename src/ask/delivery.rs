@@ -136,6 +136,10 @@ impl Delivery {
             output.form = Form::Whole;
         }
         let record = Arc::new(record);
+        interrupts.before_the_end(When::AtOnce, {
+            let record = Arc::clone(&record);
+            move || record.close()
+        });
         interrupts.before_the_end(When::Then, {
             let record = Arc::clone(&record);
             move || record.save_interrupted()

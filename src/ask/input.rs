@@ -11,19 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::Attachment;
+use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::unix;
 
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
-
-/// The most bytes of an image or a PDF in base64: Anthropic's limit for images.
-const MAX_ATTACHMENT: usize = 5_000_000;
-
-/// The most bytes of all images and PDFs together, so that they fit into a conversation's file.
-const MAX_ATTACHMENTS: usize = 7_000_000;
 
 /// How long q waits for input before it says so.
 const NOTE_AFTER: Duration = Duration::from_secs(30);

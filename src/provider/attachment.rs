@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Attachment, Message};
+use crate::message::Attachment;
 
 /// The ending of the file names of PDFs.
 const PDF: &str = ".pdf";
@@ -12,14 +12,17 @@ pub(super) fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
-/// The attachments of a message, then its text, which Anthropic refuses if it is blank. Not every server accepts parts, so
-/// text alone stays text.
-pub(super) fn content(message: &Message, text: &str, part_of: impl Fn(&Attachment) -> Value) -> Value {
-    if message.attachments.is_empty() {
+/// Attachments, then a text, which Anthropic refuses if it is blank. Not every server accepts parts, so text alone stays
+/// text.
+pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
+    let mut parts: Vec<Value> = attachments.collect();
+    if parts.is_empty() {
         return text.into();
     }
-    let text = (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}));
-    message.attachments.iter().map(part_of).chain(text).collect()
+    if !text.trim().is_empty() {
+        parts.push(json!({"type": "text", "text": text}));
+    }
+    parts.into()
 }
 
 /// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,

@@ -71,12 +71,16 @@ fn turns(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
         let calls = fence::calls_as_text(prompt.steps);
         *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
     }
+    let mut attachments: Vec<Vec<&Attachment>> =
+        prompt.messages.iter().map(|message| message.attachments.iter().collect()).collect();
+    if let Some(question) = attachments.last_mut().filter(|_| prompt.forbids_calls) {
+        question.extend(prompt.steps.iter().flat_map(images_of));
+    }
     let system = json!({"role": "system", "content": prompt.system});
-    let part_of = |attachment: &Attachment| part_of(attachment, quirks);
-    let turns =
-        prompt.messages.iter().zip(texts).map(
-            |(message, text)| json!({"role": message.role, "content": attachment::content(message, &text, part_of)}),
-        );
+    let turns = prompt.messages.iter().zip(attachments).zip(texts).map(|((message, attachments), text)| {
+        let parts = attachments.into_iter().map(|attachment| part_of(attachment, quirks));
+        json!({"role": message.role, "content": attachment::content(parts, &text)})
+    });
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
@@ -119,7 +123,15 @@ fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
         }
     }
     let result = |ran: &ToolRun| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
-    std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
+    // A result can have only text.
+    let images: Vec<Value> = images_of(step).map(|image| part_of(image, quirks)).collect();
+    let images = (!images.is_empty()).then(|| json!({"role": "user", "content": images}));
+    std::iter::once(turn).chain(step.calls.iter().map(result)).chain(images).collect()
+}
+
+/// The images in the results of a step.
+fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
+    step.calls.iter().flat_map(|ran| &ran.images)
 }
 
 /// Gives each call of a turn what came with it. `extra` has it by the call's position.

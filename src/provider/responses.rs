@@ -96,8 +96,16 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
-    let result = |run: &ToolRun| json!({"type": "function_call_output", "call_id": run.id, "output": run.result});
-    step.echo.iter().cloned().chain(step.calls.iter().map(result)).collect()
+    step.echo.iter().cloned().chain(step.calls.iter().map(result_of)).collect()
+}
+
+fn result_of(ran: &ToolRun) -> Value {
+    let text = json!({"type": "input_text", "text": ran.result});
+    let output: Value = match ran.images.is_empty() {
+        true => ran.result.as_str().into(),
+        false => std::iter::once(text).chain(ran.images.iter().map(part_of)).collect(),
+    };
+    json!({"type": "function_call_output", "call_id": ran.id, "output": output})
 }
 
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an

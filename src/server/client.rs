@@ -81,13 +81,13 @@ pub(crate) struct TransportError {
     pub(crate) status: Option<u16>,
     /// What the server says, or why the connection failed.
     pub(crate) error: ServerError,
+    /// What came with the status, as it came.
+    pub(crate) body: String,
     /// Where the server redirects to.
     pub(crate) location: Option<String>,
     pub(crate) advice: Option<String>,
     /// Another try may succeed.
     pub(crate) may_pass: bool,
-    /// No data came for longer than the limit.
-    pub(crate) is_silence: bool,
 }
 
 /// A client for one address.
@@ -195,16 +195,17 @@ impl Client {
             // An incomplete body still says more than none.
             let mut body = Vec::new();
             let _ = response.body_mut().as_reader().take(MAX_ERROR_BODY).read_to_end(&mut body);
-            let body = if body.starts_with(GZIP) { COMPRESSED.into() } else { String::from_utf8_lossy(&body) };
+            let is_compressed = body.starts_with(GZIP);
+            let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
             let mut error = failure::read_redacted(&body, secrets);
             error.retry_after = retry_after.or(error.retry_after);
             return Err(TransportError {
                 status: Some(status.as_u16()),
                 error,
+                body,
                 location,
                 advice: None,
                 may_pass: PASSING_STATUSES.contains(&status.as_u16()),
-                is_silence: false,
             });
         }
         let (parts, body) = response.into_parts();
@@ -231,10 +232,10 @@ impl Client {
         TransportError {
             status: None,
             error: ServerError::new(cause),
+            body: String::new(),
             location: None,
             advice: advice.map(str::to_owned),
             may_pass: is_temporary(&error),
-            is_silence: matches!(error, ureq::Error::Timeout(_)) && !is_temporary(&error),
         }
     }
 
