@@ -1,7 +1,7 @@
 //! The two helps, short and long, made from the tables of options, settings and providers.
 
 use super::template;
-use crate::flags::{Effect, FLAGS, Flag};
+use crate::flags::{FLAGS, Flag, Value};
 use crate::provider::table::{DIALECTS, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
@@ -76,10 +76,7 @@ fn providers() -> String {
 
 /// `-f, --follow`, `-m, --model ID`.
 pub(super) fn names(flag: &Flag) -> String {
-    let value = match flag.effect {
-        Effect::Value { name, .. } => format!(" {name}"),
-        Effect::Mode(_) | Effect::Switch(_) => String::new(),
-    };
+    let value = flag.value().map_or_else(String::new, |Value(name, ..)| format!(" {name}"));
     match (flag.short, flag.long) {
         (Some(short), Some(long)) => format!("-{short}, --{long}{value}"),
         (Some(short), None) => format!("-{short}{value}"),
