@@ -58,7 +58,7 @@ fn settings() -> String {
     let width = SETTINGS.iter().map(|row| row.key.len()).max().unwrap_or_default();
     let text = SETTINGS.iter().map(|row| {
         let default = row.default.map_or_else(String::new, |default| format!(" ({default})"));
-        let line = format!("{:width$}  {:15} {}{default}", row.key, row.variable, row.doc);
+        let line = format!("{:width$}  {:15} {}{default}", row.key, row.variable(), row.doc);
         hanging(&line, 2, width + 20)
     });
     text.collect()
@@ -103,7 +103,7 @@ mod tests {
             assert!(short.contains(&names(flag)) && long.contains(&names(flag)), "{}", flag.name());
         }
         for row in SETTINGS {
-            assert!(long.contains(row.variable), "{}", row.key);
+            assert!(long.contains(&row.variable()), "{}", row.key);
         }
         for row in PROVIDERS {
             assert!(long.contains(row.base_url), "{}", row.name);

@@ -2,7 +2,7 @@
 
 use super::{help, template};
 use crate::flags::FLAGS;
-use crate::provider::table::PROVIDERS;
+use crate::provider::table::{PROVIDERS, base_url_variable};
 use crate::settings::table::SETTINGS;
 
 /// The page without the parts from the tables; `@NAME@` marks their places.
@@ -59,7 +59,7 @@ fn settings() -> String {
     let text = SETTINGS.iter().map(|row| {
         let default = row.default.map_or_else(String::new, |default| format!("; default {default}"));
         let (key, doc) = (escaped(row.key), escaped(row.doc));
-        format!(".TP\n.BR {key} \", \" {}\n{doc}{}.\n", row.variable, escaped(&default))
+        format!(".TP\n.BR {key} \", \" {}\n{doc}{}.\n", row.variable(), escaped(&default))
     });
     text.collect()
 }
@@ -72,7 +72,7 @@ fn providers() -> String {
         };
         let model =
             row.model.map_or_else(|| "the first model on its list".to_owned(), |model| format!("model {model}"));
-        let text = format!("{}, {key}, {model}; moved by {}.", row.base_url, row.base_url_variable());
+        let text = format!("{}, {key}, {model}; moved by {}.", row.base_url, base_url_variable(row.name));
         format!(".TP\n.B {}\n{}\n", row.name, escaped(&text))
     });
     text.collect()

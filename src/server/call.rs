@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_q_says_itself_is_never_about_a_model() {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
         let key_advice = Some("check the key".to_owned());
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
@@ -320,7 +320,7 @@ mod tests {
     fn calls_are_an_answer_without_text_where_tools_were_offered() {
         const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
         let notes = Notes::new(true, false, Sign::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };

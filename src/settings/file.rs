@@ -90,21 +90,7 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
         for (key, value) in in_order(fields) {
             let place =
                 |message| wrong(key.span(), format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref()));
-            if key.get_ref() != "headers" {
-                set_field(&mut section, key.get_ref(), value.get_ref()).map_err(place)?;
-                continue;
-            }
-            let Some(table) = value.get_ref().as_table() else {
-                return Err(place("must be a table such as { x-team = \"infra\" }".to_owned()));
-            };
-            for (header, value) in in_order(table) {
-                let place = |message| {
-                    let path = format!("providers.{}.headers.{}", name.get_ref(), header.get_ref());
-                    wrong(header.span(), format!("{path}: {message}"))
-                };
-                let read = string(value.get_ref()).and_then(|value| value::header(header.get_ref(), value));
-                section.headers.push((header.get_ref().to_string(), read.map_err(place)?));
-            }
+            set_field(&mut section, key.get_ref(), value.get_ref()).map_err(place)?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
             return Err(wrong(name.span(), format!("providers.{}: has both key_env and key_cmd", section.name)));
@@ -144,6 +130,7 @@ fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), St
         "key_env" => section.key_env = Some(value::variable(value)?),
         "key_cmd" => section.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
         "model" => section.model = Some(not_empty(string(value)?)?),
+        "headers" => section.headers = value::headers(value)?,
         "options" => {
             let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
             for (name, value) in in_order(fields) {
@@ -253,7 +240,7 @@ mod tests {
             ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of an environment variable"),
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
-            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),
+            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers: a b: that cannot be the name"),
             ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),

@@ -1,5 +1,6 @@
 //! Reads values of the configuration file as the expected types, or says what is wrong with them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
@@ -10,9 +11,7 @@ use crate::secret::Secret;
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// The entries of a table in the order of the file.
-pub(super) fn in_order<'t, 'a>(
-    table: &'t DeTable<'a>,
-) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'a, str>>, &'t Spanned<'a>)> {
+pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
     let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
     by_place.into_values().collect()
 }
@@ -53,6 +52,27 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
+/// A table of strings, such as the example, in the order of the file.
+pub(super) fn table(value: &DeValue, example: &str) -> Result<Vec<(String, String)>, String> {
+    let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
+    let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
+        let text = string(value.get_ref()).map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
+        Ok((name.get_ref().to_string(), text))
+    };
+    in_order(table).into_iter().map(entry).collect()
+}
+
+/// The headers of every request.
+pub(super) fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
+    let headers = table(value, "{ x-team = \"infra\" }")?.into_iter();
+    headers
+        .map(|(name, text)| match header(&name, text) {
+            Ok(value) => Ok((name, value)),
+            Err(reason) => Err(format!("{name}: {reason}")),
+        })
+        .collect()
+}
+
 /// The value of a header, if the header can be sent.
 pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
     if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
@@ -75,7 +95,7 @@ pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) 
         .into_iter()
         .map(|name| (strsim::jaro_winkler(key, name), name))
         .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
+        .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
         Some((_, name)) => format!("there is no setting “{key}”; did you mean “{name}”?"),
         None => format!("there is no setting “{key}”"),
