@@ -108,7 +108,7 @@ fn remote(
         }
         KeyPlace::Command(command) => {
             // It may ask for a password on the same terminal.
-            notes.sign().stop();
+            notes.spinner().stop();
             let program = command.first().map_or("key_cmd", String::as_str);
             (Some(key_command::run(command)?), format!("check the key that {program} prints"))
         }

@@ -176,7 +176,7 @@ impl Starting {
         failed: impl Fn(Error, &Notes) -> Result<(), Error>,
     ) -> Result<(Vec<ToolServer>, Servers, Vec<Offer>), Error> {
         let names: Vec<&str> = self.sections.iter().map(|section| section.name.as_str()).collect();
-        notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
+        notes.spinner().wait_for(&format!("waiting for {}", names.join(", ")));
         let Starting { sections, mut servers, file, secrets, .. } = self;
         let mut offers = Vec::new();
         // Where one fails, the user need not wait for the others.
@@ -192,7 +192,7 @@ impl Starting {
                 match started.and_then(|started| offered(index, &sections[index], started, &file, &secrets, notes)) {
                     Ok(offered) => offers.extend(offered),
                     Err(error) => {
-                        notes.sign().stop();
+                        notes.spinner().stop();
                         let message = secret::redact(&error.message, &secrets);
                         let advice = error.advice.map(|advice| secret::redact(&advice, &secrets));
                         failed(Error { message, advice, ..error }, notes)?;
@@ -201,7 +201,7 @@ impl Starting {
             }
             waiting = still_waiting;
         }
-        notes.sign().stop();
+        notes.spinner().stop();
         Ok((sections, servers, offers))
     }
 }
