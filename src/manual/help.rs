@@ -15,6 +15,13 @@ COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 /// The long help without the parts from the tables; `@NAME@` marks their places.
 const TEMPLATE: &str = include_str!("help.in");
 
+/// What both the long help and the man page show: questions, and sections of the configuration file.
+const SAMPLES: [(&str, &str); 3] = [
+    ("EXAMPLES", include_str!("examples.in")),
+    ("PROVIDER", include_str!("provider.in")),
+    ("TOOLS", include_str!("tools.in")),
+];
+
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
 
@@ -29,23 +36,24 @@ pub(crate) fn short() -> String {
     text
 }
 
-/// The dialects as values of `api`: the usual one, and the others in a comment.
-pub(super) fn dialects() -> String {
+/// Fills the samples into a template, each of their lines as `format` shows it.
+pub(super) fn with_samples(template: &str, format: impl Fn(&str) -> String) -> String {
     let names: Vec<String> = DIALECTS.iter().map(|dialect| format!("\"{}\"", dialect.name)).collect();
-    names.split_first().map_or_else(String::new, |(usual, others)| format!("{usual}        # or {}", others.join(", ")))
+    let (usual, others) = names.split_at(1);
+    let dialects = format!("{}        # or {}", usual.concat(), others.join(", "));
+    let shown = |text: &str| {
+        let text = template::fill(text, &[("DIALECTS", &dialects)]);
+        text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format(line) + "\n" }).collect::<String>()
+    };
+    SAMPLES.iter().fold(template.to_owned(), |text, (name, sample)| template::fill(&text, &[(name, &shown(sample))]))
 }
 
 /// Everything.
 pub(crate) fn long() -> String {
+    let template = with_samples(TEMPLATE, |line| format!("    {line}"));
     template::fill(
-        TEMPLATE,
-        &[
-            ("DIALECTS", &dialects()),
-            ("SYNOPSIS", SYNOPSIS),
-            ("OPTIONS", &options()),
-            ("SETTINGS", &settings()),
-            ("PROVIDERS", &providers()),
-        ],
+        &template,
+        &[("SYNOPSIS", SYNOPSIS), ("OPTIONS", &options()), ("SETTINGS", &settings()), ("PROVIDERS", &providers())],
     )
 }
 
