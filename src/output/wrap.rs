@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_quotes_go_on_under_their_text() {
+    fn lists_and_quotes_continue_under_their_text() {
         for (text, columns, expected) in [
             ("- one two three", 12, "- one two \n  three"),
             ("* one two three", 12, "* one two \n  three"),
@@ -580,6 +580,8 @@ mod tests {
             assert_eq!(wrapper.feed(piece, 10), expected, "{piece:?}");
         }
         assert_eq!(wrapper.finish(10), "");
+        // It has no width, but it would have to be measured again with each piece.
+        assert!(!wrapper.feed(&"\u{301}".repeat(MAX_HELD), 10).is_empty());
     }
 
     #[test]
