@@ -158,7 +158,7 @@ fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<()
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    // A pipe could be waited for without end.
+    // Reading a pipe could take for ever.
     if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
         return Err(Error::settings(format!("cannot read the configuration: {} is a pipe", path.display())));
     }

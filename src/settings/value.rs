@@ -52,10 +52,10 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// A table of texts in the order of the file, or what is wrong, and the place of the text at fault if there is one.
+/// Names and texts in the order of the file; or what is wrong, and the place of the text at fault if there is one.
 type Texts = Result<Vec<(String, Secret)>, (Option<usize>, String)>;
 
-/// A table such as the example. `read` checks a text, which comes after its name.
+/// Reads a table such as the example. `read` gets a name and its text, and checks them.
 pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
     let table = value.as_table().ok_or_else(|| (None, format!("must be a table such as {example}")))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
