@@ -131,7 +131,7 @@ fn configuration(context: &Context, error: Option<String>) -> Section {
     let mut lines = vec![format!("configuration  {path}")];
     if let Some(error) = &error {
         lines.push(format!("  wrong: {error}"));
-        lines.push("  q asks nothing until that is corrected; these are the defaults:".to_owned());
+        lines.push("  no question is asked until that is corrected; these are the defaults:".to_owned());
     }
     Section { lines, fields: vec![("config", json!(path)), ("error", json!(error))] }
 }

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag};
+use super::table::{Effect, FLAGS, Flag, Value};
 use crate::error::Error;
 use crate::nearest::nearest;
 
@@ -60,9 +60,9 @@ pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
             // The question begins.
             Arg::Value(_) => return false,
         };
-        match flag.map(|flag| (flag.long, &flag.effect)) {
-            Some((Some("json"), _)) => return true,
-            Some((_, Effect::Value { .. })) => drop(parser.value()),
+        match flag {
+            Some(flag) if flag.long == Some("json") => return true,
+            Some(flag) if flag.value().is_some() => drop(parser.value()),
             // It may have a value all the same, after an equals sign.
             _ if is_long => drop(parser.optional_value()),
             _ => {}
@@ -88,19 +88,15 @@ fn apply(
         }
         arguments.mode = mode;
     }
-    match flag.effect {
-        Effect::Mode(_) => Ok(()),
-        Effect::Switch(set) => {
-            set(arguments);
-            Ok(())
-        }
-        Effect::Value { name, set, .. } => {
-            let value = parser
-                .value()
-                .map_err(|_| Error::usage(format!("{} needs a value: {} {name}", flag.name(), flag.name())))?;
-            set(arguments, value).map_err(|reason| Error::usage(format!("{}: {reason}", flag.name())))
-        }
+    if let Effect::Switch(field) = flag.effect {
+        *field(arguments) = true;
     }
+    if let Some(Value(name, _, setter)) = flag.value() {
+        let flag = flag.name();
+        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {name}")))?;
+        setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
+    }
+    Ok(())
 }
 
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
