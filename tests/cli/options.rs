@@ -270,22 +270,6 @@ fn the_messages_option_says_how_much_a_follow_up_sends() {
 }
 
 #[test]
-fn no_save_leaves_no_trace() {
-    let (server, sandbox) = numbered();
-    sandbox.q(&["--no-save", "why"]).run().success().stdout("answer 0\n");
-    sandbox.expect_no_state();
-
-    sandbox.q(&["why"]).run().success();
-    let before = snapshot(sandbox.state());
-    sandbox.q(&["--no-save", "else"]).run().success();
-    sandbox.q(&["--no-save", "-f", "so"]).run().success().stdout("answer 3\n");
-    before.expect_unchanged();
-    // It continues the conversation all the same.
-    let question = prompt(&server.requests()[3]);
-    assert_eq!(question, "Previous conversation:\nHuman: why\n\nAssistant: answer 1\n\nHuman: so");
-}
-
-#[test]
 fn no_stream_asks_for_the_answer_in_one_piece() {
     let server = Server::openai("all at once");
     let sandbox = Sandbox::new().server_env(&server);
@@ -294,15 +278,6 @@ fn no_stream_asks_for_the_answer_in_one_piece() {
     assert_eq!(body["stream"], false);
     assert!(body.get("stream_options").is_none(), "{body}");
     sandbox.expect_answer("all at once", false);
-}
-
-#[test]
-fn a_misspelt_option_is_never_answered_with_one_that_deletes() {
-    let sandbox = Sandbox::new();
-    for typed in ["--search", "--cleanup", "--undelete"] {
-        let refused = sandbox.q(&[typed, "rebase"]).run();
-        refused.exit(2).stderr_contains(typed).stderr_lacks("--clear").stderr_lacks("--undo").stderr_lacks("--all");
-    }
 }
 
 #[test]

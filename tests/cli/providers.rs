@@ -240,33 +240,6 @@ fn a_base_url_may_end_in_a_slash() {
 }
 
 #[test]
-fn ollama_host_is_read_as_ollama_reads_it() {
-    let server = Server::openai("ok");
-    let port = server.address().port();
-    let sandbox = Sandbox::new();
-    for host in [
-        format!("127.0.0.1:{port}"),
-        format!("http://127.0.0.1:{port}"),
-        format!("http://127.0.0.1:{port}/"),
-        format!("0.0.0.0:{port}"),
-        format!("http://0.0.0.0:{port}"),
-        format!("localhost:{port}"),
-        format!(":{port}"),
-        format!(" 127.0.0.1:{port} "),
-    ] {
-        let _case = case(&host);
-        sandbox.q(&["-p", "ollama", "hi"]).env("OLLAMA_HOST", &host).run().success().stdout("ok\n");
-        assert_eq!(server.last_request().path, "/v1/chat/completions");
-    }
-    let moved = sandbox.q(&["-p", "ollama", "hi"]).env("OLLAMA_HOST", "127.0.0.1:1");
-    moved.env("OLLAMA_BASE_URL", format!("{}/other", server.url())).run().success();
-    assert_eq!(server.last_request().path, "/other/chat/completions");
-    // Without a port it is Ollama's own.
-    let outcome = sandbox.q(&["-p", "ollama", "-m", "m", "hi"]).env("OLLAMA_HOST", "192.0.2.1:99999").run();
-    outcome.exit(2).stderr_contains("OLLAMA_HOST");
-}
-
-#[test]
 fn what_is_not_a_url_is_reported_with_its_variable() {
     let server = everybody("ok");
     let sandbox = sandbox_of_all(&server);
