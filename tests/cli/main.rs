@@ -3,7 +3,6 @@
 mod actions;
 mod again;
 mod attach;
-mod attached;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
