@@ -331,9 +331,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
-    };
+    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -384,21 +382,6 @@ mod tests {
         let sent =
             body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.habits).to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
-    }
-
-    #[test]
-    fn an_empty_error_is_none() {
-        for error in ["{}", "\"\"", "null"] {
-            let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
-            let mut reply = replied(&DIALECT, &[&data]);
-            assert_eq!(reply.failure(), None, "{data}");
-            assert_eq!(reply.take_text(), "hi", "{data}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_json_is_malformed() {
-        assert!(read_event("{", &mut Reply::default()).is_err());
     }
 
     fn offered() -> Value {
@@ -530,14 +513,6 @@ mod tests {
             assert!(matches!(reply.finished(), Some(Finish::Complete(_))), "{case}");
             assert!(reply.calls().iter().all(|call| !call.id.is_empty()), "{case}");
         }
-    }
-
-    #[test]
-    fn calls_that_were_not_offered_are_an_odd_end() {
-        let call = event(&json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{}"}}]));
-        let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
-        let reply = replied(&DIALECT, &[&call, end, "[DONE]"]);
-        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
     }
 
     #[test]

@@ -262,17 +262,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_whose_halves_come_apart_is_joined() {
-        let mut reply = Reply::default();
-        reply.add(r#""a\ud83d""#).expect("a string");
-        assert_eq!(reply.take_text(), "a");
-        reply.add(r#""\ude00b\ud83d""#).expect("a string");
-        assert_eq!(reply.take_text(), "😀b");
-        reply.end();
-        assert_eq!(reply.take_text(), "\u{FFFD}");
-    }
-
-    #[test]
     fn a_bad_end_stays_whatever_follows() {
         let mut reply = Reply::default();
         for (word, finish) in [
@@ -294,15 +283,6 @@ mod tests {
         reply.finish("stop");
         reply.call_fragment(0, "x", "a", "{}");
         assert!(!reply.is_finished());
-    }
-
-    #[test]
-    fn an_answer_that_was_blocked_or_failed_is_not_complete() {
-        for (word, complete) in [("stop", true), ("length", true), ("odd", true), ("safety", false), ("error", false)] {
-            let mut reply = Reply::default();
-            reply.finish(word);
-            assert_eq!(reply.is_complete(), complete, "{word}");
-        }
     }
 
     #[test]

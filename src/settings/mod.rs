@@ -261,16 +261,6 @@ mod tests {
     }
 
     #[test]
-    fn later_levels_win() {
-        let file = "messages = 4\npairs = 5\nretries = 6\n";
-        let arguments = Arguments { messages: Some("8".to_owned()), no_save: true, ..Arguments::default() };
-        let settings = load(file, &[("Q_MESSAGES", "7"), ("Q_PAIRS", "9")], arguments).expect("valid settings");
-        let values = settings.values;
-        assert_eq!((values.messages, values.pairs, values.retries, values.save), (8, 9, 6, false));
-        assert_eq!(values.max_history, 400_000);
-    }
-
-    #[test]
     fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
@@ -285,24 +275,6 @@ mod tests {
             let values = Settings::of_actions(&Environment::of(variables), &path);
             let keep = values.keep.expect("a time");
             assert_eq!((keep.as_secs(), values.wrap), (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
-        }
-    }
-
-    #[test]
-    fn a_wrong_value_names_its_place() {
-        for (file, variables, option, words) in [
-            ("\nmessages = \"x\"", &[][..], None, "config.toml, line 2: messages"),
-            ("expire = \"1w\"", &[], None, "config.toml, line 1: expire: “1w”"),
-            ("\nhistory = \"chat\"", &[], None, "config.toml, line 2: history: “chat” is not one of prompt, messages"),
-            ("", &[("Q_PAIRS", "x")], None, "Q_PAIRS: “x”"),
-            ("", &[], Some("x"), "--messages: “x”"),
-            ("provider = \"nobody\"", &[], None, "there is no provider “nobody”"),
-            ("", &[("Q_PROVIDER", "nobody")], None, "(Q_PROVIDER)"),
-        ] {
-            let arguments = Arguments { messages: option.map(str::to_owned), ..Arguments::default() };
-            let error = load(file, variables, arguments).expect_err(words);
-            assert_eq!(error.exit_status(), 2);
-            assert!(error.message.contains(words), "{}", error.message);
         }
     }
 

@@ -300,41 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_what_it_offers() {
-        let mut server = start(spec(START));
-        let started = wait(&mut server).expect("tools");
-        assert_eq!((&*started.about.name, &*started.about.version, &*started.about.protocol), ("N", "1", "2025-06-18"));
-        assert_eq!(started.about.tools.len(), 1);
-        assert!(started.took > Duration::ZERO);
-    }
-
-    #[test]
-    fn a_tool_is_called_and_answers() {
-        let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
-        assert_eq!(call(&mut server, r#"{ "x": 1 }"#), outcome("ok", false));
-        assert_eq!(call(&mut server, "{}"), outcome("again", false));
-        let process = &mut conversation(&mut server).process;
-        process.end();
-        let call = process.lines().concat();
-        assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
-    }
-
-    #[test]
-    fn details_are_reported_with_the_name_of_the_server() {
-        let (sender, details) = mpsc::channel();
-        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let log = r#"say '{"method":"notifications/message","params":{"level":"info","data":"logged"}}'"#;
-        let script = format!("echo problem >&2; echo noise; {START} {log}; read -r end");
-        let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
-        wait(&mut server).expect("tools");
-        drop((server, report));
-        let mut details: Vec<String> = details.iter().collect();
-        details.sort();
-        let noise = "db: wrote a line that is not a message: noise";
-        assert_eq!(details, ["db: info: logged", "db: problem", noise]);
-    }
-
-    #[test]
     fn of_many_lines_only_the_first_are_reported_while_it_starts_and_in_each_call() {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
@@ -357,23 +322,6 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_is_named() {
-        let error = |spec: Spec| match Server::start(spec, &Groups::default(), &silent()) {
-            Ok(_) => panic!("a process"),
-            Err(error) => error.message,
-        };
-        let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
-        assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
-        assert_eq!(
-            error(with(Program { folder: "/no/such".into(), ..program("") })),
-            "db: there is no folder /no/such"
-        );
-        assert!(
-            error(with(Program { command: vec![], ..program("") })).starts_with("db: cannot run an empty command: ")
-        );
-    }
-
-    #[test]
     fn a_server_that_does_not_start_says_why() {
         let hurry = |time: u64, script: &str| Spec { start: Some(Duration::from_millis(time)), ..spec(script) };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
@@ -392,22 +340,6 @@ mod tests {
         ] {
             assert_eq!(wait(&mut start(spec)).expect_err("no tools").message, expected);
         }
-    }
-
-    #[test]
-    fn a_server_may_write_much_to_standard_error() {
-        let script = "read -r call; head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; text 3 ok; read -r end";
-        assert_eq!(call(&mut started(script), "{}"), outcome("ok", false));
-    }
-
-    #[test]
-    fn an_answer_that_is_too_long_fails_only_its_call() {
-        let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
-        // Only the first one is meant as a message.
-        let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
-        let mut server = started(&script);
-        assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
-        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 
     #[test]
@@ -467,24 +399,5 @@ mod tests {
             Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
         wait(&mut server).expect("tools");
         assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
-    }
-
-    #[test]
-    fn servers_end_together() {
-        let groups = Groups::default();
-        let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
-        let servers = (0..3).map(|_| Server::start(spec(&script), &groups, &silent()).expect("a process")).collect();
-        let mut servers = Servers(servers);
-        groups.be_patient();
-        for server in &mut servers.0 {
-            wait(server).expect("tools");
-        }
-        let start = Instant::now();
-        drop(servers);
-        let took = start.elapsed();
-        // One after the other would take at least six seconds.
-        assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-        // Nothing is left that a signal could reach.
-        assert!(format!("{groups:?}").contains("ids: []"), "{groups:?}");
     }
 }
