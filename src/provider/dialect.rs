@@ -100,7 +100,6 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::super::attachment::tests::{image, pdf, question};
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
@@ -194,66 +193,6 @@ pub(super) mod tests {
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
         api.request(prompt, table::OPENAI_LIKE.habits, None).body.expect("a body")
-    }
-
-    #[test]
-    fn attachments_are_parts_before_the_text() {
-        let (png, pdf_url) = ("data:image/png;base64,aW1n", "data:application/pdf;base64,cGRm");
-        let text = |text: &str| json!({"type": "text", "text": text});
-        let input_text = |text: &str| json!({"type": "input_text", "text": text});
-        let bare_text = |text: &str| json!({"text": text});
-        let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
-        let inline = |media: &str, data: &str| json!({"inlineData": {"mimeType": media, "data": data}});
-        // The place of the first message, an image, a PDF, text beside them, and text alone.
-        for (api, (list, first, field), picture, document, text) in [
-            (
-                &openai::DIALECT,
-                ("messages", 1, "content"),
-                json!({"type": "image_url", "image_url": {"url": png}}),
-                json!({"type": "file", "file": {"filename": "plan 2.pdf", "file_data": pdf_url}}),
-                &text as &dyn Fn(&str) -> Value,
-            ),
-            (
-                &responses::DIALECT,
-                ("input", 0, "content"),
-                json!({"type": "input_image", "detail": "auto", "image_url": png}),
-                json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": pdf_url}),
-                &input_text,
-            ),
-            (
-                &anthropic::DIALECT,
-                ("messages", 0, "content"),
-                json!({"type": "image", "source": source("image/png", "aW1n")}),
-                json!({"type": "document", "source": source("application/pdf", "cGRm"), "title": "plan 2 pdf"}),
-                &text,
-            ),
-            (
-                &gemini::DIALECT,
-                ("contents", 0, "parts"),
-                inline("image/png", "aW1n"),
-                inline("application/pdf", "cGRm"),
-                &bare_text,
-            ),
-        ] {
-            for (case, message, content) in [
-                ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
-                ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
-                ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
-                ("an image alone", question(vec![image()], ""), json!([picture])),
-            ] {
-                let body = body(api, &Prompt { messages: vec![message], ..prompt() });
-                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{}: {case}", api.name);
-            }
-            // Attachments of earlier questions too; the calls come after them all.
-            let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-            let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
-            prompt.messages[0] = question(vec![image()], "one");
-            prompt.messages[2] = question(vec![pdf()], "three");
-            let messages = body(api, &prompt)[list].clone();
-            assert_eq!(messages[first][field], json!([picture, text("one")]), "{}", api.name);
-            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{}", api.name);
-            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{}", api.name);
-        }
     }
 
     #[test]

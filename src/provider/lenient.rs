@@ -200,4 +200,23 @@ mod tests {
             assert_eq!(event.map(|event| event.is_some()).map_err(|_| ()), read, "{data}");
         }
     }
+
+    #[test]
+    fn counts_are_whole_numbers_in_whatever_form() {
+        for (json, count) in [
+            ("7", Some(7)),
+            ("7.0", Some(7)),
+            ("0", Some(0)),
+            ("7.5", None),
+            ("-1", None),
+            ("\"7\"", None),
+            ("null", None),
+            ("{}", None),
+            ("1e300", None),
+        ] {
+            assert_eq!(serde_json::from_str::<Count>(json).expect(json).0, count, "{json}");
+            let within: Value = serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);
+            assert_eq!(super::count(&within, "/a/b"), count, "{json}");
+        }
+    }
 }

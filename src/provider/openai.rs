@@ -451,37 +451,6 @@ mod tests {
         let own = [("", "a", "{\"n\":1}"), ("", "b", "{}")];
         for (case, word, events, expected) in [
             (
-                "OpenAI",
-                "tool_calls",
-                vec![
-                    json!([{"index": 0, "id": "x", "type": "function", "function": {"name": "a", "arguments": ""}}]),
-                    json!([{"index": 0, "function": {"arguments": "{\"n\""}}]),
-                    json!([{"index": 0, "function": {"arguments": ":1}"}}]),
-                    json!([{"index": 1, "id": "y", "type": "function", "function": {"name": "b", "arguments": ""}}]),
-                    json!([{"index": 1, "function": {"arguments": "{}"}}]),
-                ],
-                two,
-            ),
-            (
-                "Ollama: each call has index 0",
-                "tool_calls",
-                vec![json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{\"n\":1}"}},
-                            {"index": 0, "id": "y", "function": {"name": "b", "arguments": "{}"}}])],
-                two,
-            ),
-            (
-                "LM Studio: each fragment has an id of its own",
-                "tool_calls",
-                vec![
-                    json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": ""}}]),
-                    json!([{"index": 0, "id": "x2", "function": {"arguments": "{\"n\""}}]),
-                    json!([{"index": 0, "id": "x3", "function": {"name": null, "arguments": ":1}"}}]),
-                    json!([{"index": 1, "id": "y", "function": {"name": "b", "arguments": "{"}}]),
-                    json!([{"index": 1, "id": "y2", "function": {"name": "", "arguments": "}"}}]),
-                ],
-                two,
-            ),
-            (
                 "a gateway: neither index nor id, arguments as an object, another word at the end",
                 "stop",
                 vec![json!([{"function": {"name": "a", "arguments": {"n": 1}}},

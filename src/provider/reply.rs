@@ -286,6 +286,15 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_was_blocked_or_failed_is_not_complete() {
+        for (word, complete) in [("stop", true), ("length", true), ("odd", true), ("safety", false), ("error", false)] {
+            let mut reply = Reply::default();
+            reply.finish(word);
+            assert_eq!(reply.is_complete(), complete, "{word}");
+        }
+    }
+
+    #[test]
     fn calls_make_a_normal_end_of_a_word_that_says_so() {
         for (word, has_calls, finish) in [
             ("tool_calls", true, Finish::Complete("tool_calls".into())),

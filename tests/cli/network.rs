@@ -315,12 +315,17 @@ fn certificates_that_are_named_and_are_none_are_a_wrong_setting() {
     let sandbox = Sandbox::new().openai_at("https://127.0.0.1:1/v1");
     let empty = sandbox.home().join("empty.pem");
     fs::write(&empty, "").unwrap();
+    let key = sandbox.home().join("key.pem");
+    fs::write(&key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
+    let folder = sandbox.state();
     for (name, path) in [
         ("SSL_CERT_FILE", empty.as_path()),
+        ("SSL_CERT_FILE", key.as_path()),
+        ("SSL_CERT_DIR", folder.as_path()),
         ("SSL_CERT_FILE", Path::new("/nonexistent/ca.pem")),
         ("SSL_CERT_DIR", Path::new("/nonexistent")),
     ] {
-        sandbox.q(&["hi"]).env(name, path).run().exit(2).stdout_is_empty().stderr_contains(name);
+        sandbox.q(&["hi"]).env(name, path).stdin_open().run().refused(&[name]).stderr_lacks("TLS");
     }
 }
 

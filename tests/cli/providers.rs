@@ -504,32 +504,3 @@ fn the_command_of_a_key_that_fails_is_reported_with_its_exit_status() {
         sandbox.expect_no_state();
     }
 }
-
-#[test]
-fn a_password_in_a_base_url_is_sent_as_its_scheme_says() {
-    let server = everybody("ok");
-    let sandbox = lonely();
-    sandbox.config(&format!(
-        "provider = \"work\"\n[providers.work]\nbase_url = \"http://me:url-secret@{}\"\nmodel = \"m\"\n",
-        server.address()
-    ));
-    sandbox.q(&["hi"]).run().success();
-    assert_eq!(server.request().header("authorization"), Some("Basic bWU6dXJsLXNlY3JldA=="));
-}
-
-#[test]
-fn a_model_that_the_server_does_not_know_gets_a_hint() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let error = match dialect.provider {
-            "openai" | "responses" => {
-                json!({"error": {"message": "The model does not exist", "code": "model_not_found"}})
-            }
-            "anthropic" => json!({"type": "error", "error": {"type": "not_found_error", "message": "model: nope"}}),
-            _ => json!({"error": {"code": 404, "message": "models/nope is not found", "status": "NOT_FOUND"}}),
-        };
-        let server = Server::always(Reply::json(404, error));
-        let outcome = dialect.q(&Sandbox::new(), &server, &["-m", "nope", "hi"]).run();
-        outcome.exit(1).stderr_contains("404").stderr_contains("q --models");
-    }
-}
