@@ -322,6 +322,33 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_cannot_be_run_is_named() {
+        let error = |spec: Spec| match Server::start(spec, &Groups::default(), &silent()) {
+            Ok(_) => panic!("a process"),
+            Err(error) => error.message,
+        };
+        let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
+        assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
+        assert_eq!(
+            error(with(Program { folder: "/no/such".into(), ..program("") })),
+            "db: there is no folder /no/such"
+        );
+        assert!(
+            error(with(Program { command: vec![], ..program("") })).starts_with("db: cannot run an empty command: ")
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_fails_only_its_call() {
+        let long = "head -c 17000000 /dev/zero | tr '\\0' x; echo";
+        // Only the first one is meant as a message.
+        let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
+        let mut server = started(&script);
+        assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
+    }
+
+    #[test]
     fn a_server_that_does_not_start_says_why() {
         let hurry = |time: u64, script: &str| Spec { start: Some(Duration::from_millis(time)), ..spec(script) };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
