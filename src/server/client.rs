@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
-        let client = Client::new(&address("http://h.example"), None, 1, &Environment::of(&[])).expect("a client");
+        let client = Client::new(&address("http://h.example"), None, 1, &Environment::new(&[])).expect("a client");
         for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
             assert_eq!(failed.may_pass(), may_pass, "{failed:?}");

@@ -162,7 +162,7 @@ impl Starting {
     /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
     fn collect(&self, instructions: &mut Vec<(String, String)>, notes: &Notes) -> Result<(Servers, Vec<Offer>), Error> {
         let names: Vec<&str> = self.sections.iter().map(|section| section.name.as_str()).collect();
-        notes.sign().wait_for(&format!("waiting for {}", names.join(", ")));
+        notes.spinner().wait_for(&format!("waiting for {}", names.join(", ")));
         let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
         for (index, opened) in &self.opened {
             let section = &self.sections[index];
@@ -177,7 +177,7 @@ impl Starting {
             match offered {
                 Ok(offered) => offers.extend(offered),
                 Err(error) => {
-                    notes.sign().stop();
+                    notes.spinner().stop();
                     let message = secret::redact(&error.message, &self.secrets);
                     let advice = error.advice.map(|advice| secret::redact(&advice, &self.secrets));
                     let error = Error { message, advice, ..error };
@@ -188,7 +188,7 @@ impl Starting {
                 }
             }
         }
-        notes.sign().stop();
+        notes.spinner().stop();
         // The order in which servers answer must not change the prompt.
         instructions.sort();
         offers::sort(&mut offers);

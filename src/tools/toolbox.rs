@@ -95,7 +95,7 @@ impl Toolbox {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
         let Outcome { text, images, is_error, server_failed } = outcome;
-        notes.sign().stop();
+        notes.spinner().stop();
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
@@ -141,7 +141,7 @@ impl Toolbox {
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        notes.sign().wait_for(&format!("waiting for {}", call.name));
+        notes.spinner().wait_for(&format!("waiting for {}", call.name));
         runs();
         Ok(self.servers.0[offer.server].call(&offer.tool, &arguments))
     }

@@ -62,7 +62,8 @@ fn main() {
         disk: disk.path().into(),
         client,
     };
-    let all: [(&str, fn(&Bench)); 9] = [
+    type Part = fn(&Bench);
+    let all: [(&str, Part); 9] = [
         ("short", Bench::short_answer),
         ("long", Bench::long_answer),
         ("terminal", Bench::long_answer_on_terminal),
