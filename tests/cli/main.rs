@@ -5,7 +5,6 @@
 mod actions;
 mod again;
 mod attach;
-mod attached;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
@@ -16,6 +15,7 @@ mod documents;
 mod extract;
 mod files;
 mod fixtures;
+mod harness;
 mod hook;
 mod json;
 mod link;
@@ -36,7 +36,6 @@ mod server;
 mod settings;
 mod shape;
 mod signals;
-mod smoke;
 mod states;
 mod terminal;
 mod tls;
