@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place, rules};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Step};
+use crate::message::{Attachment, Role, Step};
 use crate::one_line::on_one_line;
 use crate::output::{code, print, print_prose};
 use crate::session::commit;
@@ -21,7 +21,7 @@ use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::session::{Conversation, Exchange};
+use crate::session::{Conversation, Entry, Exchange};
 use crate::settings::{Settings, Values};
 
 impl Place {
@@ -85,8 +85,15 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         return print(&String::from_utf8_lossy(&source));
     }
     let mut texts = Vec::new();
+    let is_terminal = io::stdout().is_terminal();
     for (index, entry) in conversation.entries().enumerate() {
-        let time = entry.timestamp().map_or_else(String::new, |time| format!(" {time}"));
+        let time = |time: Timestamp| format!(" {}", if is_terminal { time.local() } else { time.to_string() });
+        let time = entry.timestamp().map_or_else(String::new, time);
+        let model = if is_terminal && entry.role == Role::Assistant {
+            answered_by(entry, &conversation)
+        } else {
+            String::new()
+        };
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
@@ -95,7 +102,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
         let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role));
+        texts.push(format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role));
         texts.push(format!("{said}{end}"));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -103,6 +110,13 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         context.notes.note("the conversation has no messages");
     }
     print_prose(&texts, wraps(context))
+}
+
+/// Which model gave an answer, with a blank before it.
+fn answered_by(answer: &Entry, conversation: &Conversation) -> String {
+    let provider = answer.provider.as_ref().unwrap_or(&conversation.provider);
+    let model = answer.model.as_ref().unwrap_or(&conversation.model);
+    format!(" {}/{}", on_one_line(provider), on_one_line(model))
 }
 
 /// What the model said before its calls, and the calls, in order.

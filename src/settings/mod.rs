@@ -23,6 +23,7 @@ pub(crate) use tools::{Configured, KeyPlace, LocalServer, NO_TOOLS, Place, Remot
 
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::nearest::did_you_mean;
 use crate::provider::request::Field;
 
 /// The settings after all levels.
@@ -151,7 +152,8 @@ fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<()
         return Ok(());
     }
     Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
-        "-p chooses one of {}\na section [providers.NAME] in {} adds one",
+        "{}-p chooses one of {}\na section [providers.NAME] in {} adds one",
+        did_you_mean(&named.text, providers.iter().map(|provider| &provider.name)),
         joined_names(providers),
         file.display()
     )))
