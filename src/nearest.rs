@@ -10,9 +10,9 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
     similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// The advice that asks for the most similar name; empty if none is similar.
+/// A question for the most similar name, to begin a line of advice with; empty if none is similar.
 pub(crate) fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
-    nearest(typed, names).map_or_else(String::new, |name| format!("did you mean {}?\n", name.as_ref()))
+    nearest(typed, names).map_or_else(String::new, |name| format!("did you mean {}? ", name.as_ref()))
 }
 
 #[cfg(test)]

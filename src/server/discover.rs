@@ -93,9 +93,9 @@ fn no_provider(settings: &Settings) -> Error {
     }
     Error::settings("no provider is configured: no key is set, and no local server answers with a model").advise(
         format!(
-            "for example: export {}=your-key\nor set one of {}\nor start one of {}",
-            variables.first().unwrap_or(&"ANTHROPIC_API_KEY"),
-            variables.join(", "),
+            "for example: export {}=your-key; other keys are in {}\nor start one of {}",
+            variables.first().unwrap_or(&""),
+            variables.get(1..).unwrap_or_default().join(", "),
             servers.join(", ")
         ),
     )

@@ -8,7 +8,7 @@ use super::client::{self, Client};
 use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
-use crate::nearest::nearest;
+use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
 use crate::provider::table;
@@ -121,11 +121,9 @@ impl Target {
         };
         let models = self.models(notes).unwrap_or_default();
         if let Model::Named(_) = self.choice.model {
-            let meant = nearest(model, models.iter().map(|model| &model.id));
-            return Err(match meant.filter(|meant| *meant != model) {
-                Some(meant) => error.advise_also(format!("did you mean {meant}?")),
-                None => error,
-            });
+            let others = models.iter().map(|listed| &*listed.id).filter(|listed| *listed != model);
+            let advice = did_you_mean(model, others) + error.advice.as_deref().unwrap_or_default();
+            return Err(error.advise(advice));
         }
         if models.is_empty() {
             return Err(error);
