@@ -23,6 +23,7 @@ mod tests {
     fn only_a_similar_name_is_suggested() {
         for (typed, meant) in [("reveiw", Some("review")), ("revi", Some("review")), ("patch", None), ("", None)] {
             assert_eq!(nearest(typed, ["rust", "review"]), meant, "{typed}");
+            assert_eq!(did_you_mean(typed, ["rust", "review"]).is_empty(), meant.is_none(), "{typed}");
         }
     }
 }

@@ -315,7 +315,7 @@ fn a_model_that_somebody_named_never_gives_way() {
         sandbox.config(file);
         let refused = sandbox.q(&[args, &["hi"]].concat()).run();
         refused.exit(1).stderr_contains("`gpt-6-luna` does not exist").explains();
-        refused.stderr_contains("q: did you mean gpt-7-luna? q --models -p openai lists its models\n");
+        refused.stderr_contains("q: did you mean gpt-5-luna? q --models -p openai lists its models\n");
         // The second asks for the list.
         server.expect_requests(2);
         sandbox.expect_no_files();
