@@ -71,7 +71,7 @@ impl Plan {
         });
         let turn = Turn {
             model,
-            system: system.unwrap_or_else(|| system_prompt(&settings, asked)),
+            system: system.unwrap_or_else(|| system_prompt(&settings, asked, arguments.extract)),
             window,
             question,
             refuses_storage: target.stores_by_default(),
@@ -118,7 +118,7 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
 }
 
 /// The system prompt of the settings, else the built-in one.
-fn system_prompt(settings: &Settings, now: Timestamp) -> String {
-    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date());
+fn system_prompt(settings: &Settings, now: Timestamp, extract: bool) -> String {
+    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date(), extract);
     settings.values.system.clone().unwrap_or_else(built_in)
 }
