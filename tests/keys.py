@@ -37,6 +37,7 @@ INSERTED = {
     "make a file": (block("touch ran"), "touch ran"),
     "größe": (block("du -sh Größe 日本 e\u0301 “x” – 👩"), "du -sh Größe 日本 e\u0301 “x” – 👩"),
     "many line ends": ("```\nls\n\n\n```\n", "ls"),
+    "line ends of Windows": ("```\r\nls\r\n```\r\n", "ls"),
     "a continued line": (block("ls \\\n  -l"), "ls \\\n  -l"),
 }
 KEPT = {
@@ -46,7 +47,7 @@ KEPT = {
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),
     "a failure": (None, "q: llamacpp: 400 Bad Request: no ?[31mluck? today"),
 }
-for hidden in "\0\1\t\x1b\x1e\x7f\x80\x9b\xa0\xad\u034f\u061c\u115f\u1680\u180e\u200b\u200d\u200f\u2028\u202e\u202f\u2060\u2066\u2800\u3000\u3164\ue000\ufe0f\ufeff\ufff9\U000e0041":
+for hidden in "\0\1\t\r\x1b\x1e\x7f\x80\x9b\xa0\xad\u034f\u061c\u115f\u1680\u180e\u200b\u200d\u200f\u2028\u202e\u202f\u2060\u2066\u2800\u3000\u3164\ue000\ufe0f\ufeff\ufff9\U000e0041":
     KEPT[f"hidden {ord(hidden):x}"] = (block(f"ls{hidden} -l"), HIDDEN)
 
 

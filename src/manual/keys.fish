@@ -24,7 +24,7 @@ function __q_key
     # Control characters, characters without a width, those that change the direction of text, private use; blanks other
     # than the space; and what is seen as little, though its class does not say so.
     set -l hidden '\p{C}|(?! )\p{Z}|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2800}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}]'
-    string match -rq '^(?<reason>[^\x1e]*)\x1e(?<answer>(?s:.*?))\n*(?<code>\d+)$' -- $all
+    string match -rq '^(?<reason>[^\x1e]*)\x1e(?<answer>(?s:.*?))[\r\n]*(?<code>\d+)$' -- $all
     # q -x prints the blocks one after the other, so at any line end a block may end, except after a backslash.
     set -l joined (string replace -a \\\n '' -- $answer | string collect)
     if test -z "$code"

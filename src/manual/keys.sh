@@ -12,6 +12,8 @@ _q_command() {
         exit "$code"
     )
     code=$? reason=${all%%$'\036'*} answer=${all#*$'\036'}
+    # The line end of Windows. Any other is gone.
+    answer=${answer%$'\r'}
     # From here on, characters are bytes. These are, in UTF-8: control characters, blanks other than the space, characters
     # without a width, those that change the direction of text, private use.
     LC_ALL=C

@@ -7,14 +7,21 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 pub(crate) fn extract(answer: &str) -> Option<String> {
     let mut code: Option<String> = None;
     let mut is_inside = false;
-    for event in Parser::new(answer) {
+    for (event, range) in Parser::new(answer).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
                 is_inside = true;
                 code.get_or_insert_default();
             }
             Event::End(TagEnd::CodeBlock) => is_inside = false,
-            Event::Text(text) if is_inside => code.get_or_insert_default().push_str(&text),
+            Event::Text(text) if is_inside => {
+                let code = code.get_or_insert_default();
+                // The parser leaves carriage returns out.
+                if text.starts_with('\n') && answer[..range.start].ends_with('\r') {
+                    code.push('\r');
+                }
+                code.push_str(&text);
+            }
             _ => {}
         }
     }
@@ -38,7 +45,8 @@ mod tests {
             ("  ```\n    a\n  b\nc\n  ```\n", Some("  a\nb\nc\n")),
             ("```\n\n\ta\n  \n```\n", Some("\n\ta\n  \n")),
             ("```\n&amp; \\* <b>\n```\n", Some("&amp; \\* <b>\n")),
-            ("```\r\na\r\n```\r\n", Some("a\n")),
+            ("```\r\na\r\n\r\n\tb\r\n```\r\n", Some("a\r\n\r\n\tb\r\n")),
+            ("> - x\r\n>   ```\r\n>   a\r\n>\r\n>   ```\r\n", Some("a\r\n\r\n")),
             ("1. Run\n   ```sh\n   ls\n   ```\n2. Then\n\n   ```sh\n   df\n   ```\n", Some("ls\ndf\n")),
             ("- a\n  - b\n\n    ```\n    deep\n      er\n    ```\n", Some("deep\n  er\n")),
             ("-\tx\n\n\t```\n\ta\n\t\tb\n\t```\n", Some("a\n\tb\n")),

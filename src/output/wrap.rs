@@ -29,7 +29,7 @@ const MIN_FENCE: usize = 3;
 const MAX_DIGITS: usize = 9;
 
 /// The most characters that an emoji is made of.
-const MAX_EMOJI: usize = 16;
+const MAX_EMOJI: usize = 64;
 
 /// The most bytes of a word that wait for its end.
 const MAX_HELD: usize = 4_000;
@@ -318,10 +318,10 @@ impl Word {
         &self.text[self.shown..]
     }
 
-    /// The columns of the rest. A carriage return at its end may belong to a line's end, which is invisible.
+    /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
-        let rest = self.rest();
-        visible(rest.strip_suffix('\r').unwrap_or(rest)).width()
+        let before = end_of(&self.text[..self.shown]);
+        columns(&format!("{before}{}", self.rest())).saturating_sub(columns(before))
     }
 
     /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
@@ -330,7 +330,7 @@ impl Word {
         if !is_wide(character) || CLOSING.contains(character) {
             return false;
         }
-        let before = self.text.char_indices().rev().nth(MAX_EMOJI).map_or(&*self.text, |(at, _)| &self.text[at..]);
+        let before = end_of(&self.text);
         let base = before.chars().rev().find(|character| character.width() != Some(0));
         base.is_some_and(|base| is_wide(base) && !OPENING.contains(base))
             && format!("{before}{character}").width() > before.width()
@@ -341,6 +341,16 @@ impl Word {
         self.text.clear();
         self.shown = 0;
     }
+}
+
+/// As much of the end of a text as what follows may combine with.
+fn end_of(text: &str) -> &str {
+    text.char_indices().rev().nth(MAX_EMOJI).map_or(text, |(at, _)| &text[at..])
+}
+
+/// The columns of a part of a word. A carriage return at its end may belong to a line's end, which is invisible.
+fn columns(text: &str) -> usize {
+    visible(text.strip_suffix('\r').unwrap_or(text)).width()
 }
 
 /// Whether the word begins a list item or a line of a block quote.
@@ -476,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_quotes_go_on_under_their_text() {
+    fn lists_and_quotes_continue_under_their_text() {
         for (text, columns, expected) in [
             ("- one two three", 12, "- one two \n  three"),
             ("* one two three", 12, "* one two \n  three"),
@@ -580,6 +590,8 @@ mod tests {
             assert_eq!(wrapper.feed(piece, 10), expected, "{piece:?}");
         }
         assert_eq!(wrapper.finish(10), "");
+        // It has no width, but it would have to be measured again with each piece.
+        assert!(!wrapper.feed(&"\u{301}".repeat(MAX_HELD), 10).is_empty());
     }
 
     #[test]

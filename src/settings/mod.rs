@@ -12,6 +12,7 @@ mod tools;
 mod value;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -111,9 +112,9 @@ impl Settings {
         let mut servers: Vec<Configured> =
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
-        let wrong = |reason: String| Error::settings(format!("mcp: {path}: {reason}"));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let more = mcp::read(&text, &self.environment).map_err(wrong)?;
+        let text = fs_err::read_to_string(path).map_err(|error| Error::settings(format!("mcp: {error}")))?;
+        let more = mcp::read(&text, &self.environment);
+        let more = more.map_err(|reason| Error::settings(format!("mcp: {path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
         Ok(servers)
     }
@@ -157,6 +158,10 @@ fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<()
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
+    // Reading a pipe could take for ever.
+    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return Err(Error::settings(format!("cannot read the configuration: {} is a pipe", path.display())));
+    }
     let text = match fs_err::read(path) {
         Ok(bytes) => {
             String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?

@@ -93,7 +93,7 @@ pub(crate) enum Kind {
     Switch(fn(&mut Values, bool)),
 }
 
-/// The most of a number without a limit of its own.
+/// The limit of the numbers that have no lower one.
 const MAX: u64 = u32::MAX as u64;
 
 /// Every setting, in the order of the documents.

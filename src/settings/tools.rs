@@ -203,8 +203,8 @@ impl LocalServer {
                 check_command(&self.command)?;
             }
             "env" => {
-                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }")?.into_iter();
-                self.env = variables.map(|(name, value)| (name, Secret::new(value))).collect();
+                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
+                self.env = variables.map_err(|(_, reason)| reason)?;
             }
             "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
             "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
@@ -242,7 +242,7 @@ impl RemoteServer {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const FIELDS: [&str; 8] = ["url", "headers", "key_env", "key_cmd", "only", "allow", "timeout", "start"];
         match key {
-            "headers" => self.headers = value::headers(value)?,
+            "headers" => self.headers = value::headers(value).map_err(|(_, reason)| reason)?,
             "key_env" | "key_cmd" if self.key != KeyPlace::None => {
                 return Err("a server has key_env or key_cmd, not both".to_owned());
             }
@@ -295,6 +295,14 @@ fn time(value: &DeValue) -> Result<Option<Duration>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ToolServer {
+        /// The server of a section, for tests of what is made of it.
+        pub(crate) fn parse(name: &str, section: &str) -> ToolServer {
+            let table = DeTable::parse(section).expect("TOML");
+            ToolServer::read(name, table.get_ref()).expect("a section")
+        }
+    }
 
     fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
         let table = DeTable::parse(text).expect("TOML");

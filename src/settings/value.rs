@@ -52,25 +52,23 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// A table of strings, such as the example, in the order of the file.
-pub(super) fn table(value: &DeValue, example: &str) -> Result<Vec<(String, String)>, String> {
-    let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
+/// Names and texts in the order of the file; or what is wrong, and the place of the text at fault if there is one.
+type Texts = Result<Vec<(String, Secret)>, (Option<usize>, String)>;
+
+/// Reads a table such as the example. `read` gets a name and its text, and checks them.
+pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
+    let table = value.as_table().ok_or_else(|| (None, format!("must be a table such as {example}")))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
-        let text = string(value.get_ref()).map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
-        Ok((name.get_ref().to_string(), text))
+        let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
+        let wrong = |reason| (Some(name.span().start), format!("{}: {reason}", name.get_ref()));
+        Ok((name.get_ref().to_string(), text.map_err(wrong)?))
     };
     in_order(table).into_iter().map(entry).collect()
 }
 
 /// The headers of every request.
-pub(super) fn headers(value: &DeValue) -> Result<Vec<(String, Secret)>, String> {
-    let headers = table(value, "{ x-team = \"infra\" }")?.into_iter();
-    headers
-        .map(|(name, text)| match header(&name, text) {
-            Ok(value) => Ok((name, value)),
-            Err(reason) => Err(format!("{name}: {reason}")),
-        })
-        .collect()
+pub(super) fn headers(value: &DeValue) -> Texts {
+    table(value, "{ x-team = \"infra\" }", header)
 }
 
 /// The value of a header, if the header can be sent.
