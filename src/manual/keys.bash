@@ -1,11 +1,11 @@
 _q_key() {
     [[ $READLINE_LINE == *[![:space:]]* ]] || return 0
-    local prompt=${PS1@P} wish=${READLINE_LINE//[[:cntrl:]]/?} text saved row
+    local prompt=${PS1@P} wish=${READLINE_LINE//[[:cntrl:]]/?} text saved rows row
     prompt=${prompt//[$'\001\002']/}
     # Bash has wiped the line and its last line of the prompt, and draws both again where the cursor is left. In the
     # meantime a copy is shown. Nothing may scroll after the cursor was saved; there are no more columns than bytes.
     text=${prompt##*$'\n'}$wish$'\n'
-    local -i rows=$(LC_ALL=C; echo "$((${#text} / ${COLUMNS:-80} + 3))")
+    rows=$(LC_ALL=C; echo "$((${#text} / ${COLUMNS:-80} + 3))")
     for ((row = 0; row < rows; row++)); do echo; done >&2
     printf '\e[%dA\r\e7%sq: waiting for the command\e8' "$rows" "$text" >&2
     saved=$(trap -p INT)
