@@ -194,8 +194,11 @@ impl Folder {
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(PRIVATE_FOLDER);
-        check_dangling_link(Some(&self.sessions))?;
-        let made = builder.create(&self.sessions);
+        let mut made = Ok(());
+        if !self.sessions.is_dir() {
+            check_dangling_link(Some(&self.sessions))?;
+            made = builder.create(&self.sessions);
+        }
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {
             let is_open = |it: fs::Metadata| it.is_dir() && it.mode() & 0o7777 != PRIVATE_FOLDER;
