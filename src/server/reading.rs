@@ -19,7 +19,7 @@ const TAIL: Duration = Duration::from_secs(10);
 const LONGEST_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
-const READ_SIZE: usize = 64 << 10;
+const READ_SIZE: usize = 16 << 10;
 
 /// The most bytes that an answer in one piece may have.
 const LONGEST_WHOLE: usize = stream::LONGEST;
