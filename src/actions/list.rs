@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use memchr::memmem;
 use serde::Serialize;
 use time::OffsetDateTime;
 use unicode_width::UnicodeWidthChar;
@@ -181,13 +182,17 @@ fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
     conversation.entries().flat_map(texts).find_map(|text| {
         let folded = folded(text);
-        let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
+        let find = |word: &&str| memmem::find(folded.as_bytes(), word.as_bytes());
+        let places: Vec<usize> = words.iter().map(find).collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
     })
 }
 
 /// Text in which upper and lower case are the same.
 fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let mut folded = String::with_capacity(text.len());
     text.chars().for_each(|character| fold(character, &mut folded));
     folded
