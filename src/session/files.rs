@@ -4,7 +4,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::conversation::Conversation;
 use super::format::{self, MAX_SIZE, Unusable};
 use super::rules::Found;
 use crate::unix;
@@ -20,18 +22,18 @@ pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 /// # Errors
 /// It cannot be read, for a reason that says nothing about its content.
 pub(crate) fn read(path: &Path) -> io::Result<Found> {
-    read_with_source(path).map(|(found, _)| found)
+    read_again(path, None)
 }
 
-/// As [`read`], with the bytes of the file.
+/// The same, but a file that still has the bytes of a conversation that is known is not parsed again.
 ///
 /// # Errors
 /// As for [`read`].
-pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
+pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<Found> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return check_dangling_link(path.parent()).map(|()| (Found::Nothing, Vec::new()));
+            return check_dangling_link(path.parent()).map(|()| Found::Nothing);
         }
         Err(error) => return Err(named(error, "read", path)),
     };
@@ -40,10 +42,14 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
     if metadata.len() > MAX_SIZE as u64 {
-        return Ok((Err(Unusable::TooLarge(metadata.len())).into(), Vec::new()));
+        return Ok(Err(Unusable::TooLarge(metadata.len())).into());
     }
     let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
-    Ok((format::read(&bytes).into(), bytes))
+    if let Some(known) = known.filter(|known| known.source.as_deref() == Some(&bytes)) {
+        return Ok(Found::Conversation(known.clone()));
+    }
+    let read = format::read(&bytes);
+    Ok(read.map(|conversation| Conversation { source: Some(Arc::new(bytes)), ..conversation }).into())
 }
 
 /// Whether there is anything at a path, even a link to nothing.
