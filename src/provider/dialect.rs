@@ -77,6 +77,9 @@ impl Dialect {
     /// # Errors
     /// The data does not fit the dialect.
     pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+        if !data.trim_start().starts_with('[') {
+            return (self.event)(data, reply);
+        }
         // Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -85,9 +88,7 @@ impl Dialect {
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
-        if data.trim_start().starts_with('[')
-            && let Some(error) = failure::error_in(data)
-        {
+        if let Some(error) = failure::error_in(data) {
             reply.fail(error);
             return Ok(());
         }
