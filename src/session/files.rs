@@ -1,7 +1,7 @@
 //! One file of a conversation: read, written so that nobody sees half of it, and given a second name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ pub(super) const PRIVATE_FILE: u32 = 0o600;
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
 pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
+
+/// How much of a file is compared at once.
+const COMPARED_AT_ONCE: usize = 64 << 10;
 
 /// Reads what is at a path.
 ///
@@ -44,12 +47,31 @@ pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Resul
     if metadata.len() > MAX_SIZE as u64 {
         return Ok(Err(Unusable::TooLarge(metadata.len())).into());
     }
-    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
-    if let Some(known) = known.filter(|known| known.source.as_deref() == Some(&bytes)) {
+    let has_same = |known: &&Conversation| known.source.as_ref().is_some_and(|source| has_bytes(path, source));
+    if let Some(known) = known.filter(has_same) {
         return Ok(Found::Conversation(known.clone()));
     }
+    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
     let read = format::read(&bytes);
     Ok(read.map(|conversation| Conversation { source: Some(Arc::new(bytes)), ..conversation }).into())
+}
+
+/// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
+fn has_bytes(path: &Path, mut left: &[u8]) -> bool {
+    let Ok(mut file) = File::open(path).map(|file| BufReader::with_capacity(COMPARED_AT_ONCE, file)) else {
+        return false;
+    };
+    while let Ok(part) = file.fill_buf()
+        && let Some(rest) = left.strip_prefix(part)
+    {
+        let count = part.len();
+        if count == 0 {
+            return left.is_empty();
+        }
+        left = rest;
+        file.consume(count);
+    }
+    false
 }
 
 /// Whether there is anything at a path, even a link to nothing.
@@ -169,4 +191,24 @@ fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
 /// An error that says what failed on which file.
 pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_only_if_all_of_its_bytes_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let bytes = vec![b'a'; COMPARED_AT_ONCE * 3 / 2];
+        assert!(!has_bytes(&path, &bytes), "there is no file");
+        let (shorter, other) = (&bytes[1..], [&bytes[1..], b"b"].concat());
+        for (written, same) in
+            [(&bytes[..], true), (shorter, false), (&other, false), (&[&bytes, shorter].concat(), false)]
+        {
+            fs::write(&path, written).expect("a file");
+            assert_eq!(has_bytes(&path, &bytes), same, "{}", written.len());
+        }
+    }
 }
