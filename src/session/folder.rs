@@ -136,6 +136,14 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", path)),
             _ => return Ok(path.to_owned()),
         }
+        // q's own links name a file beside them, so the folders above need no look.
+        if let Ok(target) = fs::read_link(path)
+            && self.has(path)
+            && target.file_name() == Some(target.as_os_str())
+            && !self.sessions.join(&target).is_symlink()
+        {
+            return Ok(self.sessions.join(target));
+        }
         let real = name::resolve(path).map_err(io::Error::other)?;
         let sessions = fs::canonicalize(&self.sessions).map_err(|error| named(error, "look at", &self.sessions))?;
         Ok(real.strip_prefix(&sessions).map_or_else(|_| real.clone(), |below| self.sessions.join(below)))
