@@ -281,9 +281,9 @@ impl Bench {
     fn image(&self) {
         let image = self.state.join("image.png");
         std::fs::write(&image, b"\x89PNG\r\n\x1A\n".repeat(IMAGE / 8)).expect("a file");
-        let asked = ["--no-save", "question", "-a", image.to_str().expect("a path")];
+        let asked = ["-a", image.to_str().expect("a path"), "--no-save", "question"];
         let contestants: Vec<Contestant> = vec![
-            ("plain", Box::new(|| self.q(&self.short, &self.state, &asked[..2]))),
+            ("plain", Box::new(|| self.q(&self.short, &self.state, &asked[2..]))),
             ("image", Box::new(|| self.q(&self.short, &self.state, &asked))),
         ];
         let results = compare(&contestants, 20);
