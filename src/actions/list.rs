@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use memchr::memmem;
+use memchr::memchr2_iter;
 use serde::Serialize;
 use time::OffsetDateTime;
 use unicode_width::UnicodeWidthChar;
@@ -181,18 +181,25 @@ fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     }
     let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
     conversation.entries().flat_map(texts).find_map(|text| {
-        let folded = folded(text);
-        let find = |word: &&str| memmem::find(folded.as_bytes(), word.as_bytes());
-        let places: Vec<usize> = words.iter().map(find).collect::<Option<_>>()?;
+        let places: Vec<usize> = words.iter().map(|word| place_of(word, text)).collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
     })
 }
 
+/// Where a folded word begins in a text, in bytes of the folded text.
+fn place_of(word: &str, text: &str) -> Option<usize> {
+    if !text.is_ascii() {
+        return folded(text).find(word);
+    }
+    // Folding would take longer than the search, and makes ASCII neither longer nor shorter.
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    let first = *word.first()?;
+    memchr2_iter(first, first.to_ascii_uppercase(), text)
+        .find(|at| text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word)))
+}
+
 /// Text in which upper and lower case are the same.
 fn folded(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
     let mut folded = String::with_capacity(text.len());
     text.chars().for_each(|character| fold(character, &mut folded));
     folded
@@ -334,7 +341,7 @@ mod tests {
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
-            let place = folded(text).find(word).expect("the word");
+            let place = place_of(word, text).expect("the word");
             let found = around(text, place);
             assert_eq!(found.text, expected, "{text}");
             let shown: String = found.text.chars().skip(found.lead).collect();

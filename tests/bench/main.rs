@@ -136,21 +136,16 @@ impl Bench {
         }
         times(&format!("{SHORT} deltas, `--no-save`"), results.of("--no-save"), "curl", curl, "");
         more("saved on a disk", results.of("on disk"), "on tmpfs", q, "");
-        let figures = (megabytes(q.memory), megabytes(curl.memory));
-        line(
-            &format!("peak memory, {SHORT} deltas"),
-            &figures.0,
-            &format!("curl: {}", figures.1),
-            q.memory / curl.memory,
-            "0.42",
-        );
+        let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
+        let (own, other) = (megabytes(q.memory), megabytes(curl.memory));
+        line(&format!("peak memory, {SHORT} deltas"), &own, "curl", &other, q.memory / curl.memory, "0.42");
     }
 
     /// From the moment in which a server writes a delta to the one in which its word can be read.
     fn one_delta(&self) {
         let programs: [&dyn Fn(&str) -> Command; 2] =
             [&|server| self.q(server, &self.state, &["--no-save", "question"]), &curl];
-        for on_terminal in [false, true] {
+        for (name, on_terminal) in [("one delta, into a pipe", false), ("one delta, to a terminal", true)] {
             let mut latencies = [Vec::new(), Vec::new()];
             for _ in 0..10 {
                 for (program, latencies) in programs.iter().zip(&mut latencies) {
@@ -158,13 +153,7 @@ impl Bench {
                 }
             }
             let [q, curl] = latencies.map(|seconds| Median { seconds: middle(seconds), memory: 0.0 });
-            times(
-                if on_terminal { "one delta, to a terminal" } else { "one delta, into a pipe" },
-                q,
-                "curl",
-                curl,
-                "1",
-            );
+            times(name, q, "curl", curl, "1");
         }
     }
 
@@ -255,7 +244,8 @@ impl Bench {
         let folders = [("few", FEW), ("many", MANY)].map(|(name, count)| {
             let state = self.state.join(name);
             for number in 0..count {
-                self.converse(&state, &format!("session_{}", 20_260_101_000_000_000 + number), "hay", SMALL);
+                let (minute, milliseconds) = (number / 60_000, number % 60_000);
+                self.converse(&state, &format!("session_2026010100{minute:02}{milliseconds:05}"), "hay", SMALL);
             }
             state
         });
@@ -543,18 +533,13 @@ fn shown(seconds: f64) -> String {
     }
 }
 
-fn megabytes(bytes: f64) -> String {
-    format!("{:.1} MB", bytes / 1e6)
-}
-
 /// A line of the table; a goal is the most that the ratio should be.
-fn line(what: &str, q: &str, beside: &str, ratio: f64, goal: &str) {
-    println!("| {what} | {q} | {beside} | {ratio:.2} | {goal} |");
+fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str) {
+    println!("| {what} | {q} | {name}: {other} | {ratio:.2} | {goal} |");
 }
 
 fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
-    let beside = format!("{name}: {}", shown(other.seconds));
-    line(what, &shown(q.seconds), &beside, q.seconds / other.seconds, goal);
+    line(what, &shown(q.seconds), name, &shown(other.seconds), q.seconds / other.seconds, goal);
 }
 
 /// A line that says how much more one takes than the other, in time and in memory.
