@@ -23,6 +23,8 @@ pub(crate) fn survive_size_limit() {
 /// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
+    /// Nothing more is recorded, not even that those programs have ended.
+    AtOnce,
     /// Programs that q has started are asked to end.
     First,
     /// What would be lost is saved.

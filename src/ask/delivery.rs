@@ -136,6 +136,10 @@ impl Delivery {
             output.form = Form::Whole;
         }
         let record = Arc::new(record);
+        interrupts.before_the_end(When::AtOnce, {
+            let record = Arc::clone(&record);
+            move || record.close()
+        });
         interrupts.before_the_end(When::Then, {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
@@ -191,12 +195,12 @@ impl Delivery {
 
     /// A call is about to run.
     pub(super) fn runs(&self, call: &Call) {
-        self.record.runs(call);
+        self.record.call_started(call);
     }
 
     /// A call has ended.
     pub(super) fn ran(&self, ran: Ran) {
-        self.record.ran(ran);
+        self.record.call_finished(ran);
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.

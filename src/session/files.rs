@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::conversation::Conversation;
-use super::format::{self, MAX_SIZE, Unusable};
+use super::format;
 use super::rules::Found;
 use crate::unix;
 
@@ -33,27 +33,29 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
 /// # Errors
 /// As for [`read`].
 pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<Found> {
+    let nothing = |error| check_missing(error, "read", path).map(|()| Found::Nothing);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return check_dangling_link(path.parent()).map(|()| Found::Nothing);
-        }
-        Err(error) => return Err(named(error, "read", path)),
+        Err(error) => return nothing(error),
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
-    if metadata.len() > MAX_SIZE as u64 {
-        return Ok(Err(Unusable::TooLarge(metadata.len())).into());
+    if let Err(too_large) = format::check_size(metadata.len()) {
+        return Ok(Found::Unusable(too_large));
     }
     let has_same = |known: &&Conversation| known.source.as_ref().is_some_and(|source| has_bytes(path, source));
     if let Some(known) = known.filter(has_same) {
         return Ok(Found::Conversation(known.clone()));
     }
-    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
-    let read = format::read(&bytes);
-    Ok(read.map(|conversation| Conversation { source: Some(Arc::new(bytes)), ..conversation }).into())
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Another q may have deleted it just now.
+        Err(error) => return nothing(error),
+    };
+    let read = format::read(&bytes).map(|read| Conversation { source: Some(Arc::new(bytes)), ..read });
+    Ok(read.map_or_else(Found::Unusable, Found::Conversation))
 }
 
 /// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
@@ -79,10 +81,15 @@ fn has_bytes(path: &Path, mut left: &[u8]) -> bool {
 /// # Errors
 /// It cannot be known, because a folder above it cannot be entered.
 pub(crate) fn exists(path: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => check_dangling_link(path.parent()).map(|()| false),
-        Err(error) => Err(named(error, "look at", path)),
+    let found = fs::symlink_metadata(path).map(|_| true);
+    found.or_else(|error| check_missing(error, "look at", path).map(|()| false))
+}
+
+/// Nothing, for an error that says that there is no such file; any other is returned.
+fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound => check_dangling_link(path.parent()),
+        _ => Err(named(error, action, path)),
     }
 }
 
@@ -100,11 +107,8 @@ pub(super) fn check_dangling_link(folder: Option<&Path>) -> io::Result<()> {
 
 /// Deletes a file. Returns whether it existed.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(named(error, "remove", path)),
-    }
+    let removed = fs::remove_file(path).map(|()| true);
+    removed.or_else(|error| check_missing(error, "remove", path).map(|()| false))
 }
 
 /// Writes a file that must not exist yet by way of one without a name, which disappears with its process. `None`: the
@@ -163,10 +167,7 @@ pub(super) fn are_same(a: &Path, b: &Path) -> bool {
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
     let written = || {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove(path)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;
@@ -195,7 +196,26 @@ pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+
+    #[test]
+    fn a_file_that_is_deleted_while_it_is_read_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("talk.json");
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for _ in 0..5000 {
+                    fs::write(&path, "").expect("a file");
+                    fs::remove_file(&path).expect("no file");
+                }
+            });
+            while !writer.is_finished() {
+                assert!(!matches!(read(&path).expect("a look at the file"), Found::Conversation(_)));
+            }
+        });
+    }
 
     #[test]
     fn a_file_is_the_same_only_if_all_of_its_bytes_are() {
