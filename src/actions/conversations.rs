@@ -109,7 +109,7 @@ fn steps_as_text(steps: &[Step]) -> String {
 
 /// The settings, even if some are wrong.
 fn settings(context: &Context) -> Values {
-    Settings::of_actions(&context.environment, &context.configuration)
+    Settings::for_actions(&context.environment, &context.configuration)
 }
 
 /// Whether messages are wrapped.

@@ -42,7 +42,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
     let notes = &context.notes;
     let selection = Selection::typed(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let interrupts = Interrupts::new(notes.sign());
+    let interrupts = Interrupts::new(notes.spinner());
     let starting = match &selection {
         Some(selection) => Starting::new(selection, &settings, &interrupts, groups, notes)?,
         None => Starting::all(&settings, &interrupts, groups, notes)?,
@@ -51,7 +51,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
         let file = settings.file.display();
         notes.note(&format!("no tool server is configured; a section [tools.NAME] in {file} adds one"));
     }
-    let listed: Vec<Listed> = starting.list(groups, notes)?.into_iter().map(Listed::from).collect();
+    let listed: Vec<Listed> = starting.list(notes)?.into_iter().map(Listed::from).collect();
     if arguments.json {
         let json = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&json);

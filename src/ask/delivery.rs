@@ -169,7 +169,7 @@ impl Delivery {
         if self.output.form != Form::Text {
             return Ok(());
         }
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         self.screen.show(piece)
     }
 
@@ -178,7 +178,7 @@ impl Delivery {
     /// # Errors
     /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         if self.record.saves() {
             self.interrupts.install();
         }
@@ -208,7 +208,7 @@ impl Delivery {
     /// # Errors
     /// Why the answer is incomplete, or was not printed.
     pub(super) fn finish(self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
             Err(CallEnd::Output(error)) => {

@@ -13,7 +13,7 @@ use crate::address::Endpoint;
 use crate::secret::Secret;
 
 /// The most characters of a server's name.
-const LONGEST_NAME: usize = 20;
+const MAX_NAME: usize = 20;
 
 /// A name with a special meaning for `-t`.
 pub(crate) const NO_TOOLS: &str = "none";
@@ -203,12 +203,8 @@ impl LocalServer {
                 check_command(&self.command)?;
             }
             "env" => {
-                let table = value.as_table().ok_or("must be a table such as { LOG_LEVEL = \"error\" }")?;
-                for (name, value) in in_order(table) {
-                    let text =
-                        value::string(value.get_ref()).map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
-                    self.env.push((name.get_ref().to_string(), Secret::new(text)));
-                }
+                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
+                self.env = variables.map_err(|(_, reason)| reason)?;
             }
             "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
             "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
@@ -246,14 +242,7 @@ impl RemoteServer {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const FIELDS: [&str; 8] = ["url", "headers", "key_env", "key_cmd", "only", "allow", "timeout", "start"];
         match key {
-            "headers" => {
-                let table = value.as_table().ok_or("must be a table such as { x-team = \"infra\" }")?;
-                for (name, value) in in_order(table) {
-                    let read = value::string(value.get_ref()).and_then(|value| value::header(name.get_ref(), value));
-                    let value = read.map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
-                    self.headers.push((name.get_ref().to_string(), value));
-                }
-            }
+            "headers" => self.headers = value::headers(value).map_err(|(_, reason)| reason)?,
             "key_env" | "key_cmd" if self.key != KeyPlace::None => {
                 return Err("a server has key_env or key_cmd, not both".to_owned());
             }
@@ -289,10 +278,10 @@ pub(super) fn check_folder(folder: String) -> Result<String, String> {
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
-    if !begins || name.len() > LONGEST_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
+    if !begins || name.len() > MAX_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
         return Err(format!(
             "tools.{name}: a server's name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
-            LONGEST_NAME - 1
+            MAX_NAME - 1
         ));
     }
     Ok(())
@@ -306,6 +295,14 @@ fn time(value: &DeValue) -> Result<Option<Duration>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl ToolServer {
+        /// The server of a section, for tests of what is made of it.
+        pub(crate) fn parse(name: &str, section: &str) -> ToolServer {
+            let table = DeTable::parse(section).expect("TOML");
+            ToolServer::read(name, table.get_ref()).expect("a section")
+        }
+    }
 
     fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
         let table = DeTable::parse(text).expect("TOML");
@@ -400,7 +397,7 @@ mod tests {
         ];
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
         let Place::Local(program) = read(section).expect("a server").place else { panic!("no program") };
-        let mut given = program.environment(&Environment::of(&own));
+        let mut given = program.environment(&Environment::new(&own));
         given.sort();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::http::Site;
 use super::process::Program;
-use super::remote;
-use super::server::{Place, Spec};
+use super::server::{Location, Spec};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
@@ -14,7 +14,7 @@ use crate::server::key_command;
 use crate::settings::{self, Environment, KeyPlace, LocalServer, RemoteServer, Settings, ToolServer, usable_key};
 
 /// Where the system looks for programs if PATH is not set.
-const USUAL_PATH: &str = "/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// A server that can be started.
 pub(super) struct Prepared {
@@ -35,7 +35,7 @@ pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<()
     let program = &local.command[0];
     // The system searches the server's own PATH.
     let variables = local.environment(environment);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, path)| path);
+    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
     let is_there = match program.contains('/') {
         true => Path::new(program).is_file(),
         false => std::env::split_paths(path).any(|folder| folder.join(program).is_file()),
@@ -55,21 +55,21 @@ pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<()
 /// # Errors
 /// `Settings`: its folder or its key is missing, or proxy or certificates cannot be used.
 pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
-    let (place, keys, hidden) = match &section.place {
+    let (location, keys, hidden) = match &section.place {
         settings::Place::Local(local) => {
             let program = program(&section.name, local, &settings.environment)?;
             let hidden = local.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
-            (Place::Local(program), local.keys(&settings.environment), hidden)
+            (Location::Local(program), local.keys(&settings.environment), hidden)
         }
         settings::Place::Remote(remote) => {
-            let server = self::remote(&section, remote, settings, notes)
+            let site = site(&section, remote, settings, notes)
                 .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
-            let keys = server.keys.clone();
+            let keys = site.keys.clone();
             let headers = remote.headers.iter().flat_map(|(_, value)| value.with_last_word());
-            (Place::Remote(Arc::new(server)), keys, headers.chain(remote.url.secrets()).collect())
+            (Location::Remote(Arc::new(site)), keys, headers.chain(remote.url.secrets()).collect())
         }
     };
-    let spec = Spec { name: section.name.clone(), place, start: section.start, timeout: section.timeout };
+    let spec = Spec { name: section.name.clone(), location, start: section.start, timeout: section.timeout };
     Ok(Prepared { section, spec, keys, hidden })
 }
 
@@ -88,12 +88,7 @@ fn program(name: &str, local: &LocalServer, environment: &Environment) -> Result
     Ok(Program { command: local.command.clone(), environment, folder })
 }
 
-fn remote(
-    section: &ToolServer,
-    server: &RemoteServer,
-    settings: &Settings,
-    notes: &Notes,
-) -> Result<remote::Server, Error> {
+fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes: &Notes) -> Result<Site, Error> {
     let (name, address) = (&section.name, &server.url.server);
     // Each of its requests has limits of its own.
     let client = Client::new(address, None, settings.values.retries, &settings.environment)?;
@@ -108,7 +103,7 @@ fn remote(
         }
         KeyPlace::Command(command) => {
             // It may ask for a password on the same terminal.
-            notes.sign().stop();
+            notes.spinner().stop();
             let program = command.first().map_or("key_cmd", String::as_str);
             (Some(key_command::run(command)?), format!("check the key that {program} prints"))
         }
@@ -125,7 +120,7 @@ fn remote(
     }
     let values = headers.iter().filter(|header| is_authorization(header)).flat_map(|(_, value)| value.with_last_word());
     let keys = values.chain(address.secrets()).collect();
-    Ok(remote::Server { client, url: server.url.clone(), headers, keys, key_advice })
+    Ok(Site { client, url: server.url.clone(), headers, keys, key_advice })
 }
 
 /// What to do about a refusal where no key is configured as such.
