@@ -50,8 +50,10 @@ const SMALL: usize = 2_900;
 /// Bytes of an image, which in base64 are as many as q takes.
 const IMAGE: usize = 3_749_000;
 
+type Part = fn(&Bench);
+
 /// What can be measured by itself.
-const PARTS: &[(&str, fn(&Bench))] = &[
+const PARTS: &[(&str, Part)] = &[
     ("short", Bench::short_answer),
     ("delta", Bench::one_delta),
     ("long", Bench::long_answer),
@@ -61,7 +63,7 @@ const PARTS: &[(&str, fn(&Bench))] = &[
     ("many", Bench::many_conversations),
     ("image", Bench::image),
     ("tools", Bench::tools),
-    ("tools", Bench::from_tools_to_request),
+    ("tools", Bench::request_after_tools),
     ("binary", Bench::binary),
 ];
 
@@ -322,7 +324,7 @@ impl Bench {
     }
 
     /// From the moment in which the server lists its tools to the request of the model.
-    fn from_tools_to_request(&self) {
+    fn request_after_tools(&self) {
         let configured = self.configure_tools();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
