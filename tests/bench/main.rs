@@ -5,6 +5,8 @@
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart. The static archive takes part where
 //! `.ci/run` has built it.
 
+#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+
 #[path = "../authority.rs"]
 mod authority;
 
