@@ -519,7 +519,7 @@ fn the_readmes_commands_with_files_work() {
         server.last_request().json()["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"]
             .clone()
     };
-    let build = sent(shown("q -a src/main.rs -a Cargo.toml \"why does this not build?\""));
+    let build = sent(shown("q -a 'src/**/*.rs' -a Cargo.toml \"why does this not build?\""));
     let files = "<file name=\"src/main.rs\">\nfn main() {}\n</file>\n\n<file name=\"Cargo.toml\">\n[package]\n</file>";
     assert_eq!(build, format!("{files}\n\nwhy does this not build?"));
     let both = sent(shown("q -a error.png -a main.rs \"what went wrong?\""));
