@@ -218,7 +218,7 @@ mod tests {
         }
         let error = choose("db__x*").expect_err("no tool");
         assert_eq!(error.message, "no tool has the name db__x*");
-        assert_eq!(error.advice.as_deref(), Some("the tools are db__a_b, db__c"));
+        assert_eq!(error.advice.as_deref(), Some("did you mean db__c? the tools are db__a_b, db__c"));
     }
 
     #[test]
