@@ -47,6 +47,8 @@ pub(super) struct Output {
     excerpt: Excerpt,
     /// It is wrapped on a terminal.
     wraps: bool,
+    /// The role that was asked, for the JSON.
+    role: Option<String>,
 }
 
 impl Output {
@@ -63,7 +65,7 @@ impl Output {
             _ => Form::Whole,
         };
         let wraps = wraps && excerpt == Excerpt::All && form != Form::Json;
-        Output { form, excerpt, wraps }
+        Output { form, excerpt, wraps, role: arguments.role.clone() }
     }
 }
 
@@ -91,7 +93,7 @@ pub(super) struct Delivery {
 }
 
 /// The JSON output.
-fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
+fn report(answer: &str, role: Option<&String>, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
     let mut report = json!({
         "answer": answer,
         "provider": facts.provider,
@@ -102,6 +104,9 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
         "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": facts.messages_sent,
     });
+    if let Some(role) = role {
+        report["role"] = role.as_str().into();
+    }
     if let Some(steps) = &facts.steps {
         report["rounds"] = steps.len().into();
         report["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();
@@ -256,7 +261,7 @@ impl Delivery {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => self.screen.print(&report(&excerpt, reply, facts, &committed).to_string()),
+            Form::Json => self.screen.print(&report(&excerpt, self.output.role.as_ref(), reply, facts, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,

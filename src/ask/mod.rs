@@ -23,6 +23,7 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
 use crate::session::timestamp::Timestamp;
+use crate::settings::Settings;
 use crate::tools::{Groups, Selection, Starting};
 use input::Reader;
 use plan::Plan;
@@ -34,7 +35,9 @@ use typed::Typed;
 /// Why there is no answer, or why it is incomplete.
 pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let mut typed = Typed::check(arguments, context)?;
+    let (arguments, settings) = Settings::load_with_role(arguments, &context.environment, &context.configuration)?;
+    report_role(&arguments, notes);
+    let mut typed = Typed::check(&arguments, settings, context)?;
     let known = typed.known.take();
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
@@ -43,7 +46,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let session = session::open(arguments, known, &typed.settings, context, asked)?;
+    let session = session::open(&arguments, known, &typed.settings, context, asked)?;
     let remembered = session.conversation.as_ref().map_or(&[][..], |conversation| &conversation.tools);
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,
@@ -52,10 +55,18 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
             .map_err(|error| error.advise_also(REMEMBERED))?
             .flatten(),
     };
-    let mut plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
+    let mut plan = Plan::resolve(&arguments, context, typed, given, session, toolbox, asked)?;
     let done = if arguments.dry_run { plan.print_request(notes) } else { plan.run(interrupts, notes) };
     // The servers end with the plan.
     done.inspect(|()| groups.be_patient())
+}
+
+fn report_role(arguments: &Arguments, notes: &Notes) {
+    let Some(role) = &arguments.role else { return };
+    match arguments.dry_run {
+        true => notes.note(&format!("role {role}")),
+        false => notes.detail(|| format!("role {role}")),
+    }
 }
 
 /// How to go on without tools that fail.

@@ -35,11 +35,11 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// Checks what was typed, and the settings.
+    /// Checks what was typed.
     ///
     /// # Errors
     /// `Usage` or `Settings`: what is wrong; or there is no server to ask.
-    pub(super) fn check(arguments: &Arguments, context: &Context) -> Result<Typed, Error> {
+    pub(super) fn check(arguments: &Arguments, settings: Settings, context: &Context) -> Result<Typed, Error> {
         let notes = &context.notes;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
@@ -51,7 +51,6 @@ impl Typed {
         }
         let selection = Selection::typed(&arguments.tools)?;
         let shape = arguments.schema.as_deref().map(shape).transpose()?;
-        let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
         if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
             input::note_replaced("the system prompt", notes);
         }
@@ -81,11 +80,8 @@ impl Typed {
 /// The shape that `--schema` asks for.
 fn shape(spec: &str) -> Result<Shape, Error> {
     let wrong = |reason: String| Error::usage(format!("--schema: {reason}")).advise(SHAPES);
-    if spec.trim_start().starts_with('{') {
-        return Shape::from_json(spec).map_err(wrong);
-    }
-    if !spec.ends_with(".json") {
-        return Shape::from_short(spec).map_err(wrong);
+    if spec.trim_start().starts_with('{') || !spec.ends_with(".json") {
+        return Shape::from_spec(spec).map_err(wrong);
     }
     let mut text = String::new();
     let read = fs_err::File::open(spec).and_then(|file| file.take(MAX_SCHEMA + 1).read_to_string(&mut text));

@@ -7,6 +7,7 @@ mod mcp;
 mod origin;
 pub(crate) mod pattern;
 mod providers;
+mod roles;
 pub(crate) mod table;
 mod tools;
 mod value;
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     /// Fields of the request that options set.
     pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
+    /// In the order of the file.
+    roles: Vec<file::Role>,
     /// The settings that are set, by key.
     sourced: BTreeMap<&'static str, Sourced>,
 }
@@ -52,7 +55,51 @@ impl Settings {
     /// # Errors
     /// `Settings` or `Usage`: what is wrong, and where.
     pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
+        Settings::resolve(read_file(file)?, arguments, environment, file)
+    }
+
+    /// As [`Settings::load`], with the options of the role that was typed before all others. Returns all options, too.
+    ///
+    /// # Errors
+    /// As for [`Settings::load`]; and what is wrong with the role.
+    pub(crate) fn load_with_role(
+        typed: &Arguments,
+        environment: &Environment,
+        file: &Path,
+    ) -> Result<(Arguments, Settings), Error> {
         let written = read_file(file)?;
+        let arguments = roles::apply(typed, &written.roles, file)?;
+        let settings = Settings::resolve(written, &arguments, environment, file)?;
+        if let Some(role) = settings.roles.iter().find(|role| typed.role.as_ref() == Some(&role.name))
+            && arguments.tools.starts_with(&role.options.tools)
+        {
+            settings.check_tools(role)?;
+        }
+        Ok((arguments, settings))
+    }
+
+    /// Checks that the servers of a role's tools are there.
+    fn check_tools(&self, role: &file::Role) -> Result<(), Error> {
+        let names = role.options.tools.iter().filter(|name| *name != NO_TOOLS);
+        let named: Vec<&str> = names.map(|name| name.split("__").next().unwrap_or(name)).collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let there: Vec<String> = self.tool_servers()?.into_iter().map(|one| one.name).collect();
+        match named.into_iter().find(|name| !there.iter().any(|other| other == name)) {
+            None => Ok(()),
+            Some(name) => Err(role
+                .wrong("tools", &self.file, &format!("there is no tool server “{name}”"))
+                .advise(format!("there are {}", there.join(", ")))),
+        }
+    }
+
+    fn resolve(
+        written: file::File,
+        arguments: &Arguments,
+        environment: &Environment,
+        file: &Path,
+    ) -> Result<Settings, Error> {
         let mut values = Values::default();
         let mut levels = BTreeMap::new();
         for row in table::SETTINGS {
@@ -72,13 +119,18 @@ impl Settings {
         sourced.remove("model");
         sourced.extend(model.clone().map(|model| ("model", model)));
         let provider = sourced.get("provider").cloned();
-        if let Some(provider) = &provider {
-            known(&providers, provider, file)?;
+        for role in &written.roles {
+            let wrong = |reason: &str| role.wrong("provider", file, reason);
+            role.options.provider.iter().try_for_each(|name| known(&providers, name, file, wrong))?;
+        }
+        if let Some(Sourced { text, origin }) = &provider {
+            known(&providers, text, file, |reason| wrong(origin, "provider", reason))?;
         }
         let options = arguments.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
-        let (tools, environment, file) = (written.tools, environment.clone(), file.to_owned());
-        Ok(Settings { values, providers, tools, provider, model, environment, options, file, sourced })
+        let file::File { tools, roles, .. } = written;
+        let (environment, file) = (environment.clone(), file.to_owned());
+        Ok(Settings { values, providers, tools, provider, model, environment, options, file, roles, sourced })
     }
 
     /// The values for actions, which must work with broken settings. A broken file counts as missing; if that is not enough,
@@ -119,6 +171,11 @@ impl Settings {
         Ok(servers)
     }
 
+    /// The names of all roles.
+    pub(crate) fn role_names(&self) -> Vec<String> {
+        roles::names(&self.roles, &self.file)
+    }
+
     /// The provider with this name, if it is configured.
     pub(crate) fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
@@ -146,11 +203,16 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<(), Error> {
-    if providers.iter().any(|provider| provider.name == named.text) {
+fn known(
+    providers: &[Arc<Provider>],
+    name: &str,
+    file: &Path,
+    wrong: impl Fn(&str) -> Error,
+) -> Result<(), Error> {
+    if providers.iter().any(|provider| provider.name == name) {
         return Ok(());
     }
-    Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
+    Err(wrong(&format!("there is no provider “{name}”")).advise(format!(
         "-p chooses one of {}\na section [providers.NAME] in {} adds one",
         joined_names(providers),
         file.display()
@@ -273,7 +335,7 @@ mod tests {
             ("", &[("Q_PAIRS", "x")], None, "Q_PAIRS: “x”"),
             ("", &[], Some("x"), "--messages: “x”"),
             ("provider = \"nobody\"", &[], None, "there is no provider “nobody”"),
-            ("", &[("Q_PROVIDER", "nobody")], None, "(Q_PROVIDER)"),
+            ("", &[("Q_PROVIDER", "nobody")], None, "Q_PROVIDER: there is no provider"),
         ] {
             let arguments = Arguments { messages: option.map(str::to_owned), ..Arguments::default() };
             let error = load(file, variables, arguments).expect_err(words);
