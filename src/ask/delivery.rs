@@ -261,7 +261,9 @@ impl Delivery {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => self.screen.print(&report(&excerpt, self.output.role.as_ref(), reply, facts, &committed).to_string()),
+            Form::Json => {
+                self.screen.print(&report(&excerpt, self.output.role.as_ref(), reply, facts, &committed).to_string())
+            }
         };
         match printed {
             Ok(()) => ended,

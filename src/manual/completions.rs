@@ -60,7 +60,8 @@ pub(super) fn bash() -> String {
         &[
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
-            ("ROLES", ROLES), ("TOOLS", TOOLS),
+            ("ROLES", ROLES),
+            ("TOOLS", TOOLS),
             ("SHORT", &short),
             ("LONG", &long),
             ("CASES", &cases),
@@ -108,7 +109,8 @@ pub(super) fn zsh() -> String {
         &[
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
-            ("ROLES", ROLES), ("TOOLS", TOOLS),
+            ("ROLES", ROLES),
+            ("TOOLS", TOOLS),
             ("SPECIFICATIONS", &specifications),
         ],
     )
@@ -140,7 +142,14 @@ pub(super) fn fish() -> String {
     let (short, long) = valued();
     template::fill(
         include_str!("q.fish.in"),
-        &[("SECTIONS", SECTIONS), ("ROLES", ROLES), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
+        &[
+            ("SECTIONS", SECTIONS),
+            ("ROLES", ROLES),
+            ("TOOLS", TOOLS),
+            ("SHORT", &short),
+            ("LONG", &long),
+            ("LINES", &lines),
+        ],
     )
 }
 

@@ -182,7 +182,16 @@ pub(super) fn is_role(name: &str) -> bool {
 impl Role {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const KEYS: [&str; 10] = [
-            "provider", "model", "effort", "messages", "system", "system_file", "tools", "schema", "options", "question",
+            "provider",
+            "model",
+            "effort",
+            "messages",
+            "system",
+            "system_file",
+            "tools",
+            "schema",
+            "options",
+            "question",
         ];
         let options = &mut self.options;
         match key {

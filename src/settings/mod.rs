@@ -70,28 +70,14 @@ impl Settings {
         let written = read_file(file)?;
         let arguments = roles::apply(typed, &written.roles, file)?;
         let settings = Settings::resolve(written, &arguments, environment, file)?;
-        if let Some(role) = settings.roles.iter().find(|role| typed.role.as_ref() == Some(&role.name))
+        let role = settings.roles.iter().find(|role| typed.role.as_ref() == Some(&role.name));
+        if let Some(role) = role.filter(|role| !role.options.tools.is_empty())
             && arguments.tools.starts_with(&role.options.tools)
         {
-            settings.check_tools(role)?;
+            let servers: Vec<String> = settings.tool_servers()?.into_iter().map(|one| one.name).collect();
+            role.check_tools(&servers, file)?;
         }
         Ok((arguments, settings))
-    }
-
-    /// Checks that the servers of a role's tools are there.
-    fn check_tools(&self, role: &file::Role) -> Result<(), Error> {
-        let names = role.options.tools.iter().filter(|name| *name != NO_TOOLS);
-        let named: Vec<&str> = names.map(|name| name.split("__").next().unwrap_or(name)).collect();
-        if named.is_empty() {
-            return Ok(());
-        }
-        let there: Vec<String> = self.tool_servers()?.into_iter().map(|one| one.name).collect();
-        match named.into_iter().find(|name| !there.iter().any(|other| other == name)) {
-            None => Ok(()),
-            Some(name) => Err(role
-                .wrong("tools", &self.file, &format!("there is no tool server “{name}”"))
-                .advise(format!("there are {}", there.join(", ")))),
-        }
     }
 
     fn resolve(
@@ -203,12 +189,7 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(
-    providers: &[Arc<Provider>],
-    name: &str,
-    file: &Path,
-    wrong: impl Fn(&str) -> Error,
-) -> Result<(), Error> {
+fn known(providers: &[Arc<Provider>], name: &str, file: &Path, wrong: impl Fn(&str) -> Error) -> Result<(), Error> {
     if providers.iter().any(|provider| provider.name == name) {
         return Ok(());
     }

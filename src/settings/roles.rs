@@ -21,6 +21,18 @@ impl Role {
         Error::settings(format!("{}, line {line}: roles.{}.{key}: {reason}", file.display(), self.name))
     }
 
+    /// Checks that its tools are of these servers.
+    pub(super) fn check_tools(&self, servers: &[String], file: &Path) -> Result<(), Error> {
+        let named = self.options.tools.iter().filter_map(|name| name.split("__").next());
+        match named.filter(|name| *name != NO_TOOLS).find(|name| !servers.iter().any(|server| server == name)) {
+            None => Ok(()),
+            Some(name) => {
+                let error = self.wrong("tools", file, &format!("there is no tool server “{name}”"));
+                Err(error.advise(list("tool servers", servers)))
+            }
+        }
+    }
+
     /// Reads the file that one of its keys names, beside the configuration file.
     fn read<T>(
         &self,
@@ -100,7 +112,8 @@ pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
     let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let stems = entries.filter_map(|entry| entry.path().file_stem()?.to_str().map(str::to_owned));
     let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some();
-    let mut names: Vec<String> = stems.filter(is_there).chain(sections.iter().map(|section| section.name.clone())).collect();
+    let mut names: Vec<String> =
+        stems.filter(is_there).chain(sections.iter().map(|section| section.name.clone())).collect();
     names.sort();
     names.dedup();
     names
@@ -133,9 +146,13 @@ fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
     let names = names(sections, file);
     let meant = nearest(name, names.iter().map(String::as_str));
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-    let there = if names.is_empty() { "there are no roles".to_owned() } else { format!("there are {}", names.join(", ")) };
     Error::usage(format!("there is no role “{name}”")).advise(format!(
-        "{meant}{there}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
+        "{meant}{}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
+        list("roles", &names),
         file.display()
     ))
+}
+
+fn list(kind: &str, names: &[String]) -> String {
+    if names.is_empty() { format!("there are no {kind}") } else { format!("the {kind} are {}", names.join(", ")) }
 }
