@@ -33,11 +33,15 @@ use typed::Typed;
 ///
 /// # Errors
 /// Why there is no answer, or why it is incomplete.
-pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+pub(crate) fn ask(typed: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let (arguments, settings) = Settings::load_with_role(arguments, &context.environment, &context.configuration)?;
-    report_role(&arguments, notes);
-    let mut typed = Typed::check(&arguments, settings, context)?;
+    let settings = Settings::load(typed, &context.environment, &context.configuration)?;
+    let arguments = &settings.arguments.clone();
+    if let Some(role) = &arguments.role {
+        let line = format!("role {role}");
+        if arguments.dry_run { notes.note(&line) } else { notes.detail(|| line) }
+    }
+    let mut typed = Typed::check(arguments, settings, context)?;
     let known = typed.known.take();
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
@@ -46,7 +50,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let session = session::open(&arguments, known, &typed.settings, context, asked)?;
+    let session = session::open(arguments, known, &typed.settings, context, asked)?;
     let remembered = session.conversation.as_ref().map_or(&[][..], |conversation| &conversation.tools);
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,
@@ -55,18 +59,10 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
             .map_err(|error| error.advise_also(REMEMBERED))?
             .flatten(),
     };
-    let mut plan = Plan::resolve(&arguments, context, typed, given, session, toolbox, asked)?;
+    let mut plan = Plan::resolve(arguments, context, typed, given, session, toolbox, asked)?;
     let done = if arguments.dry_run { plan.print_request(notes) } else { plan.run(interrupts, notes) };
     // The servers end with the plan.
     done.inspect(|()| groups.be_patient())
-}
-
-fn report_role(arguments: &Arguments, notes: &Notes) {
-    let Some(role) = &arguments.role else { return };
-    match arguments.dry_run {
-        true => notes.note(&format!("role {role}")),
-        false => notes.detail(|| format!("role {role}")),
-    }
 }
 
 /// How to go on without tools that fail.

@@ -103,17 +103,15 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
 fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let mut providers = Vec::new();
-    for (name, fields) in sections("providers", "work", value, lines)? {
-        let mut section =
-            Section { name: name.get_ref().to_string(), line: lines.of(name.span().start), ..Section::default() };
+    for (name, at, fields) in sections("providers", value, lines)? {
+        let mut section = Section { name: name.to_owned(), line: lines.of(at), ..Section::default() };
         for (key, value) in in_order(fields) {
             set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|(at, message)| {
-                let message = format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref());
-                wrong(at.unwrap_or(key.span().start), message)
+                wrong(at.unwrap_or(key.span().start), format!("providers.{name}.{}: {message}", key.get_ref()))
             })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(wrong(name.span().start, format!("providers.{}: has both key_env and key_cmd", section.name)));
+            return Err(wrong(at, format!("providers.{name}: has both key_env and key_cmd")));
         }
         providers.push(section);
     }
@@ -123,55 +121,53 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
 fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let mut servers = Vec::new();
-    for (name, fields) in sections("tools", "time", value, lines)? {
-        let at = name.span().start;
-        tools::check_name(name.get_ref()).map_err(|message| wrong(at, message))?;
-        let server = ToolServer::read(name.get_ref(), fields);
+    for (name, at, fields) in sections("tools", value, lines)? {
+        tools::check_name(name).map_err(|message| wrong(at, message))?;
+        let server = ToolServer::read(name, fields);
         servers.push(server.map_err(|(key, message)| wrong(key.unwrap_or(at), message))?);
     }
     Ok(servers)
 }
 
 fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<Role>, Wrong> {
+    let wrong = |line: usize, message: String| Wrong { line, message };
     let mut roles = Vec::new();
-    for (name, fields) in sections("roles", "review", value, lines)? {
-        let line = lines.of(name.span().start);
-        let mut role = Role { name: name.get_ref().to_string(), ..Role::default() };
-        if !is_role(&role.name) {
-            return Err(Wrong { line, message: format!("roles.{}: {ROLE_NAMES}", role.name) });
+    for (name, at, fields) in sections("roles", value, lines)? {
+        let mut role = Role { name: name.to_owned(), ..Role::default() };
+        if !is_role(name) {
+            return Err(wrong(lines.of(at), format!("roles.{name}: {ROLE_NAMES}")));
         }
         for (key, value) in in_order(fields) {
-            let line = lines.of(key.span().start);
-            let set = role.set(key.get_ref(), value.get_ref());
-            let named = |reason| format!("roles.{}.{}: {reason}", role.name, key.get_ref());
-            set.map_err(|reason| Wrong { line, message: named(reason) })?;
-            role.lines.push((key.get_ref().to_string(), line));
+            let (line, key) = (lines.of(key.span().start), key.get_ref());
+            let set = role.set(key, value.get_ref());
+            set.map_err(|reason| wrong(line, format!("roles.{name}.{key}: {reason}")))?;
+            role.lines.push((key.to_string(), line));
         }
         if role.options.system.is_some() && role.system_file.is_some() {
-            return Err(Wrong { line, message: format!("roles.{}: has both system and system_file", role.name) });
+            return Err(wrong(lines.of(at), format!("roles.{name}: has both system and system_file")));
         }
         roles.push(role);
     }
     Ok(roles)
 }
 
-/// Names and fields of the sections `[KIND.NAME]`.
-#[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+/// The sections `[KIND.NAME]`: their names with their places, and their fields.
 fn sections<'t, 'a>(
     kind: &str,
-    example: &str,
     value: &'t Spanned<'a>,
     lines: &Lines,
-) -> Result<Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t DeTable<'a>)>, Wrong> {
+) -> Result<Vec<(&'t str, usize, &'t DeTable<'a>)>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
-    let table = value.get_ref().as_table();
-    let such_as = || wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.{example}]"));
-    let section = |(name, value): (&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)| {
-        let fields = value.get_ref().as_table();
-        let not_one = || wrong(name.span().start, format!("{kind}.{}: must be a section", name.get_ref()));
-        Ok((name, fields.ok_or_else(not_one)?))
+    let Some(table) = value.get_ref().as_table() else {
+        return Err(wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.work]")));
     };
-    in_order(table.ok_or_else(such_as)?).into_iter().map(section).collect()
+    let mut sections = Vec::new();
+    for (name, value) in in_order(table) {
+        let (name, at): (&str, usize) = (name.get_ref(), name.span().start);
+        let fields = value.get_ref().as_table();
+        sections.push((name, at, fields.ok_or_else(|| wrong(at, format!("{kind}.{name}: must be a section")))?));
+    }
+    Ok(sections)
 }
 
 /// Whether this can be the name of a role, which is never a path.
@@ -181,18 +177,7 @@ pub(super) fn is_role(name: &str) -> bool {
 
 impl Role {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const KEYS: [&str; 10] = [
-            "provider",
-            "model",
-            "effort",
-            "messages",
-            "system",
-            "system_file",
-            "tools",
-            "schema",
-            "options",
-            "question",
-        ];
+        const KEYS: &str = "provider model effort messages system system_file tools schema options question";
         let options = &mut self.options;
         match key {
             "provider" => options.provider = Some(setting(key, value)?),
@@ -209,7 +194,7 @@ impl Role {
                 options.options.iter().try_for_each(|option| Field::parse(option).map(drop))?;
             }
             "question" => options.words = vec![not_empty(string(value)?)?.into()],
-            _ => return Err(unknown(key, KEYS)),
+            _ => return Err(unknown(key, KEYS.split(' '))),
         }
         Ok(())
     }

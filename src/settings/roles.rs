@@ -21,6 +21,11 @@ impl Role {
         Error::settings(format!("{}, line {line}: roles.{}.{key}: {reason}", file.display(), self.name))
     }
 
+    /// The text of the file that one of its keys names, beside the configuration file.
+    fn read(&self, key: &str, path: &str, file: &Path) -> Result<String, Error> {
+        read(&file.with_file_name(path)).map_err(|reason| self.wrong(key, file, &reason))
+    }
+
     /// Checks that its tools are of these servers.
     pub(super) fn check_tools(&self, servers: &[String], file: &Path) -> Result<(), Error> {
         let named = self.options.tools.iter().filter_map(|name| name.split("__").next());
@@ -31,17 +36,6 @@ impl Role {
                 Err(error.advise(list("tool servers", servers)))
             }
         }
-    }
-
-    /// Reads the file that one of its keys names, beside the configuration file.
-    fn read<T>(
-        &self,
-        key: &str,
-        path: &str,
-        file: &Path,
-        take: impl Fn(String) -> Result<T, String>,
-    ) -> Result<T, Error> {
-        read(&file.with_file_name(path)).and_then(take).map_err(|reason| self.wrong(key, file, &reason))
     }
 }
 
@@ -62,18 +56,19 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
     }
     let mut all = over(section.map(|section| section.options.clone()).unwrap_or_default(), typed);
     if all.system.is_none() {
-        all.system = match (section.and_then(|section| Some((section, section.system_file.as_ref()?))), prompt) {
-            (Some((section, path)), _) => Some(section.read("system_file", path, file, Ok)?),
-            (None, Some(path)) => Some(read(&path).map_err(|reason| Error::settings(format!("--role: {reason}")))?),
-            (None, None) => None,
-        }
-        .map(|text| text.trim_end_matches(['\r', '\n']).into());
+        let text = match (section, section.and_then(|section| section.system_file.as_ref()), prompt) {
+            (Some(section), Some(path), _) => Some(section.read("system_file", path, file)?),
+            (_, _, Some(path)) => Some(read(&path).map_err(|reason| Error::settings(format!("--role: {reason}")))?),
+            _ => None,
+        };
+        all.system = text.map(|text| text.trim_end_matches(['\r', '\n']).into());
     }
     if let (Some(section), None, Some(spec)) = (section, &typed.schema, &all.schema)
         && spec.ends_with(".json")
         && Shape::from_spec(spec).is_err()
     {
-        let shape = section.read("schema", spec, file, |text| Shape::from_json(&text))?;
+        let shape = Shape::from_json(&section.read("schema", spec, file)?);
+        let shape = shape.map_err(|reason| section.wrong("schema", file, &reason))?;
         all.schema = Some(shape.schema().to_string());
     }
     Ok(all)

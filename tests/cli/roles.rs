@@ -336,7 +336,7 @@ fn a_wrong_section_is_an_error_with_file_line_and_key_whatever_is_asked() {
     for text in ["roles = 1", "[[roles]]"] {
         let sandbox = Sandbox::new().server_env(&server);
         sandbox.config(text);
-        sandbox.q(&["hi"]).run().refused(&["line 1: roles: must be sections such as [roles.review]"]);
+        sandbox.q(&["hi"]).run().refused(&["line 1: roles: must be sections such as [roles.work]"]);
     }
     server.expect_requests(0);
 }
