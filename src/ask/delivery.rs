@@ -10,7 +10,7 @@ use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Call, Ran, Step, Usage};
+use crate::message::{Step, ToolRun, Usage};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
@@ -47,13 +47,11 @@ pub(super) struct Output {
     excerpt: Excerpt,
     /// It is wrapped on a terminal.
     wraps: bool,
-    /// The role that was asked, for the JSON.
-    role: Option<String>,
 }
 
 impl Output {
     /// `wraps`: prose is wrapped on a terminal.
-    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
+    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -65,7 +63,7 @@ impl Output {
             _ => Form::Whole,
         };
         let wraps = wraps && excerpt == Excerpt::All && form != Form::Json;
-        Output { form, excerpt, wraps, role: arguments.role.clone() }
+        Output { form, excerpt, wraps }
     }
 }
 
@@ -73,6 +71,7 @@ impl Output {
 pub(super) struct Facts {
     pub(super) provider: String,
     pub(super) model: String,
+    pub(super) role: Option<String>,
     /// How many messages of the conversation went with the question.
     pub(super) messages_sent: usize,
     /// The calls that led to the answer; `None` where no tools were offered.
@@ -85,7 +84,7 @@ pub(super) struct Facts {
 pub(super) struct Delivery {
     screen: Arc<Screen>,
     output: Output,
-    record: Arc<Record>,
+    pub(super) record: Arc<Record>,
     /// Which conversation the exchange belongs to.
     which: Which,
     interrupts: Arc<Interrupts>,
@@ -93,7 +92,7 @@ pub(super) struct Delivery {
 }
 
 /// The JSON output.
-fn report(answer: &str, role: Option<&String>, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
+fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
     let mut report = json!({
         "answer": answer,
         "provider": facts.provider,
@@ -104,7 +103,7 @@ fn report(answer: &str, role: Option<&String>, reply: &Reply, facts: &Facts, com
         "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": facts.messages_sent,
     });
-    if let Some(role) = role {
+    if let Some(role) = &facts.role {
         report["role"] = role.as_str().into();
     }
     if let Some(steps) = &facts.steps {
@@ -115,7 +114,7 @@ fn report(answer: &str, role: Option<&String>, reply: &Reply, facts: &Facts, com
 }
 
 /// A call in the JSON output.
-fn tool_call(ran: &Ran) -> Value {
+fn tool_call(ran: &ToolRun) -> Value {
     let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
     json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
 }
@@ -153,11 +152,6 @@ impl Delivery {
         Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
     }
 
-    /// From now on this model answers, in place of the chosen one.
-    pub(super) fn set_model(&self, model: &str) {
-        self.record.set_model(model);
-    }
-
     /// A piece of the answer has come; `complete` says whether it was the last.
     ///
     /// # Errors
@@ -167,15 +161,19 @@ impl Delivery {
         if piece.is_empty() {
             return Ok(());
         }
-        if self.record.saves() {
-            // Until now there was nothing to save, so a signal could end q by itself.
-            self.interrupts.install();
-        }
+        self.watch_signals();
         if self.output.form != Form::Text {
             return Ok(());
         }
         self.notes.spinner().stop();
         self.screen.show(piece)
+    }
+
+    /// Until now there was nothing to save, so a signal could end q by itself.
+    fn watch_signals(&self) {
+        if self.record.saves() {
+            self.interrupts.install();
+        }
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
@@ -184,9 +182,7 @@ impl Delivery {
     /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.spinner().stop();
-        if self.record.saves() {
-            self.interrupts.install();
-        }
+        self.watch_signals();
         if self.output.form == Form::Text {
             self.screen.end()?;
         }
@@ -196,16 +192,6 @@ impl Delivery {
     /// Whether a person watches the run.
     pub(super) fn is_watched(&self) -> bool {
         self.output.form == Form::Text && self.screen.is_terminal()
-    }
-
-    /// A call is about to run.
-    pub(super) fn runs(&self, call: &Call) {
-        self.record.call_started(call);
-    }
-
-    /// A call has ended.
-    pub(super) fn ran(&self, ran: Ran) {
-        self.record.call_finished(ran);
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.
@@ -261,9 +247,7 @@ impl Delivery {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => {
-                self.screen.print(&report(&excerpt, self.output.role.as_ref(), reply, facts, &committed).to_string())
-            }
+            Form::Json => self.screen.print(&report(&excerpt, reply, facts, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,

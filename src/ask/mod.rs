@@ -33,10 +33,10 @@ use typed::Typed;
 ///
 /// # Errors
 /// Why there is no answer, or why it is incomplete.
-pub(crate) fn ask(typed: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
+pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let settings = Settings::load(typed, &context.environment, &context.configuration)?;
-    let arguments = &settings.arguments.clone();
+    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
+    let arguments = &settings.typed.clone();
     if let Some(role) = &arguments.role {
         let line = format!("role {role}");
         if arguments.dry_run { notes.note(&line) } else { notes.detail(|| line) }

@@ -5,37 +5,32 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, Role, is_role};
+use super::origin::Origin;
 use super::tools::NO_TOOLS;
 use super::value::nearest;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::shape::Shape;
 
-/// The most bytes of a file that a role names.
-const MAX_FILE: u64 = 1_000_000;
+/// The most bytes of a system prompt or a schema in a file.
+const MAX_TEXT: u64 = 1_000_000;
 
 impl Role {
-    /// The error for one of its keys, in this configuration file.
-    pub(super) fn wrong(&self, key: &str, file: &Path, reason: &str) -> Error {
+    /// Where one of its keys is, in this configuration file.
+    pub(super) fn origin(&self, key: &str, file: &Path) -> Origin {
         let line = self.lines.iter().find(|(name, _)| name == key).map_or(0, |(_, line)| *line);
-        Error::settings(format!("{}, line {line}: roles.{}.{key}: {reason}", file.display(), self.name))
+        Origin::File { path: file.to_owned(), line }
     }
 
-    /// The text of the file that one of its keys names, beside the configuration file.
-    fn read(&self, key: &str, path: &str, file: &Path) -> Result<String, Error> {
-        read(&file.with_file_name(path)).map_err(|reason| self.wrong(key, file, &reason))
+    /// One of its keys, for errors.
+    pub(super) fn key(&self, key: &str) -> String {
+        format!("roles.{}.{key}", self.name)
     }
 
-    /// Checks that its tools are of these servers.
-    pub(super) fn check_tools(&self, servers: &[String], file: &Path) -> Result<(), Error> {
-        let named = self.options.tools.iter().filter_map(|name| name.split("__").next());
-        match named.filter(|name| *name != NO_TOOLS).find(|name| !servers.iter().any(|server| server == name)) {
-            None => Ok(()),
-            Some(name) => {
-                let error = self.wrong("tools", file, &format!("there is no tool server “{name}”"));
-                Err(error.advise(list("tool servers", servers)))
-            }
-        }
+    /// Takes the text of the file that one of its keys names, beside the configuration file.
+    fn read<T>(&self, key: &str, path: &str, file: &Path, take: fn(String) -> Result<T, String>) -> Result<T, Error> {
+        let taken = read_regular(&file.with_file_name(path)).and_then(take);
+        taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
     }
 }
 
@@ -57,8 +52,10 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
     let mut all = over(section.map(|section| section.options.clone()).unwrap_or_default(), typed);
     if all.system.is_none() {
         let text = match (section, section.and_then(|section| section.system_file.as_ref()), prompt) {
-            (Some(section), Some(path), _) => Some(section.read("system_file", path, file)?),
-            (_, _, Some(path)) => Some(read(&path).map_err(|reason| Error::settings(format!("--role: {reason}")))?),
+            (Some(section), Some(path), _) => Some(section.read("system_file", path, file, Ok)?),
+            (_, _, Some(path)) => {
+                Some(read_regular(&path).map_err(|reason| Error::settings(format!("--role: {reason}")))?)
+            }
             _ => None,
         };
         all.system = text.map(|text| text.trim_end_matches(['\r', '\n']).into());
@@ -67,8 +64,7 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
         && spec.ends_with(".json")
         && Shape::from_spec(spec).is_err()
     {
-        let shape = Shape::from_json(&section.read("schema", spec, file)?);
-        let shape = shape.map_err(|reason| section.wrong("schema", file, &reason))?;
+        let shape = section.read("schema", spec, file, |text| Shape::from_json(&text))?;
         all.schema = Some(shape.schema().to_string());
     }
     Ok(all)
@@ -121,18 +117,24 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.exists())
 }
 
-/// The text of a regular file.
-fn read(path: &Path) -> Result<String, String> {
-    let wrong = |reason: &str| format!("{}: {reason}", path.display());
-    // Opening a pipe would wait for a writer.
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(wrong("it is not a regular file"));
+/// The text of a regular file. Opening a pipe would wait for a writer.
+fn read_regular(path: &Path) -> Result<String, String> {
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
+        _ => read_text(path),
     }
+}
+
+/// The text of a file that is no longer than a prompt or a schema can be.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    match fs_err::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text)) {
-        Ok(length) if length as u64 > MAX_FILE => Err(wrong("it has more than 1,000,000 bytes")),
+    match fs_err::File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text)) {
+        Ok(length) if length as u64 > MAX_TEXT => Err(format!("{}: it has more than {MAX_TEXT} bytes", path.display())),
         Ok(_) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong("it is not UTF-8")),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(format!("{}: it is not UTF-8", path.display())),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -141,13 +143,10 @@ fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
     let names = names(sections, file);
     let meant = nearest(name, names.iter().map(String::as_str));
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+    let there =
+        if names.is_empty() { "there are no roles".to_owned() } else { format!("the roles are {}", names.join(", ")) };
     Error::usage(format!("there is no role “{name}”")).advise(format!(
-        "{meant}{}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
-        list("roles", &names),
+        "{meant}{there}\na section [roles.NAME] in {} adds one, or a file roles/NAME.md beside it",
         file.display()
     ))
-}
-
-fn list(kind: &str, names: &[String]) -> String {
-    if names.is_empty() { format!("there are no {kind}") } else { format!("the {kind} are {}", names.join(", ")) }
 }

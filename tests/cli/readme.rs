@@ -21,7 +21,6 @@ const STUBS: &[(&str, &str)] = &[
     ("curl", "printf '%%PDF-1.4'"),
     ("wl-paste", "cat error.png"),
     ("wl-copy", "cat >/dev/null"),
-    ("sqlite3", "case $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) cat ;; esac"),
 ];
 
 /// The commands of the README that run q, those of several lines joined; the outputs shown between them are no commands.
