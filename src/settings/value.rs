@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::nearest::nearest;
 use crate::secret::Secret;
 
 /// A TOML value and its place.
