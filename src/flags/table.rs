@@ -186,11 +186,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Roles, Setter::Text(|a| &mut a.role))),
         modes: ASK,
         help: "options that the configuration lists",
-        doc: "Use the options that the section [roles.NAME] of the configuration file lists, as if they were typed before the \
-              others: an option that is typed wins, -o and -t add up. Without a system prompt there, the file roles/NAME.md \
-              or roles/NAME/system.md beside the configuration file is it; without a section, such a file alone is a role. The \
-              question of a role is asked where no words are typed. A typed -p without -m drops a role's model, -t none its \
-              tools, and -x its schema.",
+        doc: "Use the options that the section [roles.NAME] of the configuration file lists, or the system prompt in the file \
+              roles/NAME.md beside it, as if they were typed before the others: an option that is typed wins, -o and -t add \
+              up. The question of a role is asked where no words are typed. A typed -p without -m drops a role's model, -t \
+              none its tools, and -x its schema. What options leave with a conversation a role leaves, too.",
     },
     Flag {
         short: Some('e'),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::file::{ROLE_NAMES, Role, is_role};
 use super::origin::Origin;
 use super::tools::NO_TOOLS;
-use super::value::nearest;
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::nearest::nearest;
 use crate::shape::Shape;
 
 /// The most bytes of a system prompt or a schema in a file.
@@ -141,7 +141,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
 
 fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
     let names = names(sections, file);
-    let meant = nearest(name, names.iter().map(String::as_str));
+    let meant = nearest(name, &names);
     let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
     let there =
         if names.is_empty() { "there are no roles".to_owned() } else { format!("the roles are {}", names.join(", ")) };

@@ -95,9 +95,3 @@ pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) 
         None => format!("there is no setting “{key}”"),
     }
 }
-
-/// The most similar of these names.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let compared = known.into_iter().map(|other| (strsim::jaro_winkler(name, other), other));
-    compared.filter(|(likeness, _)| *likeness > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, other)| other)
-}
