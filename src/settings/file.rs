@@ -368,8 +368,8 @@ mod tests {
                     env env_from cwd only allow timeout start system_file tools schema question nonsense \"ä\"";
         let values = "\"x\" \"\" \"5m\" \"https://h/x?y=z\" \"/bin/sh\" 1 -1 1_0 0x1f 1e400 nan true [] [\"a\"] [[1]] {a=\"b\"} \
                       {\"ä\"=1} 1979-05-27 ''' \"\\u00e4\" sk-123";
-        let sections =
-            "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [roles.review] [roles.\"x/y\"] [x [providers.x.headers]";
+        let sections = "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [roles.review] \
+                        [roles.\"x/y\"] [x [providers.x.headers]";
         let one_of = |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
         prop_oneof![
             5 => (one_of(keys), one_of(values)).prop_map(|(key, value)| format!("{key} = {value}")),
