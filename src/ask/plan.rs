@@ -70,7 +70,7 @@ impl Plan {
             true => (shape, ShapeEnforcement::ByApi),
             false => (shape, ShapeEnforcement::InPrompt),
         });
-        let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
+        let system = system.unwrap_or_else(|| system_prompt(&settings, asked, arguments.extract));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
         let turn = Turn {
             model,
@@ -121,7 +121,7 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
 }
 
 /// The system prompt of the settings, else the built-in one.
-fn system_prompt(settings: &Settings, now: Timestamp) -> String {
-    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date());
+fn system_prompt(settings: &Settings, now: Timestamp, extract: bool) -> String {
+    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date(), extract);
     settings.values.system.clone().unwrap_or_else(built_in)
 }

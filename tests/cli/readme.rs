@@ -21,6 +21,7 @@ const STUBS: &[(&str, &str)] = &[
     ("curl", "printf '%%PDF-1.4'"),
     ("wl-paste", "cat error.png"),
     ("wl-copy", "cat >/dev/null"),
+    ("fzf", "head -n 1"),
 ];
 
 /// The commands of the README that run q, those of several lines joined; the outputs shown between them are no commands.
