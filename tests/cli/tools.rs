@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     DIALECTS, DONE, Dialect, GUARD, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back,
-    openai_event, prompt, set_mode, shown, snapshot, stored, texts, with,
+    openai_event, prompt, shown, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
@@ -1021,14 +1021,6 @@ fn the_readmes_commands_with_tools_work() {
     sandbox.config("");
     sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("are not used");
     assert!(prompt(&server.last_request()).contains("you said unpaid"));
-    // The schema alone.
-    let place = sandbox.home();
-    let stub = "#!/bin/sh\ncase $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) sed 's/^/ran /' ;; esac\n";
-    fs::write(place.join("sqlite3"), stub).unwrap();
-    set_mode(&place.join("sqlite3"), 0o755);
-    let query =
-        "q -S \"$(sqlite3 shop.db .schema)\" -x \"an SQLite query: customers with unpaid orders\" | sqlite3 shop.db";
-    sandbox.shell(&format!("PATH=$PWD:$PATH; {}", shown(query))).run().success().stdout("ran SELECT 1;\n");
 }
 
 /// The section of a server that runs this script first.
