@@ -231,7 +231,7 @@ fn note(error: &Error, notes: &Notes) {
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!("there is no tool server “{name}”"));
+    let error = Error::settings(format!("{}there is no tool server “{name}”", settings.place_of_server(name)));
     let (file, meant) = (settings.file.display(), did_you_mean(name, names));
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
