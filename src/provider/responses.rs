@@ -180,6 +180,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
             reply.end();
         }
         "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
+        kind if kind.starts_with("response.reasoning") => reply.think(),
+        "response.output_item.added" if event.item.is_some_and(|item| item.get().contains("\"reasoning\"")) => {
+            reply.think();
+        }
         _ => {}
     }
     Ok(())

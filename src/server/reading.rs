@@ -60,8 +60,8 @@ impl ReadError {
     }
 }
 
-/// Takes each piece of the answer as it comes, and whether it is the last.
-pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), OutputError>;
+/// Takes each piece of the answer as it comes, with the reply as far as it has come.
+pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, &Reply) -> Result<(), OutputError>;
 
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
 ///
@@ -95,7 +95,7 @@ pub(super) fn read_reply(
             return Err(ReadError::Server(error));
         }
         read?;
-        take(&reply.take_text(), reply.is_complete())?;
+        take(&reply.take_text(), reply)?;
     } else {
         read_stream(api, content_type, body, reply, take)?;
     }
@@ -150,7 +150,7 @@ fn read_stream(
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(&reply.take_text(), reply.is_complete())?;
+        take(&reply.take_text(), reply)?;
         match read {
             // The last event was cut off; the code below says how.
             Err(ReadError::Malformed(_)) if end.is_some() => {}
@@ -164,7 +164,7 @@ fn read_stream(
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
-                return Ok(take(&reply.take_text(), reply.is_complete())?);
+                return Ok(take(&reply.take_text(), reply)?);
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
@@ -293,8 +293,8 @@ mod tests {
             "text/plain",
             Box::new(Parts(parts)),
             &mut Reply::default(),
-            &mut |piece, last| {
-                pieces.push((piece.to_owned(), last));
+            &mut |piece, reply| {
+                pieces.push((piece.to_owned(), reply.is_complete()));
                 Ok(())
             },
         );
