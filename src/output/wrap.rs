@@ -310,7 +310,8 @@ impl Formatter {
 
     fn put_blank(&mut self, blank: char) {
         self.inline.end_word();
-        self.put(self.inline.style(), blank);
+        let is_dim = matches!(self.line, Line::Info | Line::Table);
+        self.put(if is_dim { DIM } else { self.inline.style() }, blank);
         self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
     }
 
@@ -653,8 +654,8 @@ mod tests {
                 "```sh x\n#!/bin/sh\n  **a** `b`\n\n```\nc",
                 "‹2m```sh x›\n‹36m#!/bin/sh›\n‹36m  **a** `b`›\n\n‹2m```›\nc",
             ),
-            ("- ```\n  a\n  ```", "‹2m-› ‹2m```›\n‹36m  a›\n‹2m  ```›"),
-            ("> ```\n> a\n> ```\n> b", "‹2m> ```›\n‹2m>›‹36m a›\n‹2m> ```›\n‹2m>› b"),
+            ("- ```\n  a\n  ```", "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›"),
+            ("> ```\n> a\n> ```\n> b", "‹2m>› ‹2m```›\n‹2m>›‹36m a›\n‹2m>›‹36m ›‹2m```›\n‹2m>› b"),
             ("```\n``` a\n`` b\n````\n", "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n"),
             ("a\n\n    b **c**\n", "a\n\n‹36m    b **c**›\n"),
             ("``` a` **b**", "‹2m``` a`› ‹1m**b**›"),

@@ -36,6 +36,7 @@ mod shape;
 mod signals;
 mod smoke;
 mod states;
+mod style;
 mod terminal;
 mod tls;
 mod tools;
