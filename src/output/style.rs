@@ -37,10 +37,14 @@ impl Pen {
     pub(super) fn put(&mut self, style: Style, text: &str) {
         if self.styles && style != self.style && !text.is_empty() {
             self.reset();
-            let parameters: Vec<&str> =
-                PARAMETERS.iter().filter(|(one, _)| style & one != 0).map(|(_, parameter)| *parameter).collect();
+            let mut before = "\u{1b}[";
+            for (_, parameter) in PARAMETERS.iter().filter(|(one, _)| style & one != 0) {
+                self.text += before;
+                self.text += parameter;
+                before = ";";
+            }
             if style != PLAIN {
-                self.text += &format!("\u{1b}[{}m", parameters.join(";"));
+                self.text.push('m');
             }
             self.style = style;
         }
