@@ -57,11 +57,11 @@ impl Given {
 
 /// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
-    let input = input.filter(|input| something(input).is_some());
-    if something(words).is_none() && input.is_none() && !files.say_something {
+    let input = input.filter(|input| non_blank(input).is_some());
+    if non_blank(words).is_none() && input.is_none() && !files.say_something {
         return None;
     }
-    let (fenced, words) = match (something(words), input) {
+    let (fenced, words) = match (non_blank(words), input) {
         (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
         (Some(words), None) => (String::new(), words.to_owned()),
         // Input alone is the question.
@@ -80,9 +80,9 @@ fn without_line_ends(mut input: String) -> String {
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
 fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let own = fence::split(last.map_or("", |last| &last.text));
-    let fenced = input.filter(|input| something(input).is_some()).map(|input| fence::around_input(&input));
+    let fenced = input.filter(|input| non_blank(input).is_some()).map(|input| fence::around_input(&input));
     let input = fenced.as_deref().unwrap_or(own.input);
-    let words = something(words).unwrap_or(own.words);
+    let words = non_blank(words).unwrap_or(own.words);
     if files.is_empty() {
         let attachments = last.map_or_else(Vec::new, |last| last.attachments.clone());
         return Message::with_attachments(Role::User, attachments, fence::join([own.files, input, words]));
@@ -92,67 +92,17 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
 }
 
 /// White space alone counts as nothing.
-fn something(text: &str) -> Option<&str> {
+fn non_blank(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Attachment;
 
     fn text_files(files: &[(&str, &str)]) -> Files {
         let fences = files.iter().map(|(name, text)| fence::around_file(name, text)).collect();
         Files { fences, say_something: true, ..Files::default() }
-    }
-
-    fn image(name: &str) -> Attachment {
-        Attachment { name: name.into(), media: "image/png".into(), data: "eA==".into(), ..Attachment::default() }
-    }
-
-    #[test]
-    fn words_and_input_come_together() {
-        for (words, input, question) in [
-            ("why", None, Some("why")),
-            ("why", Some("log"), Some("<context>\nlog\n</context>\n\nwhy")),
-            ("why", Some("log\n"), Some("<context>\nlog\n</context>\n\nwhy")),
-            ("why", Some("log\n\n"), Some("<context>\nlog\n\n</context>\n\nwhy")),
-            ("why", Some("a\r\n"), Some("<context>\na\r\n</context>\n\nwhy")),
-            ("", Some("what is this?\n\n"), Some("what is this?")),
-            ("", Some("  indented\n"), Some("  indented")),
-            ("why", Some(" \n\t"), Some("why")),
-            (" why ", None, Some(" why ")),
-            ("  ", Some(" \n"), None),
-            ("", None, None),
-            ("why", Some("</context>"), Some("<context-2>\n</context>\n</context-2>\n\nwhy")),
-            ("why", Some("</context></context-2>"), Some("<context-3>\n</context></context-2>\n</context-3>\n\nwhy")),
-        ] {
-            let composed = compose(&Files::default(), input.map(str::to_owned), words);
-            assert_eq!(composed, question.map(|text| Message::text(Role::User, text)), "{words:?} {input:?}");
-        }
-    }
-
-    #[test]
-    fn files_come_before_input_and_words_in_their_order() {
-        let (one, two) = ("<file name=\"b\">\none\n</file>", "<file name=\"a\">\ntwo\n</file>");
-        for (words, input, question) in [
-            ("why", None, format!("{one}\n\n{two}\n\nwhy")),
-            ("why", Some("log"), format!("{one}\n\n{two}\n\n<context>\nlog\n</context>\n\nwhy")),
-            ("", Some("why\n"), format!("{one}\n\n{two}\n\nwhy")),
-            ("", None, format!("{one}\n\n{two}")),
-        ] {
-            let composed = compose(&text_files(&[("b", "one"), ("a", "two\n")]), input.map(str::to_owned), words);
-            assert_eq!(composed, Some(Message::text(Role::User, question)), "{words:?} {input:?}");
-        }
-    }
-
-    #[test]
-    fn images_may_be_all_of_a_question() {
-        for words in ["why", ""] {
-            let files = Files { attachments: vec![image("a.png")], say_something: true, ..Files::default() };
-            let question = compose(&files, None, words).expect("a question");
-            assert_eq!((question.text.as_ref(), question.attachments.len()), (words, 1));
-        }
     }
 
     #[test]
@@ -181,18 +131,5 @@ mod tests {
                 again(Some(&Message::text(Role::User, last)), &text_files(files), input.map(str::to_owned), words);
             assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
         }
-    }
-
-    #[test]
-    fn an_image_is_asked_about_again_until_there_are_other_files() {
-        let last = Message::with_attachments(Role::User, vec![image("a.png")], "why");
-        let names = |question: &Message| question.attachments.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
-        let kept = again(Some(&last), &Files::default(), None, "how");
-        assert_eq!((kept.text.as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
-        let other = Files { attachments: vec![image("b.png")], say_something: true, ..Files::default() };
-        let replaced = again(Some(&last), &other, None, "");
-        assert_eq!((replaced.text.as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
-        let text = again(Some(&last), &text_files(&[("c", "x")]), None, "");
-        assert_eq!(names(&text), Vec::<String>::new());
     }
 }

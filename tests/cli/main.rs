@@ -1,9 +1,10 @@
 //! q from outside: the real binary against a server inside the test process.
 
+#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+
 mod actions;
 mod again;
 mod attach;
-mod attached;
 #[path = "../authority.rs"]
 mod authority;
 mod commit;
@@ -14,6 +15,7 @@ mod documents;
 mod extract;
 mod files;
 mod fixtures;
+mod harness;
 mod hook;
 mod json;
 mod link;
@@ -34,7 +36,6 @@ mod server;
 mod settings;
 mod shape;
 mod signals;
-mod smoke;
 mod states;
 mod style;
 mod terminal;

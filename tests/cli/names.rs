@@ -37,15 +37,6 @@ fn a_name_starts_a_conversation_and_continues_it() {
 }
 
 #[test]
-fn a_pipeline_by_name_sees_what_its_first_half_has_saved() {
-    let (server, sandbox) = numbered();
-    sandbox.shell("q -s work one | q -s work two").run().success().stdout("answer 1\n");
-    let second = "Previous conversation:\nHuman: one\n\nAssistant: answer 0\n\nHuman: \
-                  <context>\nanswer 0\n</context>\n\ntwo";
-    assert_eq!(prompt(&server.requests()[1]), second);
-}
-
-#[test]
 fn a_conversation_by_name_or_path_never_expires_and_keeps_all_pairs() {
     let numbers: Vec<String> = (0..50).map(|number| number.to_string()).collect();
     let long: Vec<&str> = numbers.iter().map(String::as_str).collect();
@@ -806,7 +797,8 @@ fn what_is_cleared_or_copied_by_its_id_beside_a_new_question_is_that_one() {
 #[test]
 fn a_number_means_nothing_while_a_file_before_it_cannot_be_read() {
     let (_server, sandbox) = numbered();
-    sandbox.q(&["one"]).run().success();
+    sandbox.write_session(OTHER, &other(&["one", "x"]));
+    age(&sandbox.sessions().join(OTHER), MINUTE);
     symlink("loop.json", sandbox.sessions().join("loop.json")).expect("a link");
     sandbox.q(&["-s", "%1", "more"]).run().exit(1).stderr_contains("loop.json");
 }

@@ -311,7 +311,7 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
         ),
         ("", Reply::new(503).header("retry-after", "100"), &["503 Service Unavailable", "try again in 100 s"]),
         ("", Reply::json(200, refusal("not today")), &["refused to start a conversation: not today (-32001)"]),
-        ("", Reply::new(200).header("content-type", "text/html").piece(page), &["a page for browsers: “Welcome”"]),
+        ("", Reply::new(200).header("content-type", "text/html").piece(page), &["an HTML page: “Welcome”"]),
         (
             "",
             Reply::new(200).header("content-type", "text/plain").piece("hello"),
@@ -798,16 +798,6 @@ fn a_signal_during_a_call_keeps_what_has_run() {
     let calls = kept(&sandbox);
     assert_eq!(calls[0]["result"], "you said hi 0");
     assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
-}
-
-#[test]
-fn a_dry_run_lists_the_tools_and_calls_none() {
-    let (model, site) = (model(1), site(echo));
-    let sandbox = with_web(&model, &site.url(), "");
-    let body = sandbox.q(&["--dry-run", "-t", "web", "go"]).run().success().stdout_json();
-    assert_eq!(body["tools"][0]["function"]["name"], "web__echo");
-    assert_eq!(heard(&site), ["initialize", "notifications/initialized", "tools/list", "DELETE"]);
-    model.expect_requests(0);
 }
 
 #[test]
