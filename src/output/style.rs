@@ -128,7 +128,8 @@ impl Inline {
     /// The marks are complete, because `after` follows; `rest` is the rest of the word with it.
     fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
         let is_escaped = self.before == Some('\\');
-        let opens = !after.is_whitespace() && !is_escaped && !self.before.is_some_and(is_in_word);
+        let is_name = self.mark == '_' && self.before == Some('.');
+        let opens = !(after.is_whitespace() || is_escaped || is_name || self.before.is_some_and(is_in_word));
         if self.mark == '`' {
             match self.code {
                 0 if opens => self.code = self.marks,
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn what_may_be_something_else_stays_plain() {
         for line in [
-            "snake_case my__init__x a_b_c _a a__b__",
+            "snake_case my__init__x self.__init__() a_b_c _a a__b__",
             "a*b*c x**2 2 ** 3 a ** b 2 * 3 * 4 *",
             "** a ** __ b __ ` a ` * c * _ d _",
             "*a b* _a b_ *a b_ *",
