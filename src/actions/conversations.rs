@@ -12,9 +12,9 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place, rules};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Step};
+use crate::message::{Attachment, Role, Step};
 use crate::one_line::on_one_line;
-use crate::output::{code, print, print_prose};
+use crate::output::{Look, code, print, print_texts};
 use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -77,6 +77,9 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     if let Some(source) = conversation.source.as_ref().filter(|_| json) {
         return print(&String::from_utf8_lossy(source));
     }
+    let look = look(context);
+    // Only answers are known to be Markdown.
+    let plain = Look { styles: false, ..look };
     let mut texts = Vec::new();
     for (index, entry) in conversation.entries().enumerate() {
         let time = entry.timestamp().map_or_else(String::new, |time| format!(" {time}"));
@@ -88,14 +91,15 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
         let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push(format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role));
-        texts.push(format!("{said}{end}"));
+        texts.push((format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
+        let is_answer = entry.role == Role::Assistant;
+        texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
     }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
     if texts.is_empty() {
         context.notes.note("the conversation has no messages");
     }
-    print_prose(&texts, wraps(context))
+    print_texts(&texts)
 }
 
 /// What the model said before its calls, and the calls, in order.
@@ -112,9 +116,9 @@ fn settings(context: &Context) -> Values {
     Settings::for_actions(&context.environment, &context.configuration)
 }
 
-/// Whether messages are wrapped.
-fn wraps(context: &Context) -> bool {
-    io::stdout().is_terminal() && context.wraps(&settings(context))
+/// How messages look on a terminal.
+fn look(context: &Context) -> Look {
+    if io::stdout().is_terminal() { context.look(&settings(context)) } else { Look::default() }
 }
 
 /// The line that names an attachment, with the size of its file.
@@ -152,7 +156,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
     }
     if !json {
-        return print_prose(&[&text], !extract && wraps(context));
+        return print_texts(&[(&text, if extract { Look::default() } else { look(context) })]);
     }
     let report = json!({
         "id": place.folder.id(&place.location.path, conversation.created),
