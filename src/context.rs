@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::output::Notes;
+use crate::output::{Look, Notes};
 use crate::session::folder::{Folder, Location};
 use crate::session::name::Which;
 use crate::session::rules::Rules;
@@ -32,9 +32,12 @@ pub(crate) struct Place {
 }
 
 impl Context {
-    /// Whether prose is wrapped if it goes to a terminal.
-    pub(crate) fn wraps(&self, values: &Values) -> bool {
-        values.wrap && self.environment.get("TERM") != Some("dumb")
+    /// How an answer looks on a terminal.
+    pub(crate) fn look(&self, values: &Values) -> Look {
+        let is_able = self.environment.get("TERM") != Some("dumb");
+        // See no-color.org.
+        let styles = values.style && self.environment.get("NO_COLOR").is_none();
+        Look { wraps: values.wrap && is_able, styles: styles && is_able }
     }
 
     /// Where this run's conversation is.

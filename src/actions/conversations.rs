@@ -14,7 +14,7 @@ use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::{Attachment, Role, Step};
 use crate::one_line::on_one_line;
-use crate::output::{code, print, print_prose};
+use crate::output::{Look, code, print, print_texts};
 use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -77,16 +77,16 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     if let Some(source) = conversation.source.as_ref().filter(|_| json) {
         return print(&String::from_utf8_lossy(source));
     }
+    let look = look(context);
+    // Only answers are known to be Markdown.
+    let plain = Look { styles: false, ..look };
     let mut texts = Vec::new();
     let is_terminal = io::stdout().is_terminal();
     for (index, entry) in conversation.entries().enumerate() {
         let time = |time: Timestamp| format!(" {}", if is_terminal { time.local() } else { time.to_string() });
         let time = entry.timestamp().map_or_else(String::new, time);
-        let model = if is_terminal && entry.role == Role::Assistant {
-            answered_by(entry, &conversation)
-        } else {
-            String::new()
-        };
+        let is_answer = entry.role == Role::Assistant;
+        let model = if is_terminal && is_answer { answered_by(entry, &conversation) } else { String::new() };
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
@@ -95,14 +95,14 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
         let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push(format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role));
-        texts.push(format!("{said}{end}"));
+        texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
+        texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
     }
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
     if texts.is_empty() {
         context.notes.note("the conversation has no messages");
     }
-    print_prose(&texts, wraps(context))
+    print_texts(&texts)
 }
 
 /// Which model gave an answer, with a blank before it.
@@ -126,9 +126,9 @@ fn settings(context: &Context) -> Values {
     Settings::for_actions(&context.environment, &context.configuration)
 }
 
-/// Whether messages are wrapped.
-fn wraps(context: &Context) -> bool {
-    io::stdout().is_terminal() && context.wraps(&settings(context))
+/// How messages look on a terminal.
+fn look(context: &Context) -> Look {
+    if io::stdout().is_terminal() { context.look(&settings(context)) } else { Look::default() }
 }
 
 /// The line that names an attachment, with the size of its file.
@@ -166,7 +166,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
     }
     if !json {
-        return print_prose(&[&text], !extract && wraps(context));
+        return print_texts(&[(&text, if extract { Look::default() } else { look(context) })]);
     }
     let report = json!({
         "id": place.folder.id(&place.location.path, conversation.created),

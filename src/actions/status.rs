@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::output::{print, print_prose};
+use crate::output::{Look, print, print_texts};
 use crate::server::choice::{self, HeldWith, Model};
 use crate::server::discover;
 use crate::session::Conversation;
@@ -73,7 +73,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     }
     let text = |sections: Vec<Section>| sections.into_iter().flat_map(|section| section.lines).collect::<Vec<_>>();
     let text = paragraphs.map(|sections| text(sections).join("\n")).join("\n\n");
-    print_prose(&[&text], context.wraps(&settings.values))
+    print_texts(&[(&text, Look { styles: false, ..context.look(&settings.values) })])
 }
 
 /// The conversation that is meant, if there is one.

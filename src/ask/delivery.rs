@@ -11,7 +11,7 @@ use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
 use crate::message::{Step, ToolRun, Usage};
-use crate::output::{Notes, OutputError, Stdout, code};
+use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::server::call::CallEnd;
@@ -45,13 +45,13 @@ enum Excerpt {
 pub(super) struct Output {
     form: Form,
     excerpt: Excerpt,
-    /// It is wrapped on a terminal.
-    wraps: bool,
+    /// How it looks on a terminal.
+    look: Look,
 }
 
 impl Output {
-    /// `wraps`: prose is wrapped on a terminal.
-    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
+    /// `look`: how text that is meant to be read looks on a terminal.
+    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, look: Look) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -62,8 +62,8 @@ impl Output {
             Excerpt::All if !arguments.no_stream => Form::Text,
             _ => Form::Whole,
         };
-        let wraps = wraps && excerpt == Excerpt::All && form != Form::Json;
-        Output { form, excerpt, wraps }
+        let is_prose = excerpt == Excerpt::All && form != Form::Json;
+        Output { form, excerpt, look: if is_prose { look } else { Look::default() } }
     }
 }
 
@@ -133,9 +133,7 @@ impl Delivery {
         notes: &Notes,
     ) -> Result<Delivery, Error> {
         let mut stdout = Stdout::open().map_err(unwritable)?;
-        if output.wraps {
-            stdout.wrap();
-        }
+        stdout.format(output.look);
         if with_tools && output.form == Form::Text && !stdout.is_terminal() {
             output.form = Form::Whole;
         }

@@ -61,7 +61,7 @@ impl Plan {
         let window = Window::new(messages, &settings.values);
         window.report_limit(&settings.values, notes);
         window.report_hand_over(session.handed_to.as_deref(), notes);
-        let output = Output::new(arguments, shape.clone(), context.wraps(&settings.values));
+        let output = Output::new(arguments, shape.clone(), context.look(&settings.values));
         let which = session.which();
         let question = given.into_question(session.last_question().as_ref());
         let target = session.target;

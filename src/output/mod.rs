@@ -5,9 +5,11 @@ mod disarm;
 mod notes;
 mod spinner;
 mod stdout;
+mod style;
 mod wrap;
 
 pub(crate) use disarm::visible;
 pub(crate) use notes::Notes;
 pub(crate) use spinner::Spinner;
-pub(crate) use stdout::{OutputError, Stdout, print, print_prose};
+pub(crate) use stdout::{OutputError, Stdout, print, print_texts};
+pub(crate) use wrap::Look;

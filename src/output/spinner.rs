@@ -63,6 +63,16 @@ impl Spinner {
         self.begin(what, Some(Instant::now() + wait));
     }
 
+    /// What q waits for already is now known to be this.
+    pub(crate) fn rename(&self, what: &str) {
+        let Some(shared) = &self.0 else { return };
+        if let Some(wait) = &mut shared.state().wait
+            && wait.what != what
+        {
+            what.clone_into(&mut wait.what);
+        }
+    }
+
     fn begin(&self, what: &str, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
         let mut state = shared.state();

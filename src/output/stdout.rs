@@ -1,4 +1,4 @@
-//! Standard output: writes each piece as it comes. On a terminal, text is disarmed and, on request, wrapped.
+//! Standard output: writes each piece as it comes. On a terminal, text is disarmed and, on request, wrapped and styled.
 
 use std::fmt;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use super::disarm::Disarmer;
-use super::wrap::Wrapper;
+use super::wrap::{Formatter, Look};
 use crate::error::{Error, Kind};
 use crate::unix;
 
@@ -17,14 +17,14 @@ const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 /// The columns of a terminal that does not report its size.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// Standard output. It has no buffer, except for an unfinished word where text is wrapped.
+/// Standard output. It has no buffer, except for an unfinished word where text is wrapped or styled.
 #[derive(Debug)]
 pub(crate) struct Stdout {
     file: File,
     /// Set if it is a terminal.
     disarmer: Option<Disarmer>,
-    /// Set if text is wrapped.
-    wrapper: Option<Wrapper>,
+    /// Set if text is wrapped or styled.
+    formatter: Option<Formatter>,
     ends_with_newline: bool,
 }
 
@@ -56,14 +56,15 @@ impl Stdout {
         Ok(Stdout {
             file: File::from(descriptor),
             disarmer: stdout.is_terminal().then(Disarmer::default),
-            wrapper: None,
+            formatter: None,
             ends_with_newline: true,
         })
     }
 
-    /// What is written from now on is prose, which is wrapped on a terminal.
-    pub(crate) fn wrap(&mut self) {
-        self.wrapper = self.is_terminal().then(Wrapper::default);
+    /// What is written from now on is to look like this on a terminal.
+    pub(crate) fn format(&mut self, look: Look) {
+        let is_formatted = self.is_terminal() && (look.wraps || look.styles);
+        self.formatter = is_formatted.then(|| Formatter::new(look));
     }
 
     /// Whether a person reads it.
@@ -71,7 +72,7 @@ impl Stdout {
         self.disarmer.is_some()
     }
 
-    /// Writes a piece; where text is wrapped, an unfinished word at its end waits.
+    /// Writes a piece; where text is wrapped or styled, an unfinished word at its end waits.
     ///
     /// # Errors
     /// The rest of the piece could not be written.
@@ -79,19 +80,14 @@ impl Stdout {
         if let Some(last) = piece.as_bytes().last() {
             self.ends_with_newline = *last == b'\n';
         }
-        if self.wrapper.is_none() {
-            return self.put(piece);
-        }
-        // The terminal may have changed its width since the last line.
-        for line in piece.split_inclusive('\n') {
-            self.put_wrapped(&|wrapper, columns| wrapper.feed(line, columns))?;
-        }
-        Ok(())
+        let Some(disarmer) = &mut self.disarmer else { return self.write_bytes(piece.as_bytes()) };
+        let visible = disarmer.feed(piece);
+        self.put(&visible)
     }
 
     /// Whether a part of a word waits for the rest.
     pub(crate) fn holds_word(&self) -> bool {
-        self.wrapper.as_ref().is_some_and(Wrapper::holds_word)
+        self.formatter.as_ref().is_some_and(Formatter::holds_word)
     }
 
     /// Writes the unfinished word, as far as it has come.
@@ -99,7 +95,7 @@ impl Stdout {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(crate) fn write_held(&mut self) -> Result<(), OutputError> {
-        self.put_wrapped(&Wrapper::pause)
+        self.put_formatted(&Formatter::pause)
     }
 
     /// Ends the last line if necessary. What is written afterwards is another text.
@@ -107,27 +103,31 @@ impl Stdout {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(crate) fn end_line(&mut self) -> Result<(), OutputError> {
-        self.put_wrapped(&Wrapper::finish)?;
         let held = self.disarmer.as_mut().map_or("", Disarmer::finish);
-        let end = if self.ends_with_newline { "" } else { "\n" };
-        self.ends_with_newline = true;
-        self.write_bytes(format!("{held}{end}").as_bytes())
-    }
-
-    fn put_wrapped(&mut self, wrap: &dyn Fn(&mut Wrapper, usize) -> String) -> Result<(), OutputError> {
-        let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
-        let wrapped = wrap(wrapper, unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns));
-        self.put(&wrapped)
+        self.put(held)?;
+        self.put_formatted(&Formatter::finish)?;
+        if !std::mem::replace(&mut self.ends_with_newline, true) {
+            self.write_bytes(b"\n")?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, text: &str) -> Result<(), OutputError> {
-        match &mut self.disarmer {
-            Some(disarmer) => {
-                let visible = disarmer.feed(text);
-                self.write_bytes(visible.as_bytes())
-            }
-            None => self.write_bytes(text.as_bytes()),
+        if self.formatter.is_none() {
+            return self.write_bytes(text.as_bytes());
         }
+        // The terminal may have changed its width since the last line.
+        for line in text.split_inclusive('\n') {
+            self.put_formatted(&|formatter, columns| formatter.feed(line, columns))?;
+        }
+        Ok(())
+    }
+
+    fn put_formatted(&mut self, format: &dyn Fn(&mut Formatter, usize) -> String) -> Result<(), OutputError> {
+        let Some(formatter) = &mut self.formatter else { return Ok(()) };
+        let columns = unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns);
+        let text = format(formatter, columns);
+        self.write_bytes(text.as_bytes())
     }
 
     fn write_bytes(&mut self, mut bytes: &[u8]) -> Result<(), OutputError> {
@@ -151,20 +151,18 @@ impl Stdout {
 /// # Errors
 /// `Output`: it could not be written. A reader that has gone away is no error.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
-    print_prose(&[text], false)
+    print_texts(&[(text, Look::default())])
 }
 
-/// Prints complete texts, each on a new line. With `wraps` they are wrapped on a terminal.
+/// Prints complete texts, each on a new line, as they are to look on a terminal.
 ///
 /// # Errors
 /// As for [`print()`].
-pub(crate) fn print_prose(texts: &[&str], wraps: bool) -> Result<(), Error> {
+pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
     let print = || {
         let mut stdout = Stdout::open()?;
-        if wraps {
-            stdout.wrap();
-        }
-        for text in texts {
+        for (text, look) in texts {
+            stdout.format(*look);
             stdout.write(text)?;
             stdout.end_line()?;
         }

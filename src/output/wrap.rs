@@ -1,4 +1,4 @@
-//! Wraps text for a terminal, between words. Code and tables are left alone.
+//! Wraps text for a terminal, between words, and styles it. Code and tables are not wrapped. The text is harmless already.
 //!
 //! A break is a line end and the indentation after it. It comes after the blanks before a word, so these blanks end
 //! their line, where nobody sees them. Blanks for which the terminal's line has no room follow the break, because
@@ -8,7 +8,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::disarm::visible;
+use super::style::{self, CODE, DIM, Inline, PLAIN, Pen, Style};
 
 /// Longer lines are hard to read, however wide the terminal is.
 const MAX_COLUMNS: usize = 100;
@@ -40,10 +40,20 @@ const CLOSING: &str = "、。，．！？：；）」』】〉》";
 /// These do not end a line.
 const OPENING: &str = "（「『【〈《";
 
-/// Wraps text that may come in pieces. It holds back an unfinished word, with the blanks before it for which there was
-/// no room.
+/// What is done for a reader at a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Look {
+    /// Prose is wrapped.
+    pub(crate) wraps: bool,
+    /// Markdown gets weight and colour.
+    pub(crate) styles: bool,
+}
+
+/// Wraps and styles text that may come in pieces. It holds back an unfinished word, with the blanks before it for which
+/// there was no room, and what may be a closing fence.
 #[derive(Debug, Default)]
-pub(crate) struct Wrapper {
+pub(crate) struct Formatter {
+    look: Look,
     /// The columns of the terminal.
     columns: usize,
     line: Line,
@@ -55,10 +65,8 @@ pub(crate) struct Wrapper {
     marked: bool,
     /// The line begins with the marker of a block quote.
     quoted: bool,
-    /// The line has had a word since its beginning, or since its last break.
+    /// The line has had a word since its beginning, or since its last break; in fenced code, what no closing fence has.
     has_word: bool,
-    /// The last character is a carriage return, which a line end after it would hide.
-    after_return: bool,
     /// Blanks for which there is no room.
     blanks: String,
     word: Word,
@@ -66,6 +74,9 @@ pub(crate) struct Wrapper {
     after_text: bool,
     in_list: bool,
     fence: Option<Fence>,
+    inline: Inline,
+    /// Has the text that leaves.
+    pen: Pen,
 }
 
 /// What kind of line it is, as far as it has come.
@@ -92,30 +103,32 @@ struct Fence {
     quoted: bool,
 }
 
-impl Wrapper {
+impl Formatter {
+    pub(crate) fn new(look: Look) -> Formatter {
+        Formatter { look, pen: Pen::new(look.styles), ..Formatter::default() }
+    }
+
     /// As much of the text as can be shown, with this piece, on a terminal of this many columns.
     pub(crate) fn feed(&mut self, piece: &str, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = String::with_capacity(piece.len());
         for character in piece.chars() {
             match (self.line, character) {
-                (_, '\n') => self.end_line(&mut wrapped),
-                (Line::Begin | Line::Prose, ' ' | '\t') => self.push_blank(character, &mut wrapped),
-                (Line::Begin | Line::Prose, _) => self.push_letter(character, &mut wrapped),
-                (Line::Table | Line::Indented, _) => wrapped.push(character),
-                (Line::Info, _) => self.push_info(character, &mut wrapped),
-                (Line::Code, _) => {
-                    self.word.push_shown(character);
-                    wrapped.push(character);
-                }
+                (_, '\n') => self.end_line(),
+                (Line::Begin | Line::Prose, ' ' | '\t') => self.push_blank(character),
+                (Line::Begin | Line::Prose, _) => self.push_letter(character),
+                (Line::Table, _) => self.put(DIM, character),
+                (Line::Indented, _) => self.put(CODE, character),
+                (Line::Info, _) => self.push_info(character),
+                (Line::Code, _) => self.push_code(character),
             }
         }
         // A word that is too long for a line will not become shorter. Many bytes may take no columns.
-        let is_long = |word: &Word, room| word.rest().len() > MAX_HELD || word.width() > room;
-        if self.word.shown > 0 || is_long(&self.word, self.width().saturating_sub(self.indent())) {
-            self.put_word(&mut wrapped);
+        let room = self.width().saturating_sub(self.indent());
+        let is_long = |word: &Word| word.shown > 0 || word.width() > room;
+        if self.word.rest().len() > MAX_HELD || (self.line != Line::Code && is_long(&self.word)) {
+            self.put_word(None);
         }
-        wrapped
+        self.pen.take()
     }
 
     /// Whether a part of a word waits for the rest.
@@ -126,26 +139,25 @@ impl Wrapper {
     /// The unfinished word as far as it has come, after a pause.
     pub(crate) fn pause(&mut self, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = String::new();
         if self.holds_word() {
-            self.put_word(&mut wrapped);
+            self.put_word(None);
         }
-        wrapped
+        self.pen.take()
     }
 
     /// The text held back, now that nothing follows. Another text may come after this.
     pub(crate) fn finish(&mut self, columns: usize) -> String {
         self.columns = columns;
-        let mut wrapped = String::new();
-        self.end_word(true, &mut wrapped);
-        self.put_blanks(&mut wrapped);
-        *self = Wrapper::default();
-        wrapped
+        self.end_word('\n');
+        self.put_blanks();
+        let text = self.pen.take();
+        *self = Formatter::new(self.look);
+        text
     }
 
     /// The columns that a line may have. The last column of the terminal may hold a blank.
     fn width(&self) -> usize {
-        self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
+        if self.look.wraps { self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS) } else { usize::MAX }
     }
 
     /// How far lines are indented after a break: as far as the text before it, unless that leaves no room.
@@ -153,18 +165,18 @@ impl Wrapper {
         self.begin.min(self.width() / 2)
     }
 
-    fn push_blank(&mut self, blank: char, wrapped: &mut String) {
-        self.end_word(true, wrapped);
+    fn push_blank(&mut self, blank: char) {
+        self.end_word(blank);
         let is_full = self.column > 0 && self.column.is_multiple_of(self.columns.max(1));
-        let may_break = self.line == Line::Prose && self.has_word;
+        let may_break = self.look.wraps && self.line == Line::Prose && self.has_word;
         if may_break && (is_full || !self.blanks.is_empty()) {
             self.blanks.push(blank);
         } else {
-            self.put_blank(blank, wrapped);
+            self.put_blank(blank);
         }
     }
 
-    fn push_letter(&mut self, letter: char, wrapped: &mut String) {
+    fn push_letter(&mut self, letter: char) {
         if self.line == Line::Begin && self.word.text.is_empty() {
             self.begin = self.column;
             let follows_blank = !self.marked && !self.after_text;
@@ -173,26 +185,23 @@ impl Wrapper {
             }
             if follows_blank && self.begin >= CODE_INDENT && !self.in_list {
                 self.line = Line::Indented;
-                wrapped.push(letter);
-                return;
+                return self.put(CODE, letter);
             }
         }
         if self.word.may_end_before(letter) {
-            self.end_word(false, wrapped);
+            self.end_word(letter);
         }
-        if self.line == Line::Info {
-            return self.push_info(letter, wrapped);
+        match self.line {
+            Line::Info => self.push_info(letter),
+            Line::Table => self.put(DIM, letter),
+            _ => self.word.text.push(letter),
         }
-        if self.line == Line::Table {
-            return wrapped.push(letter);
-        }
-        self.word.text.push(letter);
     }
 
     /// The text after an opening fence is not prose. With another backtick, the fence was code within a line.
-    fn push_info(&mut self, character: char, wrapped: &mut String) {
-        wrapped.push(character);
-        self.column += visible(character.encode_utf8(&mut [0; 4])).width();
+    fn push_info(&mut self, character: char) {
+        self.put(DIM, character);
+        self.column += character.width().unwrap_or_default();
         if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
             self.fence = None;
             self.line = Line::Prose;
@@ -200,31 +209,44 @@ impl Wrapper {
         }
     }
 
-    fn end_line(&mut self, wrapped: &mut String) {
-        let is_blank = self.line == Line::Begin && !self.marked && matches!(self.word.text.as_str(), "" | "\r");
-        match self.line {
-            Line::Code if self.fence.is_some_and(|fence| fence.is_closed_by(&self.word.text)) => self.fence = None,
-            Line::Code | Line::Table | Line::Indented | Line::Info => {}
-            Line::Begin | Line::Prose => self.end_word(false, wrapped),
+    /// What may be a closing fence waits for the end of its line.
+    fn push_code(&mut self, character: char) {
+        let Some(fence) = self.fence else { return };
+        let (is_mark, holds) = (character == fence.character, self.holds_word());
+        self.has_word |= !is_mark && !fence.may_follow(character);
+        self.word.text.push(character);
+        if self.has_word || !(is_mark || holds) {
+            let is_quote = !self.has_word && character == '>';
+            self.pen.put(if is_quote { DIM } else { CODE }, self.word.rest());
+            self.word.shown = self.word.text.len();
         }
-        self.put_blanks(wrapped);
-        wrapped.push('\n');
-        self.after_text = !is_blank && self.line != Line::Indented;
-        self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
-        self.word.clear();
-        (self.column, self.begin) = (0, 0);
-        (self.marked, self.quoted, self.has_word, self.after_return) = (false, false, false, false);
     }
 
-    /// The word has ended, with or without a blank after it.
-    fn end_word(&mut self, before_blank: bool, wrapped: &mut String) {
+    fn end_line(&mut self) {
+        let is_blank = self.line == Line::Begin && !self.marked && self.word.text.is_empty();
+        let closes = self.closes_fence();
+        self.end_word('\n');
+        if closes {
+            self.fence = None;
+        }
+        self.put_blanks();
+        self.pen.end_line();
+        self.after_text = !is_blank && self.line != Line::Indented;
+        self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
+        (self.column, self.begin) = (0, 0);
+        (self.marked, self.quoted, self.has_word) = (false, false, false);
+        self.inline = Inline::default();
+    }
+
+    /// The word has ended, because this follows.
+    fn end_word(&mut self, next: char) {
         if self.word.text.is_empty() {
             return;
         }
         if self.line == Line::Begin {
-            self.line = self.line_of_first_word(before_blank);
+            self.line = self.line_of_first_word(matches!(next, ' ' | '\t'));
         }
-        self.put_word(wrapped);
+        self.put_word(Some(next));
         self.word.clear();
         self.has_word = self.line != Line::Begin;
     }
@@ -232,13 +254,15 @@ impl Wrapper {
     /// Decides the kind of line by its first word after blanks and markers.
     fn line_of_first_word(&mut self, before_blank: bool) -> Line {
         let word = self.word.text.as_str();
-        if before_blank && is_marker(word) {
+        if (before_blank || word.starts_with('>')) && is_marker(word) {
             let quotes = word.starts_with('>');
             self.marked = true;
             self.quoted |= quotes;
             self.in_list |= !quotes;
             return Line::Begin;
         }
+        let may_be_indented = self.marked || self.in_list || self.begin < CODE_INDENT;
+        self.inline.heading = before_blank && may_be_indented && style::is_heading(word);
         self.fence = Fence::opened_by(word, self.begin, self.quoted);
         match &self.fence {
             Some(_) => Line::Info,
@@ -247,35 +271,52 @@ impl Wrapper {
         }
     }
 
-    /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next.
-    fn put_word(&mut self, wrapped: &mut String) {
+    /// Whether the line closes the fence.
+    fn closes_fence(&self) -> bool {
+        self.line == Line::Code && self.fence.is_some_and(|fence| fence.is_closed_by(&self.word.text))
+    }
+
+    /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next. `next` is
+    /// what follows the word, if it has ended.
+    fn put_word(&mut self, next: Option<char>) {
         let width = self.word.width();
-        let fits = self.column + width <= self.width();
-        if self.word.shown == 0 && self.has_word && !fits && !self.after_return {
+        let fits = width <= self.width().saturating_sub(self.column);
+        if self.line == Line::Prose && self.word.shown == 0 && self.has_word && !fits {
             let indent = self.indent();
-            wrapped.push('\n');
-            wrapped.extend(std::iter::repeat_n(' ', indent));
+            self.pen.end_line();
+            self.pen.put(PLAIN, &" ".repeat(indent));
             self.column = indent;
             self.has_word = false;
         }
-        self.put_blanks(wrapped);
-        let rest = self.word.rest();
-        wrapped.push_str(rest);
-        self.after_return = if rest.is_empty() { self.after_return } else { rest.ends_with('\r') };
+        self.put_blanks();
+        let is_dim = match self.line {
+            Line::Begin => next.is_some(),
+            line => matches!(line, Line::Info | Line::Table) || self.closes_fence(),
+        };
+        match self.line {
+            _ if is_dim => self.pen.put(DIM, self.word.rest()),
+            Line::Code => self.pen.put(CODE, self.word.rest()),
+            _ => self.inline.put(self.word.rest(), next, &mut self.pen),
+        }
         self.word.shown = self.word.text.len();
         self.column += width;
     }
 
-    fn put_blanks(&mut self, wrapped: &mut String) {
+    fn put_blanks(&mut self) {
         for blank in std::mem::take(&mut self.blanks).chars() {
-            self.put_blank(blank, wrapped);
+            self.put_blank(blank);
         }
     }
 
-    fn put_blank(&mut self, blank: char, wrapped: &mut String) {
-        wrapped.push(blank);
-        self.after_return = false;
+    fn put_blank(&mut self, blank: char) {
+        self.inline.end_word();
+        let is_dim = matches!(self.line, Line::Info | Line::Table);
+        self.put(if is_dim { DIM } else { self.inline.style() }, blank);
         self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
+    }
+
+    fn put(&mut self, style: Style, character: char) {
+        self.pen.put(style, character.encode_utf8(&mut [0; 4]));
     }
 }
 
@@ -289,9 +330,13 @@ impl Fence {
         opens.then_some(Fence { character, length, begin, quoted })
     }
 
+    /// Whether the closing fence may come after the character.
+    fn may_follow(self, character: char) -> bool {
+        matches!(character, ' ' | '\t') || (self.quoted && character == '>')
+    }
+
     fn is_closed_by(self, line: &str) -> bool {
-        let precedes = |character: char| matches!(character, ' ' | '\t') || (self.quoted && character == '>');
-        let text = line.trim_start_matches(precedes);
+        let text = line.trim_start_matches(|character| self.may_follow(character));
         let length = run_of(text, self.character);
         line.len() - text.len() <= self.begin + MAX_FURTHER_INDENT
             && length >= self.length
@@ -321,7 +366,7 @@ impl Word {
     /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
     fn width(&self) -> usize {
         let before = end_of(&self.text[..self.shown]);
-        columns(&format!("{before}{}", self.rest())).saturating_sub(columns(before))
+        format!("{before}{}", self.rest()).width().saturating_sub(before.width())
     }
 
     /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
@@ -346,11 +391,6 @@ impl Word {
 /// As much of the end of a text as what follows may combine with.
 fn end_of(text: &str) -> &str {
     text.char_indices().rev().nth(MAX_EMOJI).map_or(text, |(at, _)| &text[at..])
-}
-
-/// The columns of a part of a word. A carriage return at its end may belong to a line's end, which is invisible.
-fn columns(text: &str) -> usize {
-    visible(text.strip_suffix('\r').unwrap_or(text)).width()
 }
 
 /// Whether the word begins a list item or a line of a block quote.
@@ -378,13 +418,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::output::disarm::{Disarmer, visible};
 
-    /// The text in these pieces, wrapped.
+    const WRAPS: Look = Look { wraps: true, styles: false };
+    const BOTH: Look = Look { wraps: true, styles: true };
+    const STYLES: Look = Look { wraps: false, styles: true };
+
+    /// The text in these pieces, made harmless and formatted.
+    fn formatted<'a>(pieces: impl IntoIterator<Item = &'a str>, look: Look, columns: usize) -> String {
+        let (mut disarmer, mut formatter) = (Disarmer::default(), Formatter::new(look));
+        let mut text: String = pieces.into_iter().map(|piece| formatter.feed(&disarmer.feed(piece), columns)).collect();
+        text += &formatter.feed(disarmer.finish(), columns);
+        text + &formatter.finish(columns)
+    }
+
     fn wrapped<'a>(pieces: impl IntoIterator<Item = &'a str>, columns: usize) -> String {
-        let mut wrapper = Wrapper::default();
-        let mut wrapped: String = pieces.into_iter().map(|piece| wrapper.feed(piece, columns)).collect();
-        wrapped.push_str(&wrapper.finish(columns));
-        wrapped
+        formatted(pieces, WRAPS, columns)
     }
 
     /// Whether a wrapped text is this text but for line ends and indentation that were added.
@@ -404,7 +453,7 @@ mod tests {
 
     fn wrap(text: &str, columns: usize) -> String {
         let wrapped = wrapped([text], columns);
-        assert!(is_wrapped(&wrapped, text), "{wrapped:?} {text:?}");
+        assert!(is_wrapped(&wrapped, &visible(text)), "{wrapped:?} {text:?}");
         wrapped
     }
 
@@ -418,10 +467,10 @@ mod tests {
             ("one two34", 10, "one two34"),
             ("one two345", 10, "one \ntwo345"),
             ("one two\nthree four\n", 10, "one two\nthree \nfour\n"),
-            ("one two\r\nthree four\r\n", 10, "one two\r\nthree \nfour\r\n"),
-            ("12345 789\r\n", 10, "12345 789\r\n"),
-            ("12345 78\rx", 10, "12345 \n78\rx"),
-            ("12 123\rx", 10, "12 123\rx"),
+            ("one two\r\nthree four\r\n", 10, "one two\nthree \nfour\n"),
+            ("12345 789\r\n", 10, "12345 789\n"),
+            ("12345 78\rx", 10, "12345 \n78^Mx"),
+            ("12 123\rx", 10, "12 123^Mx"),
             // Words that are longer than the line.
             ("a 1234567890123 b", 10, "a \n1234567890123 \nb"),
             ("1234567890123 b", 10, "1234567890123 \nb"),
@@ -439,10 +488,10 @@ mod tests {
             ("1234\tb", 10, "1234\tb"),
             ("aaaa \u{263a}\u{fe0f}", 7, "aaaa \n\u{263a}\u{fe0f}"),
             // What a terminal shows of controls.
-            ("12345 \u{1b}m", 10, "12345 \u{1b}m"),
-            ("123456 \u{1b}m", 10, "123456 \n\u{1b}m"),
-            ("1 \u{9b}\u{202e}", 15, "1 \u{9b}\u{202e}"),
-            ("1 \u{9b}\u{202e}", 14, "1 \n\u{9b}\u{202e}"),
+            ("12345 \u{1b}m", 10, "12345 ^[m"),
+            ("123456 \u{1b}m", 10, "123456 \n^[m"),
+            ("1 \u{9b}\u{202e}", 15, "1 <9B><U+202E>"),
+            ("1 \u{9b}\u{202e}", 14, "1 \n<9B><U+202E>"),
             // A no-break space is not a blank.
             ("one two\u{a0}three", 10, "one \ntwo\u{a0}three"),
             ("# a long heading", 10, "# a long \nheading"),
@@ -532,7 +581,6 @@ mod tests {
             format!("- a\n\n  ```sh\n  {LONG}\n  ```\n"),
             format!("- ```sh\n  {LONG}\n  ```\n"),
             format!("> ```\n> {LONG}\n> ```\n"),
-            format!("```\r\n{LONG}\r\n```\r\n"),
             format!("```日本\n{LONG}\n```\n"),
             format!("| {LONG} |\n|---|---|---|---|\n  | {LONG} |\n"),
             format!("|日本|{LONG}|"),
@@ -564,9 +612,80 @@ mod tests {
         }
     }
 
+    /// The characters, each with the parameters of the style that it has.
+    fn cells(text: &str) -> Vec<(char, String)> {
+        let (mut cells, mut style) = (Vec::new(), String::new());
+        let mut rest = text.chars();
+        while let Some(character) = rest.next() {
+            match character {
+                '\u{1b}' => {
+                    style = rest.by_ref().skip(1).take_while(|character| *character != 'm').collect();
+                    style = style.replace('0', "");
+                }
+                _ => cells.push((character, style.clone())),
+            }
+        }
+        cells
+    }
+
+    /// The text with the parameters of each style before what has it, and `›` after that.
+    fn styled(text: &str, columns: usize) -> String {
+        let mut formatter = Formatter::new(BOTH);
+        let shown = formatter.feed(&(visible(text) + "\n"), columns);
+        shown.strip_suffix('\n').expect("a line").replace("\u{1b}[0m", "›").replace("\u{1b}[", "‹")
+    }
+
+    #[test]
+    fn lines_are_styled_by_their_kind() {
+        for (text, expected) in [
+            ("# a b\n", "‹1m# a b›\n"),
+            ("###### a `b`\nc", "‹1m###### a ›‹1;36m`b`›\nc"),
+            ("- # a", "‹2m-› ‹1m# a›"),
+            ("####### a", "####### a"),
+            ("#a #", "#a #"),
+            ("#\n", "#\n"),
+            ("a\n    # b", "a\n    # b"),
+            ("- a\n1. **b**", "‹2m-› a\n‹2m1.› ‹1m**b**›"),
+            ("> a\n>\n> - b\n", "‹2m>› a\n‹2m>›\n‹2m>› ‹2m-› b\n"),
+            ("-\na - b", "-\na - b"),
+            ("| **a** | b |\n|---|---|\n", "‹2m| **a** | b |›\n‹2m|---|---|›\n"),
+            ("a | **b**", "a | ‹1m**b**›"),
+            (
+                "```sh x\n#!/bin/sh\n  **a** `b`\n\n```\nc",
+                "‹2m```sh x›\n‹36m#!/bin/sh›\n‹36m  **a** `b`›\n\n‹2m```›\nc",
+            ),
+            ("- ```\n  a\n  ```", "‹2m-› ‹2m```›\n‹36m  a›\n‹36m  ›‹2m```›"),
+            ("> ```\n> a\n> ```\n> b", "‹2m>› ‹2m```›\n‹2m>›‹36m a›\n‹2m>›‹36m ›‹2m```›\n‹2m>› b"),
+            ("```\n``` a\n`` b\n````\n", "‹2m```›\n‹36m``` a›\n‹36m`` b›\n‹2m````›\n"),
+            ("a\n\n    b **c**\n", "a\n\n    ‹36mb **c**›\n"),
+            ("``` a` **b**", "‹2m``` a`› ‹1m**b**›"),
+            ("**a\nb**", "‹1m**a›\nb**"),
+            ("**a\u{1b}[0m**", "‹1m**a^[[0m**›"),
+        ] {
+            assert_eq!(styled(text, 80), expected, "{text:?}");
+        }
+        // A style ends before a break and begins again after it.
+        assert_eq!(styled("- **one two three** four", 12), "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four");
+    }
+
+    #[test]
+    fn a_pause_within_marks_leaves_what_follows_them_styled() {
+        let mut formatter = Formatter::new(BOTH);
+        let mut shown = String::new();
+        for piece in
+            ["*", " ", "*", "*", "a", " b", "**", " c\n", "#", " d\n", "``", "`", "\n", "e", "\n", "`", "``", "\n"]
+        {
+            shown += &formatter.feed(piece, 80);
+            shown += &formatter.pause(80);
+        }
+        let bold: String = cells(&shown).into_iter().filter(|(_, style)| style == "1").map(|(cell, _)| cell).collect();
+        let code: String = cells(&shown).into_iter().filter(|(_, style)| style == "36").map(|(cell, _)| cell).collect();
+        assert_eq!((bold.as_str(), code.as_str()), ("a b** d", "e`"));
+    }
+
     #[test]
     fn a_word_leaves_once_it_has_ended_or_is_too_long() {
-        let mut wrapper = Wrapper::default();
+        let mut wrapper = Formatter::new(WRAPS);
         for (piece, expected) in [
             ("on", ""),
             ("e", ""),
@@ -596,7 +715,7 @@ mod tests {
 
     #[test]
     fn a_pause_shows_what_has_come() {
-        let mut wrapper = Wrapper::default();
+        let mut wrapper = Formatter::new(WRAPS);
         assert!(!wrapper.holds_word());
         assert_eq!(wrapper.feed("one tw", 10), "one ");
         assert!(wrapper.holds_word());
@@ -615,7 +734,7 @@ mod tests {
 
     #[test]
     fn the_width_may_change_at_any_time() {
-        let mut wrapper = Wrapper::default();
+        let mut wrapper = Formatter::new(WRAPS);
         assert_eq!(wrapper.feed("- one two three ", 12), "- one two \n  three ");
         assert_eq!(wrapper.feed("four five ", 20), "four five ");
         assert_eq!(wrapper.feed("six ", 3), "\n six ");
@@ -641,6 +760,11 @@ mod tests {
             "words",
             "longer",
             "- ",
+            "*",
+            "**",
+            "_",
+            "__",
+            "\\",
             "* ",
             "1. ",
             "23) ",
@@ -682,25 +806,45 @@ mod tests {
             let mut at: Vec<usize> = at.iter().map(|at| *at.get(&boundaries)).chain([0, text.len()]).collect();
             at.sort_unstable();
             let pieces = at.windows(2).map(|ends| &text[ends[0]..ends[1]]);
-            prop_assert_eq!(wrapped(pieces, columns), wrapped([text.as_str()], columns));
+            prop_assert_eq!(wrapped(pieces.clone(), columns), wrapped([text.as_str()], columns));
+            // A mark that is shown before what follows it is plain.
+            let styled = |text: String| {
+                cells(&text).into_iter().filter(|(character, _)| !"`*_".contains(*character)).collect::<Vec<_>>()
+            };
+            let whole = formatted([text.as_str()], STYLES, columns);
+            prop_assert_eq!(styled(formatted(pieces, STYLES, columns)), styled(whole));
         }
 
         #[test]
-        fn without_the_breaks_it_is_the_text(
+        fn without_the_breaks_and_styles_it_is_the_text(
             text in prop_oneof![texts(), any::<String>()],
             columns in prop::collection::vec(0..30_usize, 1..4),
+            pauses in 1..9_usize,
         ) {
-            let mut wrapper = Wrapper::default();
-            let mut whole = String::new();
-            for (number, character) in text.chars().enumerate() {
-                let columns = columns[number % columns.len()];
-                whole += &wrapper.feed(character.encode_utf8(&mut [0; 4]), columns);
-                if number % 7 == 0 {
-                    whole += &wrapper.pause(columns);
+            let shown = |look| {
+                let (mut disarmer, mut formatter) = (Disarmer::default(), Formatter::new(look));
+                let mut parts = Vec::new();
+                for (number, character) in text.chars().enumerate() {
+                    let columns = columns[number % columns.len()];
+                    parts.push(formatter.feed(&disarmer.feed(character.encode_utf8(&mut [0; 4])), columns));
+                    if number % pauses == 0 {
+                        parts.push(formatter.pause(columns));
+                    }
                 }
-            }
-            whole += &wrapper.finish(columns[0]);
-            prop_assert!(is_wrapped(&whole, &text), "{:?} {:?}", whole, text);
+                parts.push(formatter.feed(disarmer.finish(), columns[0]));
+                parts.push(formatter.finish(columns[0]));
+                // Whatever comes next finds no style on.
+                let is_off = |part: &String| part.rsplit_once('\u{1b}').is_none_or(|(_, rest)| rest.starts_with("[0m"));
+                assert!(parts.iter().all(is_off), "{parts:?}");
+                parts.concat()
+            };
+            let plain = shown(WRAPS);
+            prop_assert!(is_wrapped(&plain, &visible(&text)), "{:?} {:?}", plain, text);
+            let styled = cells(&shown(BOTH));
+            prop_assert!(styled.iter().all(|(character, style)| *character != '\n' || style.is_empty()));
+            prop_assert_eq!(styled.iter().map(|(character, _)| character).collect::<String>(), plain);
+            let unwrapped: String = cells(&shown(STYLES)).iter().map(|(character, _)| character).collect();
+            prop_assert_eq!(unwrapped, visible(&text));
         }
 
         #[test]
@@ -716,12 +860,6 @@ mod tests {
         }
 
         #[test]
-        fn no_break_hides_a_carriage_return(text in "[a-c\\r ]{0,30}", columns in 2..12_usize) {
-            let shown = |text: &str| visible(text).matches("^M").count();
-            prop_assert_eq!(shown(&wrap(&text, columns)), shown(&text));
-        }
-
-        #[test]
         fn blanks_do_not_fill_a_line(words in prop::collection::vec((0..12_usize, 1..4_usize), 1..20), columns in 2..20_usize) {
             let text: String = words.iter().map(|(letters, blanks)| "a".repeat(letters + 1) + &" ".repeat(*blanks)).collect();
             let text = text.trim_end();
@@ -734,7 +872,7 @@ mod tests {
 
         #[test]
         fn what_is_in_a_fence_is_never_broken(text in texts(), columns in 1..20_usize) {
-            let code = text.replace(['`', '~'], "'");
+            let code = visible(&text).replace(['`', '~'], "'");
             for fenced in [format!("```\n{code}\n```\n"), format!("~~~~ x\n{code}\n~~~~\n")] {
                 prop_assert_eq!(wrap(&fenced, columns), fenced);
             }

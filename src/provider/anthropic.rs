@@ -210,6 +210,9 @@ fn finish(message: &Value, reply: &mut Reply) {
 
 fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), ReplyError> {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
+    if kind.ends_with("thinking") {
+        reply.think();
+    }
     if kind == "text" {
         let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
         reply.add(&Value::from(text).to_string())?;
@@ -235,7 +238,11 @@ fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Rep
 }
 
 fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
-    let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
+    let kind = delta.kind.0.as_deref().unwrap_or_default();
+    if kind == "thinking_delta" {
+        reply.think();
+    }
+    let (field, piece) = match kind {
         "text_delta" => ("text", delta.text.json()?),
         "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),
         "signature_delta" if reply.offers_tools() => ("signature", delta.signature.json()?),

@@ -193,9 +193,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         if part.get().starts_with('"') {
             reply.add(part.get())?;
-        } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0
-            && part.thought.0 != Some(true)
-        {
+        } else if let Some(part) = serde_json::from_str::<IfReadable<Part>>(part.get())?.0 {
+            if part.thought.0 == Some(true) {
+                reply.think();
+                continue;
+            }
             reply.add(&part.text.json()?)?;
             if part.server_call.0.is_some() {
                 reply.server_calls();

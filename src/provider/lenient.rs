@@ -94,6 +94,11 @@ impl Text<'_> {
         Ok((joined + "\"").into())
     }
 
+    /// Whether it is a list that has reasoning.
+    pub(super) fn has_thinking(&self) -> bool {
+        self.0.is_some_and(|json| json.get().starts_with('[') && json.get().contains("\"thinking\""))
+    }
+
     /// The text.
     ///
     /// # Errors

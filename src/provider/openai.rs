@@ -181,6 +181,18 @@ struct Delta<'a> {
     tool_calls: Option<&'a RawValue>,
     reasoning_content: Option<&'a RawValue>,
     reasoning_details: Option<&'a RawValue>,
+    /// The name of Groq, vLLM, Ollama and OpenRouter.
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+}
+
+impl Delta<'_> {
+    /// Whether it has reasoning in one of the fields for it or, as Mistral writes it, in a part of the content.
+    fn is_reasoning(&self) -> bool {
+        let fields = [self.reasoning_content, self.reasoning_details, self.reasoning];
+        let is_text = |json: &RawValue| json.get().len() > 2 && json.get() != "null";
+        fields.into_iter().flatten().any(is_text) || self.content.has_thinking()
+    }
 }
 
 fn usage_of(counts: &Value) -> Usage {
@@ -231,6 +243,9 @@ fn read(
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
     if let Some(delta) = said(&choice) {
+        if delta.is_reasoning() {
+            reply.think();
+        }
         reply.add(&delta.content.json()?)?;
         reply.refuse(&delta.refusal.json()?)?;
         if reply.offers_tools() {

@@ -42,6 +42,11 @@ impl Filter {
         self.stage != Stage::Start || self.held.len() > self.held_blanks
     }
 
+    /// Whether an opening tag has come and its closing tag has not.
+    pub(super) fn is_within(&self) -> bool {
+        matches!(self.stage, Stage::Thinking(_))
+    }
+
     /// Takes the next piece, and adds to `answer` what is known to belong to it.
     pub(super) fn add(&mut self, piece: &str, answer: &mut String) {
         match self.stage {

@@ -24,6 +24,8 @@ pub(crate) struct Reply {
     /// The answer has more than white space.
     says_something: bool,
     reasoning: Filter,
+    /// Reasoning was the last that came.
+    thinks: bool,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
@@ -75,6 +77,7 @@ impl Reply {
     /// may be empty.
     pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
         self.more_after_finish |= self.finish.is_some();
+        self.thinks = false;
         self.calls.add(index, id, name, arguments)
     }
 
@@ -118,6 +121,16 @@ impl Reply {
         self.reasoning.has_begun() || !self.surrogate.is_empty()
     }
 
+    /// Reasoning has come, which is no part of the answer.
+    pub(super) fn think(&mut self) {
+        self.thinks = true;
+    }
+
+    /// Whether reasoning comes, as far as anything shows.
+    pub(crate) fn is_thinking(&self) -> bool {
+        self.thinks || self.reasoning.is_within()
+    }
+
     /// Adds a JSON string that the model says instead of an answer.
     ///
     /// # Errors
@@ -132,6 +145,7 @@ impl Reply {
     }
 
     fn add_text(&mut self, piece: &str) {
+        self.thinks &= piece.is_empty();
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);

@@ -160,6 +160,10 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.end();
         }
         "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
+        kind if kind.starts_with("response.reasoning") => reply.think(),
+        "response.output_item.added" if event.item.is_some_and(|item| item.get().contains("\"reasoning\"")) => {
+            reply.think();
+        }
         _ => {}
     }
     Ok(())

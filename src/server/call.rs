@@ -106,7 +106,12 @@ impl Call<'_> {
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let content_type = response.content_type().to_owned();
-        reading::read_reply(self.api, &content_type, response.body, reply, take).map_err(|error| match error {
+        let waiting = self.waiting();
+        let mut take = |piece: &str, last, thinking| {
+            self.notes.spinner().rename(if thinking { "thinking" } else { &waiting });
+            take(piece, last)
+        };
+        reading::read_reply(self.api, &content_type, response.body, reply, &mut take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
             error => CallEnd::Failed(self.explain_reading(error, request)),
         })?;
@@ -146,8 +151,13 @@ impl Call<'_> {
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
-        self.notes.spinner().wait_for(&format!("waiting for {}", self.provider));
+        self.notes.spinner().wait_for(&self.waiting());
         self.client.send(request, &self.secrets).map_err(|failure| self.explain(failure, request))
+    }
+
+    /// What q waits for.
+    fn waiting(&self) -> String {
+        format!("waiting for {}", self.provider)
     }
 
     /// Waits if the request will be sent again. Returns whether it will.

@@ -53,8 +53,8 @@ impl From<TooLong> for ReadError {
     }
 }
 
-/// Takes each piece of the answer as it comes, and whether it is the last.
-pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool) -> Result<(), OutputError>;
+/// Takes each piece of the answer as it comes, whether it is the last, and whether reasoning comes.
+pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool, bool) -> Result<(), OutputError>;
 
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
 ///
@@ -83,7 +83,7 @@ pub(super) fn read_reply(
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
         failure::check(text, read.is_err() || (reply.is_blank() && reply.calls().is_empty()))?;
-        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete(), reply.is_thinking())?;
         return Ok(read?);
     }
     read_stream(api, content_type, body, reply, take)
@@ -137,7 +137,7 @@ fn read_stream(
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete(), reply.is_thinking())?;
         match read {
             // The last event was cut off; the code below says how.
             Err(ReadError::Reply(ReplyError::Malformed(_))) if end.is_some() => {}
@@ -151,7 +151,7 @@ fn read_stream(
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
-                return Ok(take(&reply.take_text(), reply.is_complete())?);
+                return Ok(take(&reply.take_text(), reply.is_complete(), false)?);
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
@@ -280,7 +280,7 @@ mod tests {
             "text/plain",
             Box::new(Parts(parts)),
             &mut Reply::default(),
-            &mut |piece, last| {
+            &mut |piece, last, _| {
                 pieces.push((piece.to_owned(), last));
                 Ok(())
             },
@@ -352,7 +352,7 @@ mod tests {
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
         let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
-        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece, _| {
+        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece, _, _| {
             answer.push_str(piece);
             Ok(())
         });

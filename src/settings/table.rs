@@ -32,6 +32,8 @@ pub(crate) struct Values {
     pub(crate) save: bool,
     /// Whether prose is wrapped on a terminal.
     pub(crate) wrap: bool,
+    /// Whether Markdown is styled on a terminal.
+    pub(crate) style: bool,
     /// `-f` continues a conversation with another provider or model instead of starting a new one.
     pub(crate) continue_on_mismatch: bool,
     /// How much the model thinks; `None` leaves it to the provider.
@@ -205,6 +207,13 @@ pub(crate) const SETTINGS: &[Row] = &[
         doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
     Row {
+        key: "style",
+        default: Some("true"),
+        kind: Kind::Switch(|values, on| values.style = on),
+        option: None,
+        doc: "\"false\" leaves out bold, italic and colour on a terminal, as NO_COLOR and TERM=dumb do",
+    },
+    Row {
         key: "mismatch",
         default: Some("new"),
         kind: Kind::Choice {
@@ -318,7 +327,7 @@ mod tests {
         }
         assert_eq!((values.messages, values.pairs, values.max_history), (10, 20, 400_000));
         assert_eq!(values.keep, Some(Duration::from_secs(30 * 24 * 60 * 60)));
-        assert!(values.save && values.wrap);
+        assert!(values.save && values.wrap && values.style);
     }
 
     #[test]

@@ -168,17 +168,18 @@ impl Bench {
             self.long
         );
         let terminal = drained_terminal();
-        let on_terminal = |wrap: &str| {
+        let on_terminal = |wrap: &str, style: &str| {
             let mut command = self.q(&self.long, &self.state, &["question"]);
-            command.env("Q_WRAP", wrap).stdout(terminal.try_clone().expect("a descriptor"));
+            command.env("Q_WRAP", wrap).env("Q_STYLE", style).stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
         let contestants: Vec<Contestant> = vec![
             ("q", Box::new(|| self.q(&self.long, &self.state, &["question"]))),
             ("curl", Box::new(|| curl(&self.long))),
             ("jq", Box::new(|| with(quiet("sh"), ["-c", &pipeline]))),
-            ("terminal", Box::new(|| on_terminal("false"))),
-            ("wrapped", Box::new(|| on_terminal("true"))),
+            ("terminal", Box::new(|| on_terminal("false", "false"))),
+            ("wrapped", Box::new(|| on_terminal("true", "false"))),
+            ("styled", Box::new(|| on_terminal("true", "true"))),
         ];
         let results = compare(&contestants, 7);
         let q = results.of("q");
@@ -186,6 +187,7 @@ impl Bench {
         times("the same", q, "`curl \\| sed \\| jq`", results.of("jq"), "0.05");
         times("the same on a terminal", results.of("terminal"), "into /dev/null", q, "3");
         times("the same, wrapped", results.of("wrapped"), "into /dev/null", q, "3");
+        times("the same, wrapped and styled", results.of("styled"), "only wrapped", results.of("wrapped"), "1.5");
     }
 
     /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.

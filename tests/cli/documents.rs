@@ -62,7 +62,7 @@ fn every_setting_and_provider_stands_in_every_document() {
         list.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
     };
     let (settings, providers) = (names("settings"), names("providers"));
-    assert_eq!((settings.len(), providers.len()), (18, 15));
+    assert_eq!((settings.len(), providers.len()), (19, 15));
     let sandbox = Sandbox::new();
     sandbox.config("[providers.work]\napi = \"none\"\n");
     let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();

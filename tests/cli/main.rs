@@ -38,6 +38,7 @@ mod settings;
 mod shape;
 mod signals;
 mod states;
+mod style;
 mod terminal;
 mod tls;
 mod tools;

@@ -178,10 +178,23 @@ fn collect(mut terminal: File, arrived: &Arrived) {
     arrived.changed.notify_all();
 }
 
-/// The lines that a terminal shows after these bytes: text, CR, LF and "erase to the end of the line" are all that q may
-/// use; anything else fails. A line that is full goes on in the next one, and cannot be reached again.
+/// A text without the sequences that switch styles on and off (SGR).
+pub fn without_styles(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('m') {
+            Some((style, rest)) if style.bytes().all(|byte| byte.is_ascii_digit() || byte == b';') => plain += rest,
+            _ => plain = plain + "\u{1b}[" + part,
+        }
+    }
+    plain
+}
+
+/// The lines that a terminal shows after these bytes: text, CR, LF, styles and "erase to the end of the line" are all that
+/// q may use; anything else fails. A line that is full goes on in the next one, and cannot be reached again.
 pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = without_styles(&String::from_utf8_lossy(bytes));
     let mut lines = vec![Vec::new()];
     let mut column = 0;
     let mut rest = text.chars();

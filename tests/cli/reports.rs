@@ -365,6 +365,7 @@ fn the_status_shows_every_setting_and_where_it_comes_from() {
         ("retries", "3", "2", "4"),
         ("save", "true", "false", "true"),
         ("wrap", "true", "false", "true"),
+        ("style", "true", "false", "true"),
         ("mismatch", "new", "\"continue\"", "new"),
         ("rounds", "10", "5", "6"),
         ("mcp", "", "\"/a\"", "/b"),
@@ -477,7 +478,7 @@ fn the_status_shows_what_is_wrong_with_the_settings() {
         assert_eq!(groq, Some(&json!("GROQ_API_KEY is set")));
         let error = printed["error"].as_str().unwrap_or_default().to_owned();
         outcome.check(error.contains(has), || format!("expected {has:?} in the JSON's error: {error:?}"));
-        assert_eq!(printed["settings"].as_array().map(Vec::len), Some(18));
+        assert_eq!(printed["settings"].as_array().map(Vec::len), Some(19));
         // And it is what a question says.
         status(&["hi"]).exit(2).stderr_contains(&format!("q: {error}\n"));
     }

@@ -6,7 +6,7 @@ use libc::SIGINT;
 use serde_json::Value;
 
 use crate::fixtures::{HOUR, case, idle_for, in_two_parts, openai_stream, word};
-use crate::pty::Terminal;
+use crate::pty::{Terminal, without_styles};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -212,5 +212,5 @@ fn on_terminal(q: Q, columns: u16) -> String {
 
 #[track_caller]
 fn text_of(terminal: Terminal) -> String {
-    String::from_utf8(terminal.bytes()).expect("UTF-8").replace("\r\n", "\n")
+    without_styles(&String::from_utf8(terminal.bytes()).expect("UTF-8")).replace("\r\n", "\n")
 }

@@ -1,0 +1,219 @@
+//! Markdown on a terminal has weight and colour, and every character stays; nothing else gets a style.
+
+use libc::{SIGINT, SIGKILL};
+use serde_json::{Value, json};
+
+use crate::fixtures::{DIALECTS, HOUR, attachment, case, data, idle_for, openai_stream, typed_event, word};
+use crate::pty::{Terminal, WIDE, without_styles};
+use crate::sandbox::{Q, Sandbox};
+use crate::server::{Gate, Reply, Server};
+
+const ANSWER: &str = "\
+# Sorting `files`
+
+Use **sort by key** or *uniq*, not snake_case, a*b*c or x**2.
+
+1. Read the `man page` of sort
+> - then run
+
+```sh
+#!/bin/sh
+sort **/*.txt
+```
+
+| command | does |
+|---|---|
+| sort | order |
+";
+
+/// How it looks at 30 columns: `‹`, the parameters of a style, and `›` where it ends.
+const STYLED: &str = "\
+‹1m# Sorting ›‹1;36m`files`›
+
+Use ‹1m**sort by key**› or \n\
+‹3m*uniq*›, not snake_case, a*b*c \n\
+or x**2.
+
+‹2m1.› Read the ‹36m`man page`› of \n   \
+sort
+‹2m>› ‹2m-› then run
+
+‹2m```sh›
+‹36m#!/bin/sh›
+‹36msort **/*.txt›
+‹2m```›
+
+‹2m| command | does |›
+‹2m|---|---|›
+‹2m| sort | order |›
+";
+
+const PLAIN: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("Q_STYLE", "false"), ("NO_COLOR", "false")];
+
+#[test]
+fn an_answer_is_styled_on_a_terminal_and_nowhere_else() {
+    let letters: Vec<String> = ANSWER.chars().map(String::from).collect();
+    for (what, stream) in [("letters", openai_stream(&letters)), ("all at once", openai_stream(&[ANSWER]))] {
+        let _case = case(what);
+        let server = Server::always(Reply::sse(stream));
+        let sandbox = Sandbox::new().server_env(&server);
+        for args in [&["hi"][..], &["--no-stream", "hi"], &["--last"]] {
+            let _case = case(args);
+            assert_eq!(joined(&on_terminal(sandbox.q(args), 30)), STYLED);
+            let unwrapped = on_terminal(sandbox.q(args).env("Q_WRAP", "false").env("NO_COLOR", ""), 30);
+            assert!(unwrapped.contains("\u{1b}[1m"), "{unwrapped}");
+            assert_eq!(without_styles(&unwrapped), ANSWER);
+            sandbox.q(args).run().success().stdout(ANSWER);
+            sandbox.expect_answer(ANSWER, false);
+            for (name, value) in PLAIN {
+                let plain = on_terminal(sandbox.q(args).env(name, value), WIDE);
+                assert_eq!(plain, ANSWER, "{name}={value}");
+            }
+        }
+        for args in [&["-x", "hi"][..], &["-j", "hi"], &["--last", "-x"], &["--last", "-j"], &["--history", "-j"]] {
+            let shown = on_terminal(sandbox.q(args), WIDE);
+            assert!(!shown.contains('\u{1b}') && shown.contains("#!/bin/sh"), "{args:?} {shown}");
+        }
+        sandbox.config("style = false");
+        assert_eq!(on_terminal(sandbox.q(&["--last"]), WIDE), ANSWER);
+    }
+}
+
+#[test]
+fn a_history_has_styled_answers() {
+    let sandbox = Sandbox::new();
+    let mut conversation = idle_for(HOUR, &["why **two** stars?", "**so**\n"]);
+    for message in conversation["messages"].as_array_mut().expect("messages") {
+        message.as_object_mut().expect("a message").remove("timestamp");
+    }
+    conversation["messages"][0]["attachments"] = json!([attachment("__a__.txt", "text/plain", "")]);
+    sandbox.write_current(&conversation);
+    let shown = on_terminal(sandbox.q(&["--history"]), 80);
+    assert!(shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n"), "{shown}");
+    assert!(shown.contains("]\n\u{1b}[1m**so**\u{1b}[0m\n"), "{shown}");
+    sandbox.q(&["--history"]).run().success().stdout(without_styles(&shown));
+}
+
+#[test]
+fn styles_change_no_character_of_any_answer() {
+    for answer in [
+        "\u{1b}[1mbold\u{1b}[0m **\u{9b}31m** `\u{202e}`\r\n",
+        "**a\r\nb** *c*\rd __e\n\n    code `*\n```\n`` `\n```` x\n```",
+        "*_*_**__`***___```~~~|#>-+ \t**日本語**、*日本*`語`\n# \n- \n> **\n`",
+    ] {
+        let letters: Vec<String> = answer.chars().map(String::from).collect();
+        let server = Server::always(Reply::sse(openai_stream(&letters)));
+        let sandbox = Sandbox::new().server_env(&server);
+        for columns in [7, 80] {
+            let ask = |style| on_terminal(sandbox.q(&["hi"]).env("Q_STYLE", style), columns);
+            let (styled, plain) = (ask("true"), ask("false"));
+            assert!(!plain.contains('\u{1b}'), "{plain:?}");
+            assert_ne!(styled, plain);
+            assert_eq!(without_styles(&styled), plain);
+            assert!(styled.split('\n').all(is_off_at_end), "{styled:?}");
+        }
+    }
+}
+
+#[test]
+fn no_style_is_left_on_when_q_is_stopped() {
+    for signal in [SIGINT, SIGKILL] {
+        let server = Server::always(Reply::sse([word("a **bold wor")]).hang());
+        let sandbox = Sandbox::new().server_env(&server);
+        let terminal = Terminal::new(80);
+        let mut running = sandbox.q(&["hi"]).stdout_to(terminal.end()).spawn();
+        // After a pause.
+        terminal.wait_for("wor", 0);
+        running.signal(signal);
+        running.wait().killed_by(signal);
+        let shown = String::from_utf8(terminal.bytes()).expect("UTF-8");
+        assert!(shown.contains("\u{1b}[1m") && is_off_at_end(&shown), "{shown:?}");
+    }
+}
+
+#[test]
+fn the_sign_says_when_a_model_thinks() {
+    let openai = |delta: Value| data(&json!({"choices": [{"delta": delta}]}));
+    let thinking = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}});
+    let delta =
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}});
+    let item = json!({"type": "response.output_item.added", "item": {"type": "reasoning", "id": "r"}});
+    let summary = json!({"type": "response.reasoning_summary_text.delta", "delta": "hm"});
+    let thought = json!({"candidates": [{"content": {"parts": [{"text": "hm", "thought": true}]}}]});
+    for (provider, reasoning) in [
+        ("openai", openai(json!({"reasoning_content": "hm"}))),
+        ("openai", openai(json!({"reasoning": "hm"}))),
+        ("openai", openai(json!({"reasoning_details": [{"text": "hm"}]}))),
+        ("openai", openai(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}))),
+        ("openai", openai(json!({"content": "<think>hm"}))),
+        ("anthropic", typed_event(thinking)),
+        ("anthropic", typed_event(delta)),
+        ("responses", typed_event(item)),
+        ("responses", typed_event(summary)),
+        ("gemini", data(&thought)),
+    ] {
+        let _case = case((provider, String::from_utf8_lossy(&reasoning)));
+        let gates = [Gate::new(), Gate::new()];
+        let reply = Reply::sse([": wait\n\n"]).wait_for(&gates[0]).piece(&reasoning).wait_for(&gates[1]);
+        let server = Server::always(reply.cut());
+        let sandbox = Sandbox::new();
+        let dialect = DIALECTS.iter().find(|dialect| dialect.provider == provider).expect("a dialect");
+        let terminal = Terminal::new(WIDE);
+        let q = dialect.q(&sandbox, &server, &["hi"]);
+        let running = q.stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+        terminal.wait_for("waiting for ", 0);
+        gates[0].open();
+        terminal.wait_for("thinking, ", 0);
+        gates[1].open();
+        running.wait().exit(1);
+    }
+}
+
+#[test]
+fn the_sign_stops_to_say_it_when_the_answer_comes() {
+    let gate = Gate::new();
+    let thinking = data(&json!({"choices": [{"delta": {"reasoning": "hm"}}]}));
+    let held = Gate::new();
+    let reply = Reply::sse([thinking]).wait_for(&held).piece(word("```\na")).wait_for(&gate);
+    let server = Server::always(reply.pieces(openai_stream(&["b\n```\n"])));
+    let sandbox = Sandbox::new().server_env(&server);
+    let terminal = Terminal::new(WIDE);
+    let running = sandbox.q(&["-x", "hi"]).stdout_to(terminal.end()).stderr_to(terminal.end()).spawn();
+    terminal.wait_for("thinking, ", 0);
+    let seen = terminal.so_far().len();
+    held.open();
+    terminal.wait_for("waiting for openai, ", seen);
+    gate.open();
+    running.wait().exit(0);
+    assert_eq!(terminal.screen(), ["ab", ""]);
+}
+
+/// Whether no style is on at the end.
+fn is_off_at_end(text: &str) -> bool {
+    text.rsplit_once('\u{1b}').is_none_or(|(_, rest)| rest.starts_with("[0m"))
+}
+
+/// A style that is switched off and on again between two words has not changed.
+fn joined(text: &str) -> String {
+    let text = text.replace("\u{1b}[0m", "›").replace("\u{1b}[", "‹");
+    let mut joined = String::new();
+    for part in text.split_inclusive('›') {
+        let style = joined.rfind('‹').map(|at| joined[at..].split_inclusive('m').next().unwrap_or_default().to_owned());
+        match style.and_then(|style| part.strip_prefix(&style).filter(|_| joined.ends_with('›'))) {
+            Some(rest) => {
+                joined.pop();
+                joined += rest;
+            }
+            None => joined += part,
+        }
+    }
+    joined
+}
+
+/// What a run prints on a terminal of so many columns, on which nothing else is.
+#[track_caller]
+fn on_terminal(q: Q, columns: u16) -> String {
+    let terminal = Terminal::new(columns);
+    q.stdout_to(terminal.end()).run().success();
+    String::from_utf8(terminal.bytes()).expect("UTF-8").replace("\r\n", "\n")
+}
