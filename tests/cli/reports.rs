@@ -96,6 +96,12 @@ fn verbose_names_the_conversation_that_is_continued_and_the_one_that_has_the_exc
         .exit(0)
         .stderr_contains(&format!("q: continues conversation {id}, 2 messages\n"))
         .stderr_contains(&saved(&id));
+    let call = json!({"id": "1", "name": "db__get", "arguments": {}, "result": "r"});
+    let mut called = stored(&["one", "two"]);
+    called["messages"][1]["steps"] = json!([{"text": "", "calls": [call, call]}]);
+    sandbox.write_session("tools.json", &called);
+    let third = sandbox.q(&["--dry-run", "-v", "-s", "tools", "three"]).run();
+    third.exit(0).stderr_contains("q: message 1: user, 3 bytes\n").stderr_contains(" bytes, calls: 2\n");
     sandbox.q(&["-v", "-s", "work", "two"]).run().exit(0).stderr_contains(&saved("work"));
     sandbox.q(&["-v", "--no-save", "two"]).run().exit(0).stderr_lacks("saved in");
     sandbox.q(&["two"]).run().exit(0).stderr("");
