@@ -30,7 +30,7 @@ const LONGEST_QUEUE: usize = 64;
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
 
 /// The shortest and the longest pause between two looks at a group that ends.
-const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 
 /// How long the last lines of a process that has ended may take.
 const LINES_WAIT: Duration = Duration::from_millis(500);
@@ -127,6 +127,11 @@ impl Groups {
         while lock(&self.0).is_closed {
             thread::park();
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.0).ids.is_empty()
     }
 
     /// From now on, servers may take their time to end.
@@ -231,7 +236,7 @@ struct Errors {
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub(crate) struct Process {
-    leader: Child,
+    pub(super) leader: Child,
     id: i32,
     groups: Groups,
     input: Input,
@@ -253,23 +258,12 @@ impl Process {
         mut read: impl FnMut(&Input, Line) + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
-        let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(name);
-        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(&program.folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut leader = groups.spawn(&mut command)?;
+        // From here on, whatever fails ends the process.
+        let mut process = Process::spawn(program, Stdio::piped(), groups)?;
+        let leader = &mut process.leader;
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let (queue, lines) = mpsc::sync_channel(LONGEST_QUEUE);
-        // From here on, whatever fails ends the process.
-        let mut process = Process {
-            id: i32::try_from(leader.id()).unwrap_or_default(),
-            leader,
-            groups: groups.clone(),
-            input: Input(Arc::new(Mutex::new(Some(queue)))),
-            errors: Errors::default(),
-            errors_end: None,
-            is_gone: false,
-        };
+        process.input = Input(Arc::new(Mutex::new(Some(queue))));
         if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             unix::start_thread(move || write_lines(stdin, &lines))?;
             let errors = process.errors.clone();
@@ -288,6 +282,27 @@ impl Process {
             })?;
         }
         Ok(process)
+    }
+
+    /// Starts a program whose output, and input if it has one, the caller takes from `leader`.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    pub(super) fn spawn(program: &Program, stdin: Stdio, groups: &Groups) -> io::Result<Process> {
+        let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(name);
+        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(&program.folder);
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let leader = groups.spawn(&mut command)?;
+        Ok(Process {
+            id: i32::try_from(leader.id()).unwrap_or_default(),
+            leader,
+            groups: groups.clone(),
+            input: Input(Arc::default()),
+            errors: Errors::default(),
+            errors_end: None,
+            is_gone: false,
+        })
     }
 
     /// Sends a line. False: the process has closed its input, or too much waits there already.

@@ -1,0 +1,355 @@
+//! Runs a command that the model calls: finds its program and its files, and reads what it writes until it has ended.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::process::{Groups, POLL, Process, Program};
+use super::result::Outcome;
+use crate::unix;
+
+/// The most bytes of a command's output that are read.
+const MOST_OUTPUT: usize = 1_000_000;
+
+/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
+/// started, so that does not count.
+pub(super) fn find(program: &str, path: &str) -> Option<PathBuf> {
+    let is_program =
+        |file: &PathBuf| fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
+    match program.contains('/') {
+        true => Some(PathBuf::from(program)).filter(is_program),
+        false => std::env::split_paths(path)
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(program))
+            .find(is_program),
+    }
+}
+
+/// The full path of a file in a folder or below it, where every link has been followed.
+///
+/// # Errors
+/// There is no such file, in words for the model. They do not say whether there is one elsewhere.
+pub(super) fn resolve(path: &str, folder: &Path) -> Result<String, String> {
+    let found = fs::canonicalize(folder.join(path)).ok();
+    let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
+    let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
+    found.ok_or_else(|| format!("names nothing below {}", folder.display()))
+}
+
+/// Runs a command to its end, or until its time is over, and then ends what it has left running.
+pub(super) fn run(program: &Program, stdin: Option<&str>, patience: Option<Duration>, groups: &Groups) -> Outcome {
+    groups.be_patient();
+    let input = if stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut process = match Process::spawn(program, input, groups) {
+        Ok(process) => process,
+        Err(error) => {
+            groups.wait_if_closed();
+            let too_long = error.kind() == io::ErrorKind::ArgumentListTooLong;
+            let why = if too_long { "its arguments are too long".to_owned() } else { error.to_string() };
+            return Outcome::failed(format!("The command cannot be run: {why}."));
+        }
+    };
+    let began = Instant::now();
+    let mut pipes = Pipes::new(&mut process, stdin.unwrap_or_default());
+    let [mut pause, longest] = POLL;
+    let end = loop {
+        let left = patience.map(|patience| patience.saturating_sub(began.elapsed()));
+        if pipes.is_cut {
+            break End::TooMuch;
+        } else if process.leader_has_ended() {
+            break End::Itself;
+        } else if left.is_some_and(|left| left.is_zero()) {
+            break End::TooLate(patience.unwrap_or_default());
+        }
+        let has_moved = pipes.step(left.map_or(pause, |left| left.min(pause)));
+        pause = if has_moved { POLL[0] } else { (pause * 2).min(longest) };
+    };
+    let status = process.end();
+    // What it has written before it ended is still there.
+    while pipes.step(Duration::ZERO) {}
+    groups.wait_if_closed();
+    outcome(&end, status, &pipes)
+}
+
+/// How a command has ended.
+enum End {
+    Itself,
+    TooLate(Duration),
+    TooMuch,
+}
+
+/// The pipes to and from a command.
+struct Pipes {
+    /// Nothing once all has been written, or nobody reads it.
+    input: Option<ChildStdin>,
+    unwritten: Vec<u8>,
+    /// Standard output and standard error, until their ends.
+    outputs: [Option<File>; 2],
+    read: [Vec<u8>; 2],
+    /// There was more output than is read.
+    is_cut: bool,
+}
+
+impl Pipes {
+    fn new(process: &mut Process, input: &str) -> Pipes {
+        let leader = &mut process.leader;
+        let outputs = [leader.stdout.take().map(OwnedFd::from), leader.stderr.take().map(OwnedFd::from)];
+        Pipes {
+            input: leader.stdin.take().filter(|_| !input.is_empty()),
+            unwritten: input.into(),
+            outputs: outputs.map(|output| output.map(File::from)),
+            read: [Vec::new(), Vec::new()],
+            is_cut: false,
+        }
+    }
+
+    /// Reads and writes what can be read and written within this time. False: nothing.
+    fn step(&mut self, patience: Duration) -> bool {
+        let [output, error] =
+            self.outputs.each_ref().map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
+        let input = self.input.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLOUT));
+        let [output, error, input] = unix::ready([output, error, input], patience);
+        for (at, _) in [output, error].into_iter().enumerate().filter(|(_, is_ready)| *is_ready) {
+            let mut buffer = [0; 1 << 16];
+            let room = (MOST_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
+            // One byte above the limit shows that there is more.
+            let read = self.outputs[at].as_mut().map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
+            let count = read.unwrap_or_default();
+            self.is_cut |= count > room;
+            match count {
+                1.. if count <= room => self.read[at].extend(&buffer[..count]),
+                _ => self.outputs[at] = None,
+            }
+        }
+        if let Some(pipe) = self.input.as_mut().filter(|_| input) {
+            // A pipe that can be written has room for so much.
+            let piece = &self.unwritten[..self.unwritten.len().min(libc::PIPE_BUF)];
+            let written = pipe.write(piece).unwrap_or(self.unwritten.len());
+            self.unwritten.drain(..written);
+            self.input = self.input.take().filter(|_| !self.unwritten.is_empty());
+        }
+        output || error || input
+    }
+}
+
+/// What the model gets: standard output; where that is not everything, why; and where it is no success, standard error.
+fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
+    // Where q has ended it, its last character may be incomplete.
+    let is_whole = matches!(end, End::Itself) && !pipes.is_cut;
+    let [output, error] = pipes.read.each_ref().map(|bytes| match std::str::from_utf8(bytes) {
+        Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
+        _ => bytes,
+    });
+    let [mut text, error] = [output, error].map(String::from_utf8_lossy);
+    let is_error = match end {
+        End::Itself => status.is_none_or(|status| !status.success()),
+        End::TooLate(_) => true,
+        End::TooMuch => false,
+    };
+    let needs_reason = is_error || output.is_empty();
+    let mut marks = Vec::new();
+    if [&text, &error].iter().any(|text| matches!(text, Cow::Owned(_))) {
+        marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
+    }
+    if pipes.is_cut {
+        marks.push(format!("cut after {MOST_OUTPUT} bytes"));
+    }
+    match (end, status) {
+        (End::TooLate(patience), _) => marks.push(format!("ended after {} s, its timeout", patience.as_secs_f64())),
+        (End::Itself, Some(status)) if needs_reason => marks.push(status.to_string()),
+        _ => (),
+    }
+    if needs_reason && !error.is_empty() {
+        marks.push("standard error".to_owned());
+    }
+    for mark in marks {
+        let text = text.to_mut();
+        let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        text.push_str(&format!("{line_end}[{mark}]\n"));
+    }
+    if needs_reason {
+        text.to_mut().push_str(&error);
+    }
+    Outcome { text: text.into_owned(), is_error, server_failed: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn program(command: &[&str]) -> Program {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        Program { command, environment: vec![("PATH".into(), "/usr/bin:/bin".into())], folder: "/".into() }
+    }
+
+    /// What a shell script leads to within a time, and how long it takes.
+    fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
+        let (began, groups) = (Instant::now(), Groups::default());
+        let program = program(&["/bin/sh", "-c", script]);
+        let outcome = run(&program, stdin, Some(Duration::from_secs(seconds)), &groups);
+        assert!(groups.is_empty(), "something is left of the group");
+        (outcome, began.elapsed())
+    }
+
+    const FOREVER: u64 = 600;
+    const SOON: Duration = Duration::from_secs(120);
+
+    #[test]
+    fn the_result_is_standard_output_and_else_the_reason() {
+        for (script, text, is_error) in [
+            ("printf 'a\\nb'; echo no >&2", "a\nb", false),
+            ("echo a; exit 3", "a\n[exit status: 3]\n", true),
+            ("printf a; echo no >&2; exit 3", "a\n[exit status: 3]\n[standard error]\nno\n", true),
+            ("exit 0", "[exit status: 0]\n", false),
+            ("echo done >&2", "[exit status: 0]\n[standard error]\ndone\n", false),
+            ("kill -9 $$", "[signal: 9 (SIGKILL)]\n", true),
+            ("printf 'a\\377b'", "a\u{fffd}b\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
+            ("printf '\\303'", "\u{fffd}\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
+            ("exec >&- 2>&-; exit 1", "[exit status: 1]\n", true),
+        ] {
+            let (outcome, took) = shell(script, None, FOREVER);
+            assert_eq!((&*outcome.text, outcome.is_error), (text, is_error), "{script}");
+            assert!(took < SOON, "{script}: {took:?}");
+        }
+    }
+
+    #[test]
+    fn standard_input_is_the_text_or_empty() {
+        let long = "ü".repeat(500_000 - 1);
+        for (script, stdin, text) in [
+            ("cat", Some("a\nb"), "a\nb"),
+            ("wc -c | tr -d ' '", None, "0\n"),
+            ("wc -c | tr -d ' '", Some(""), "0\n"),
+            ("cat", Some(&long), &long),
+            ("echo a", Some(&long), "a\n"),
+            ("exec <&-; sleep 0.1; echo a", Some(&long), "a\n"),
+        ] {
+            assert_eq!(shell(script, stdin, FOREVER).0.text, text, "{script}");
+        }
+    }
+
+    #[test]
+    fn so_much_output_is_read_and_no_more() {
+        let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
+        assert_eq!(shell(&of(MOST_OUTPUT), None, FOREVER).0.text, "x".repeat(MOST_OUTPUT));
+        for script in [of(MOST_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
+            let (outcome, took) = shell(&script, None, FOREVER);
+            let (text, mark) = outcome.text.split_once("\n[").expect("a mark");
+            assert!(MOST_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n", "{script}: {mark}");
+            assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
+        }
+        let (outcome, _) = shell("yes >&2", None, FOREVER);
+        assert!(outcome.text.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n"), "{}", outcome.text);
+    }
+
+    #[test]
+    fn what_came_before_its_time_was_over_is_kept() {
+        let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
+        assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
+        assert!(outcome.is_error && took < SOON, "{took:?}");
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_ends_with_it() {
+        for script in ["sleep 600 & echo a", "(trap '' TERM; sleep 600) & echo a", "yes >&2 & echo a"] {
+            let (outcome, took) = shell(script, None, FOREVER);
+            assert_eq!(outcome.text, "a\n", "{script}");
+            assert!(took < SOON, "{script}: {took:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_is_a_result() {
+        for (command, text) in [
+            (program(&["/bin/echo", &"x".repeat(100_000)]), "x".repeat(100_000) + "\n"),
+            (
+                program(&["/bin/echo", &"x".repeat(10_000_000)]),
+                "The command cannot be run: its arguments are too long.".to_owned(),
+            ),
+            (program(&["/nothing"]), "The command cannot be run: No such file or directory (os error 2).".to_owned()),
+        ] {
+            assert_eq!(run(&command, None, None, &Groups::default()).text, text);
+        }
+    }
+
+    #[test]
+    fn a_file_is_found_below_the_folder_and_nowhere_else() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(root.path()).expect("a path");
+        let inside = root.join("in");
+        fs::create_dir_all(inside.join("a b")).expect("folders");
+        for file in ["in/-n", "in/a b/c", "out", "in-out"] {
+            fs::write(root.join(file), "").expect("a file");
+        }
+        for (to, link) in
+            [("../out", "in/away"), ("..", "in/up"), ("a b", "in/ab"), ("nothing", "in/broken"), ("loop", "in/loop")]
+        {
+            symlink(to, root.join(link)).expect("a link");
+        }
+        symlink("in", root.join("link")).expect("a link");
+        let (here, out) = (inside.display().to_string(), root.join("out").display().to_string());
+        for folder in [&inside, &root.join("link"), &root.join("in/../in")] {
+            for (path, found) in [
+                ("-n", Some("-n")),
+                ("./-n", Some("-n")),
+                ("a b/../a b/c", Some("a b/c")),
+                ("ab/c", Some("a b/c")),
+                ("up/in/-n", Some("-n")),
+                ("../in/-n", Some("-n")),
+                (&format!("{here}/-n"), Some("-n")),
+                (".", Some("")),
+                ("", Some("")),
+                ("..", None),
+                ("../out", None),
+                ("../in-out", None),
+                ("away", None),
+                ("up", None),
+                ("up/out", None),
+                (&out, None),
+                ("/etc/passwd", None),
+                ("/", None),
+                ("broken", None),
+                ("loop", None),
+                ("gone", None),
+                ("-n/", None),
+                ("~", None),
+                ("a b/c\n", None),
+            ] {
+                let found = found.map(|name| inside.join(name).display().to_string().trim_end_matches('/').to_owned());
+                assert_eq!(resolve(path, folder).ok(), found, "{path:?} in {}", folder.display());
+            }
+        }
+        assert_eq!(resolve("x", Path::new("/in")), Err("names nothing below /in".to_owned()));
+    }
+
+    #[test]
+    fn a_program_is_found_in_full_folders_of_path() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        for (file, mode) in [("one/data", 0o644), ("two/data", 0o755), ("one/tool/x", 0o755), ("two/tool", 0o700)] {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
+            fs::write(&file, "").expect("a file");
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        let (one, two) = (root.join("one").display().to_string(), root.join("two").display().to_string());
+        for (program, path, found) in [
+            ("data", format!("{one}:{two}"), Some("two/data")),
+            ("tool", format!("{one}:{two}"), Some("two/tool")),
+            ("tool", one.clone(), None),
+            ("Cargo.toml", ".:".to_owned(), None),
+            ("cli", "tests".to_owned(), None),
+            (&format!("{two}/tool"), String::new(), Some("two/tool")),
+            (&format!("{one}/data"), String::new(), None),
+        ] {
+            assert_eq!(find(program, &path), found.map(|file| root.join(file)), "{program} {path}");
+        }
+    }
+}
