@@ -10,7 +10,7 @@ use crate::shape;
 const RUN_CODE: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "perl", "ruby", "node"];
 
 /// An argv with places for arguments.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Argv {
     /// The first is the program, which has no places.
     elements: Vec<Element>,
@@ -23,7 +23,7 @@ pub(crate) struct Argv {
 }
 
 /// Text, then places for arguments, each with the text after it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Element {
     begin: String,
     places: Vec<(String, String)>,
@@ -82,11 +82,6 @@ impl Argv {
             return Err(format!("input: the list “{name}” must be a whole element of run"));
         }
         Ok(Argv { elements, stdin, inputs, dashes })
-    }
-
-    /// The program's name or full path.
-    pub(crate) fn program(&self) -> &str {
-        &self.elements[0].begin
     }
 
     /// The JSON Schema of the arguments.

@@ -122,7 +122,8 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let mut servers = Vec::new();
     for (name, value) in in_order(table) {
         let at = name.span().start;
-        tools::check_name(name.get_ref()).map_err(|message| wrong(at, message))?;
+        tools::check_name(name.get_ref())
+            .map_err(|message| wrong(at, format!("tools.{}: {message}", name.get_ref())))?;
         let Some(fields) = value.get_ref().as_table() else {
             return Err(wrong(at, format!("tools.{}: must be a section", name.get_ref())));
         };

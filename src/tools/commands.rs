@@ -161,7 +161,7 @@ fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
     }
     match (end, status) {
         (End::TooLate(patience), _) => marks.push(format!("ended after {} s, its timeout", patience.as_secs_f64())),
-        (End::Itself, Some(status)) if needs_reason => marks.push(status.to_string()),
+        (End::Itself, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
         _ => (),
     }
     if needs_reason && !error.is_empty() {
@@ -205,14 +205,14 @@ mod tests {
     fn the_result_is_standard_output_and_else_the_reason() {
         for (script, text, is_error) in [
             ("printf 'a\\nb'; echo no >&2", "a\nb", false),
-            ("echo a; exit 3", "a\n[exit status: 3]\n", true),
-            ("printf a; echo no >&2; exit 3", "a\n[exit status: 3]\n[standard error]\nno\n", true),
-            ("exit 0", "[exit status: 0]\n", false),
-            ("echo done >&2", "[exit status: 0]\n[standard error]\ndone\n", false),
-            ("kill -9 $$", "[signal: 9 (SIGKILL)]\n", true),
+            ("echo a; exit 3", "a\n[exit status 3]\n", true),
+            ("printf a; echo no >&2; exit 3", "a\n[exit status 3]\n[standard error]\nno\n", true),
+            ("exit 0", "[exit status 0]\n", false),
+            ("echo done >&2", "[exit status 0]\n[standard error]\ndone\n", false),
+            ("kill -9 $$", "[signal 9 (SIGKILL)]\n", true),
             ("printf 'a\\377b'", "a\u{fffd}b\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
             ("printf '\\303'", "\u{fffd}\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
-            ("exec >&- 2>&-; exit 1", "[exit status: 1]\n", true),
+            ("exec >&- 2>&-; exit 1", "[exit status 1]\n", true),
         ] {
             let (outcome, took) = shell(script, None, FOREVER);
             assert_eq!((&*outcome.text, outcome.is_error), (text, is_error), "{script}");

@@ -11,7 +11,7 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{self, Environment, KeyPlace, LocalServer, RemoteServer, Settings, ToolServer, usable_key};
+use crate::settings::{self, Environment, KeyPlace, LocalProgram, RemoteServer, Settings, ToolServer, usable_key};
 
 /// Where the system looks for programs if PATH is not set.
 const USUAL_PATH: &str = "/usr/bin:/bin";
@@ -61,6 +61,7 @@ pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -
             let hidden = local.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
             (Place::Local(program), local.keys(&settings.environment), hidden)
         }
+        settings::Place::Commands(_) => return Err(Error::settings("commands cannot be called yet")),
         settings::Place::Remote(remote) => {
             let server = self::remote(&section, remote, settings, notes)
                 .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
@@ -73,7 +74,7 @@ pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -
     Ok(Prepared { section, spec, keys, hidden })
 }
 
-fn program(name: &str, local: &LocalServer, environment: &Environment) -> Result<Program, Error> {
+fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),

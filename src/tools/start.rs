@@ -226,7 +226,7 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let (article, place) = match (section.is_shared, &section.place) {
         (false, _) => ("the", ""),
-        (true, Place::Local(_)) => ("a", ", together with its command,"),
+        (true, Place::Local(_) | Place::Commands(_)) => ("a", ", together with its command,"),
         (true, Place::Remote(_)) => ("a", ", together with its url,"),
     };
     // TOML has the same text in quotes as JSON.
