@@ -6,6 +6,7 @@ mod attach;
 mod attached;
 #[path = "../authority.rs"]
 mod authority;
+mod commands;
 mod commit;
 mod conversation;
 mod corpus;
