@@ -20,6 +20,9 @@ const FILE: &str = "file";
 /// The tag around the result of a tool.
 const RESULT: &str = "result";
 
+/// The tag around the instructions of a tool server.
+const INSTRUCTIONS: &str = "instructions";
+
 /// The parts of a question. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
@@ -38,6 +41,11 @@ pub(crate) fn around_input(input: &str) -> String {
 /// A text file in its fence, which names it.
 pub(crate) fn around_file(name: &str, text: &str) -> String {
     around(FILE, &format!(" name=\"{}\"", escaped(name)), text)
+}
+
+/// What a tool server wants the model to know in its fence, which names the server.
+pub(crate) fn around_instructions(server: &str, text: &str) -> String {
+    around(INSTRUCTIONS, &format!(" server=\"{}\"", escaped(server)), text)
 }
 
 /// The result of a tool in its fence.

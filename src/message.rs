@@ -29,7 +29,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// An image or a PDF that goes with a question.
+/// The most bytes of an image or a PDF in base64, which is Anthropic's limit for images, and of all of a question
+/// together, so that they fit into a conversation's file.
+pub(crate) const MAX_ATTACHMENT: usize = 5_000_000;
+pub(crate) const MAX_ATTACHMENTS: usize = 7_000_000;
+
+/// An image or a PDF that goes with a question, or an image that a tool has returned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "an attachment")]
 pub(crate) struct Attachment {
@@ -152,6 +157,9 @@ pub(crate) struct Ran {
     /// The call failed, or it did not run.
     #[serde(rename = "error", default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_error: bool,
+    /// Images in the result, which its text names; not stored.
+    #[serde(skip)]
+    pub(crate) images: Vec<Attachment>,
     #[serde(flatten)]
     pub(crate) unknown: Unknown,
 }
@@ -159,7 +167,7 @@ pub(crate) struct Ran {
 impl Ran {
     pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> Ran {
         let Call { id, name, arguments } = call.clone();
-        Ran { id, name, arguments, result: result.into(), is_error, unknown: Unknown::new() }
+        Ran { id, name, arguments, result: result.into(), is_error, ..Ran::default() }
     }
 }
 

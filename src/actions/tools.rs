@@ -51,7 +51,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
         let file = settings.file.display();
         notes.note(&format!("no tool server is configured; a section [tools.NAME] in {file} adds one"));
     }
-    let listed: Vec<Listed> = starting.list(groups, notes)?.into_iter().map(Listed::from).collect();
+    let listed: Vec<Listed> = starting.list(notes)?.into_iter().map(Listed::from).collect();
     if arguments.json {
         let json = serde_json::to_string(&listed).map_err(|error| Error::file(error.to_string()))?;
         return print(&json);

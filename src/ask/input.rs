@@ -11,19 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::Attachment;
+use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::unix;
 
 /// The most bytes of text in files and standard input together.
 const LONGEST_TEXT: usize = 10_000_000;
-
-/// The most bytes of an image or a PDF in base64: Anthropic's limit for images.
-const LARGEST_ATTACHMENT: usize = 5_000_000;
-
-/// The most bytes of all images and PDFs together, so that they fit into a conversation's file.
-const ATTACHMENTS_TOGETHER: usize = 7_000_000;
 
 /// How long q waits for input before it says so.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,7 +93,7 @@ impl Reader {
         Reader {
             notes: notes.clone(),
             text_left: LONGEST_TEXT,
-            base64_left: ATTACHMENTS_TOGETHER,
+            base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
             stdin: OsString::new(),
         }
@@ -249,12 +243,10 @@ impl Reader {
     }
 
     fn check_attachment(&self, Source { name, .. }: &Source, size: usize) -> Result<(), Error> {
-        let error = if size > LARGEST_ATTACHMENT {
-            format!("{name} is too large: it has more than {LARGEST_ATTACHMENT} bytes in base64")
+        let error = if size > MAX_ATTACHMENT {
+            format!("{name} is too large: it has more than {MAX_ATTACHMENT} bytes in base64")
         } else if size > self.base64_left {
-            format!(
-                "{name} is too large: with the files before it, it has more than {ATTACHMENTS_TOGETHER} bytes in base64"
-            )
+            format!("{name} is too large: with the files before it, it has more than {MAX_ATTACHMENTS} bytes in base64")
         } else {
             return Ok(());
         };
@@ -433,7 +425,7 @@ mod tests {
         let binary = read(&b"abc\0def"[..], false, LONGEST_TEXT, 0).expect_err("binary");
         assert!(binary.message.contains("binary") && binary.exit_status() == 2);
         // Input that is not named as a file is text, whatever it begins with.
-        assert!(read(PNG, false, LONGEST_TEXT, LARGEST_ATTACHMENT).is_err());
+        assert!(read(PNG, false, LONGEST_TEXT, MAX_ATTACHMENT).is_err());
         let endless = read(io::repeat(b'y'), false, LONGEST_TEXT, 0).expect_err("endless");
         assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
         let longest = vec![b'y'; LONGEST_TEXT];
@@ -445,15 +437,15 @@ mod tests {
     fn images_have_limits_in_base64() {
         let image = |bytes: usize| [PNG, &vec![1; bytes - PNG.len()]].concat();
         for (bytes, left, fits) in [
-            (3_750_000, ATTACHMENTS_TOGETHER, true),
-            (3_750_001, ATTACHMENTS_TOGETHER, false),
+            (3_750_000, MAX_ATTACHMENTS, true),
+            (3_750_001, MAX_ATTACHMENTS, false),
             (300, 400, true),
             (301, 400, false),
             (301, 404, true),
         ] {
             assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
         }
-        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, ATTACHMENTS_TOGETHER).expect_err("endless");
+        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, MAX_ATTACHMENTS).expect_err("endless");
         assert!(endless.message.contains("5000000") && endless.exit_status() == 2, "{endless}");
     }
 

@@ -13,6 +13,7 @@ use super::typed::Typed;
 use super::window::Window;
 use crate::context::{self, Context};
 use crate::error::Error;
+use crate::fence;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, print};
@@ -69,9 +70,11 @@ impl Plan {
             true => (shape, Asking::ByApi),
             false => (shape, Asking::InPrompt),
         });
+        let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
+        let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
         let turn = Turn {
             model,
-            system: system.unwrap_or_else(|| system_prompt(&settings, asked)),
+            system: fence::join([system.as_str(), instructions]),
             window,
             question,
             refuses_storage: target.stores_by_default(),

@@ -19,7 +19,7 @@ use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::tools::{MOST_CALLS, Toolbox};
+use crate::tools::{MAX_CALLS, Toolbox};
 
 /// What to do when nothing is left to leave out.
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
@@ -192,6 +192,10 @@ impl Turn {
                             notes.detail(|| format!("{}; asking without that field", failed.error));
                             continue;
                         }
+                        Meaning::RefusesAttachments if self.leave_out_images() => {
+                            notes.detail(|| format!("{}; asking without the tools' images", failed.error));
+                            continue;
+                        }
                         Meaning::RefusesForm if self.ask_less_of_api() => {
                             notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
                             continue;
@@ -222,7 +226,7 @@ impl Turn {
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let mut step = Step { text, echo: reply.echo(), ..Step::default() };
         for (number, call) in reply.calls().iter().enumerate() {
-            let ran = match number < MOST_CALLS {
+            let ran = match number < MAX_CALLS {
                 true => toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes),
                 false => Toolbox::refuse(call),
             };
@@ -244,6 +248,12 @@ impl Turn {
             }
             None => false,
         }
+    }
+
+    /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
+    fn leave_out_images(&mut self) -> bool {
+        let calls = self.steps.iter_mut().flat_map(|step| &mut step.calls);
+        calls.fold(false, |had_any, ran| !std::mem::take(&mut ran.images).is_empty() || had_any)
     }
 
     /// Reports that the model has seen less of the tools' results than the file has.

@@ -120,7 +120,12 @@ fn results_of(step: &Step) -> Value {
 }
 
 fn result_of(ran: &Ran) -> Value {
-    let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": ran.result});
+    let text = json!({"type": "text", "text": ran.result});
+    let content: Value = match ran.images.is_empty() {
+        true => ran.result.as_str().into(),
+        false => std::iter::once(text).chain(ran.images.iter().map(part_of)).collect(),
+    };
+    let mut result = json!({"type": "tool_result", "tool_use_id": ran.id, "content": content});
     if ran.is_error {
         result["is_error"] = true.into();
     }

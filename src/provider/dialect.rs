@@ -45,7 +45,8 @@ impl Dialect {
     /// The request for a prompt.
     pub(crate) fn request(&self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
         let (path, body) = (self.chat)(prompt, habits);
-        let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments);
+        let images = prompt.steps.iter().flat_map(|step| &step.calls).flat_map(|ran| &ran.images);
+        let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments).chain(images);
         let asks = Asks {
             tools: !prompt.tools.is_empty() && !prompt.forbids_calls,
             attachments: attachments.any(|one| !one.data.is_empty()),

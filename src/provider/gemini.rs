@@ -61,9 +61,7 @@ fn body(prompt: &Prompt) -> Value {
 
 /// The attachments of a message, then its text.
 fn turn(message: &Message) -> Value {
-    let inline =
-        |attachment: &Attachment| json!({"inlineData": {"mimeType": attachment.media, "data": &*attachment.data}});
-    let mut parts: Vec<Value> = message.attachments.iter().map(inline).collect();
+    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
     if parts.is_empty() || !message.text.is_empty() {
         parts.push(json!({"text": &*message.text}));
     }
@@ -72,6 +70,10 @@ fn turn(message: &Message) -> Value {
         Role::Assistant => "model",
     };
     json!({"role": role, "parts": parts})
+}
+
+fn part_of(attachment: &Attachment) -> Value {
+    json!({"inlineData": {"mimeType": attachment.media, "data": &*attachment.data}})
 }
 
 fn generation_config(prompt: &Prompt) -> Option<Value> {
@@ -111,13 +113,14 @@ fn parts_of(step: &Step) -> Vec<Value> {
     said.into_iter().chain(step.calls.iter().map(call)).collect()
 }
 
-/// All results of a turn, in the order of the calls.
+/// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
 fn results_of(step: &Step) -> Value {
     // The model knows only the ids that it gave.
     let ids = step.echo.iter().filter_map(|part| part.get(FUNCTION_CALL)).map(|call| call.get("id").cloned());
     let ids = ids.chain(std::iter::repeat(None));
-    let results: Vec<Value> = step.calls.iter().zip(ids).map(|(ran, id)| result_of(ran, id)).collect();
-    json!({"role": "user", "parts": results})
+    let results = step.calls.iter().zip(ids).map(|(ran, id)| result_of(ran, id));
+    let images = step.calls.iter().flat_map(|ran| &ran.images).map(part_of);
+    json!({"role": "user", "parts": results.chain(images).collect::<Vec<_>>()})
 }
 
 fn result_of(ran: &Ran, id: Option<Value>) -> Value {

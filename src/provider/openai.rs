@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Ran, Step, Tool, Usage};
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -71,16 +71,22 @@ fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
         let calls = fence::calls_as_text(prompt.steps);
         *question = if question.is_empty() { calls } else { format!("{question}\n\n{calls}") }.into();
     }
+    let mut attachments: Vec<Vec<&Attachment>> =
+        prompt.messages.iter().map(|message| message.attachments.iter().collect()).collect();
+    if let Some(question) = attachments.last_mut().filter(|_| prompt.forbids_calls) {
+        question.extend(prompt.steps.iter().flat_map(images_of));
+    }
     let system = json!({"role": "system", "content": prompt.system});
-    let turns = prompt.messages.iter().zip(texts);
-    let turns =
-        turns.map(|(message, text)| json!({"role": message.role, "content": content_of(message, &text, habits)}));
+    let turns = prompt.messages.iter().zip(attachments).zip(texts);
+    let turns = turns.map(|((message, attachments), text)| {
+        json!({"role": message.role, "content": content_of(&attachments, &text, habits)})
+    });
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
 /// The attachments of a message, then its text. Not every server accepts parts, so text alone stays text.
-fn content_of(message: &Message, text: &str, habits: Habits) -> Value {
-    let mut parts: Vec<Value> = message.attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
+fn content_of(attachments: &[&Attachment], text: &str, habits: Habits) -> Value {
+    let mut parts: Vec<Value> = attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
     if parts.is_empty() {
         return text.into();
     }
@@ -129,7 +135,15 @@ fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
         }
     }
     let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
-    std::iter::once(turn).chain(step.calls.iter().map(result)).collect()
+    // A result can have only text.
+    let images: Vec<Value> = images_of(step).map(|image| part_of(image, habits)).collect();
+    let images = (!images.is_empty()).then(|| json!({"role": "user", "content": images}));
+    std::iter::once(turn).chain(step.calls.iter().map(result)).chain(images).collect()
+}
+
+/// The images in the results of a step.
+fn images_of(step: &Step) -> impl Iterator<Item = &Attachment> {
+    step.calls.iter().flat_map(|ran| &ran.images)
 }
 
 /// Gives each call of a turn what came with it. `extra` has it by the call's position.

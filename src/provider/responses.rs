@@ -97,9 +97,17 @@ fn offer(tool: &Tool) -> Value {
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
     let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
-    let result = |ran: &Ran| json!({"type": "function_call_output", "call_id": ran.id, "output": ran.result});
-    items.extend(step.calls.iter().map(result));
+    items.extend(step.calls.iter().map(result_of));
     items
+}
+
+fn result_of(ran: &Ran) -> Value {
+    let text = json!({"type": "input_text", "text": ran.result});
+    let output: Value = match ran.images.is_empty() {
+        true => ran.result.as_str().into(),
+        false => std::iter::once(text).chain(ran.images.iter().map(part_of)).collect(),
+    };
+    json!({"type": "function_call_output", "call_id": ran.id, "output": output})
 }
 
 fn turn_of(step: &Step) -> Vec<Value> {

@@ -224,6 +224,14 @@ mod tests {
     use super::*;
     use crate::settings::origin::Environment;
 
+    impl ToolServer {
+        /// The server of a section, for tests of what is made of it.
+        pub(crate) fn parse(name: &str, section: &str) -> ToolServer {
+            let table = DeTable::parse(section).expect("TOML");
+            ToolServer::read(name, table.get_ref()).expect("a section")
+        }
+    }
+
     fn read(text: &str) -> Result<ToolServer, (Option<usize>, String)> {
         let table = DeTable::parse(text).expect("TOML");
         ToolServer::read("db", table.get_ref())

@@ -4,29 +4,71 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::{Map, Value};
+
+use super::outcome::Outcome;
 use super::process::{Groups, POLL, Process, Program};
-use super::result::Outcome;
+use super::protocol::{About, Hints, ListedTool};
+use crate::argv::Filled;
+use crate::interrupt::Interrupts;
+use crate::settings::Command;
 use crate::unix;
 
 /// The most bytes of a command's output that are read.
 const MOST_OUTPUT: usize = 1_000_000;
 
-/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
-/// started, so that does not count.
-pub(super) fn find(program: &str, path: &str) -> Option<PathBuf> {
-    let is_program =
-        |file: &PathBuf| fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0);
-    match program.contains('/') {
-        true => Some(PathBuf::from(program)).filter(is_program),
-        false => std::env::split_paths(path)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(program))
-            .find(is_program),
+/// The commands of a section.
+pub(crate) struct Commands {
+    commands: Vec<(Command, Program)>,
+    groups: Groups,
+    interrupts: Arc<Interrupts>,
+}
+
+impl Commands {
+    pub(super) fn new(commands: Vec<(Command, Program)>, groups: &Groups, interrupts: &Arc<Interrupts>) -> Commands {
+        Commands { commands, groups: groups.clone(), interrupts: Arc::clone(interrupts) }
+    }
+
+    /// The tools that they are.
+    pub(super) fn about(&self) -> About {
+        let tool = |(command, _): &(Command, Program)| ListedTool {
+            name: command.name.clone(),
+            description: command.about.clone(),
+            schema: command.argv.schema(),
+            hints: Hints { read_only: command.reads, destructive: None, open_world: Some(!command.reads) },
+        };
+        About { tools: self.commands.iter().map(tool).collect(), ..About::default() }
+    }
+
+    /// What a call would run.
+    ///
+    /// # Errors
+    /// Why it cannot run, in words for the model.
+    pub(super) fn fill(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(&Command, &Program, Filled), String> {
+        let found = self.commands.iter().find(|(command, _)| command.name == tool);
+        let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
+        let filled = command.argv.fill(arguments, |path| resolve(path, &program.folder))?;
+        Ok((command, program, filled))
+    }
+
+    /// Runs a call, and returns what the model gets.
+    pub(super) fn call(&self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
+        // Unless a server has started, no signal needed to be handled before.
+        self.interrupts.install();
+        self.groups.be_patient();
+        match self.fill(tool, arguments) {
+            Ok((command, program, filled)) => run(program, &filled, command.timeout, &self.groups),
+            Err(reason) => Outcome::failed(reason),
+        }
     }
 }
 
@@ -34,7 +76,7 @@ pub(super) fn find(program: &str, path: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 /// There is no such file, in words for the model. They do not say whether there is one elsewhere.
-pub(super) fn resolve(path: &str, folder: &Path) -> Result<String, String> {
+fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     let found = fs::canonicalize(folder.join(path)).ok();
     let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
     let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
@@ -42,10 +84,9 @@ pub(super) fn resolve(path: &str, folder: &Path) -> Result<String, String> {
 }
 
 /// Runs a command to its end, or until its time is over, and then ends what it has left running.
-pub(super) fn run(program: &Program, stdin: Option<&str>, patience: Option<Duration>, groups: &Groups) -> Outcome {
-    groups.be_patient();
-    let input = if stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut process = match Process::spawn(program, input, groups) {
+fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
+    let input = if filled.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut process = match Process::spawn(program, &filled.argv, input, groups) {
         Ok(process) => process,
         Err(error) => {
             groups.wait_if_closed();
@@ -55,13 +96,13 @@ pub(super) fn run(program: &Program, stdin: Option<&str>, patience: Option<Durat
         }
     };
     let began = Instant::now();
-    let mut pipes = Pipes::new(&mut process, stdin.unwrap_or_default());
+    let mut pipes = Pipes::new(&mut process, filled.stdin.as_deref().unwrap_or_default());
     let [mut pause, longest] = POLL;
     let end = loop {
         let left = patience.map(|patience| patience.saturating_sub(began.elapsed()));
         if pipes.is_cut {
             break End::TooMuch;
-        } else if process.leader_has_ended() {
+        } else if process.has_ended() {
             break End::Itself;
         } else if left.is_some_and(|left| left.is_zero()) {
             break End::TooLate(patience.unwrap_or_default());
@@ -175,7 +216,7 @@ fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
     if needs_reason {
         text.to_mut().push_str(&error);
     }
-    Outcome { text: text.into_owned(), is_error, server_failed: None }
+    Outcome { text: text.into_owned(), is_error, ..Outcome::default() }
 }
 
 #[cfg(test)]
@@ -184,16 +225,18 @@ mod tests {
 
     use super::*;
 
-    fn program(command: &[&str]) -> Program {
-        let command = command.iter().map(|word| (*word).to_owned()).collect();
-        Program { command, environment: vec![("PATH".into(), "/usr/bin:/bin".into())], folder: "/".into() }
+    /// What a command leads to within a time.
+    fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
+        let filled =
+            Filled { argv: argv.iter().map(|word| (*word).to_owned()).collect(), stdin: stdin.map(str::to_owned) };
+        let (command, environment) = (vec![filled.argv[0].clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+        super::run(&Program { command, environment, folder: "/".into() }, &filled, Some(patience), groups)
     }
 
     /// What a shell script leads to within a time, and how long it takes.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
         let (began, groups) = (Instant::now(), Groups::default());
-        let program = program(&["/bin/sh", "-c", script]);
-        let outcome = run(&program, stdin, Some(Duration::from_secs(seconds)), &groups);
+        let outcome = run(&["/bin/sh", "-c", script], stdin, Duration::from_secs(seconds), &groups);
         assert!(groups.is_empty(), "something is left of the group");
         (outcome, began.elapsed())
     }
@@ -267,15 +310,15 @@ mod tests {
 
     #[test]
     fn what_cannot_run_is_a_result() {
-        for (command, text) in [
-            (program(&["/bin/echo", &"x".repeat(100_000)]), "x".repeat(100_000) + "\n"),
+        for (argv, text) in [
+            (["/bin/echo", &"x".repeat(100_000)], "x".repeat(100_000) + "\n"),
             (
-                program(&["/bin/echo", &"x".repeat(10_000_000)]),
+                ["/bin/echo", &"x".repeat(10_000_000)],
                 "The command cannot be run: its arguments are too long.".to_owned(),
             ),
-            (program(&["/nothing"]), "The command cannot be run: No such file or directory (os error 2).".to_owned()),
+            (["/nothing", ""], "The command cannot be run: No such file or directory (os error 2).".to_owned()),
         ] {
-            assert_eq!(run(&command, None, None, &Groups::default()).text, text);
+            assert_eq!(run(&argv, None, SOON, &Groups::default()).text, text);
         }
     }
 
@@ -327,29 +370,5 @@ mod tests {
             }
         }
         assert_eq!(resolve("x", Path::new("/in")), Err("names nothing below /in".to_owned()));
-    }
-
-    #[test]
-    fn a_program_is_found_in_full_folders_of_path() {
-        let root = tempfile::tempdir().expect("a folder");
-        let root = root.path();
-        for (file, mode) in [("one/data", 0o644), ("two/data", 0o755), ("one/tool/x", 0o755), ("two/tool", 0o700)] {
-            let file = root.join(file);
-            fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
-            fs::write(&file, "").expect("a file");
-            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("a mode");
-        }
-        let (one, two) = (root.join("one").display().to_string(), root.join("two").display().to_string());
-        for (program, path, found) in [
-            ("data", format!("{one}:{two}"), Some("two/data")),
-            ("tool", format!("{one}:{two}"), Some("two/tool")),
-            ("tool", one.clone(), None),
-            ("Cargo.toml", ".:".to_owned(), None),
-            ("cli", "tests".to_owned(), None),
-            (&format!("{two}/tool"), String::new(), Some("two/tool")),
-            (&format!("{one}/data"), String::new(), None),
-        ] {
-            assert_eq!(find(program, &path), found.map(|file| root.join(file)), "{program} {path}");
-        }
     }
 }

@@ -2,21 +2,20 @@
 
 mod commands;
 mod consent;
-mod failure;
-mod local;
-mod naming;
+mod http;
+mod names;
+mod offers;
+mod outcome;
 mod prepare;
 mod process;
 mod protocol;
-mod remote;
-mod result;
-mod selection;
 mod server;
 mod start;
 mod toolbox;
 
+pub(crate) use names::Selection;
+pub(crate) use offers::Offer;
+pub(crate) use outcome::cut;
 pub(crate) use process::Groups;
-pub(crate) use result::cut;
-pub(crate) use selection::Selection;
 pub(crate) use start::Starting;
-pub(crate) use toolbox::{MOST_CALLS, Offer, Toolbox};
+pub(crate) use toolbox::{MAX_CALLS, Toolbox};

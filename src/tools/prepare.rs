@@ -1,77 +1,126 @@
 //! Turns a configured server into what starts it: finds its program and folder, or its key.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::http::Site;
+use super::names::{self, Selection};
 use super::process::Program;
-use super::remote;
-use super::server::{Place, Spec};
+use super::server::{Location, Spec};
 use crate::error::Error;
 use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{self, Environment, KeyPlace, LocalProgram, RemoteServer, Settings, ToolServer, usable_key};
+use crate::settings::{
+    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
+};
 
 /// Where the system looks for programs if PATH is not set.
-const USUAL_PATH: &str = "/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A server that can be started.
+/// A section whose server can be started, or whose commands can be called.
 pub(super) struct Prepared {
     pub(super) section: ToolServer,
-    pub(super) spec: Spec,
-    /// Values that only the server may get.
+    pub(super) runs: Runs,
+    /// Values that only its programs may get.
     pub(super) keys: Vec<Secret>,
     /// Other values that must not be shown.
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
-///
-/// # Errors
-/// `Settings`: there is no such program.
-pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let settings::Place::Local(local) = &server.place else { return Ok(()) };
-    let program = &local.command[0];
-    // The system searches the server's own PATH.
-    let variables = local.environment(environment);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(USUAL_PATH, |(_, path)| path);
-    let is_there = match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => std::env::split_paths(path).any(|folder| folder.join(program).is_file()),
-    };
-    if is_there {
-        return Ok(());
-    }
-    let name = &server.name;
-    Err(Error::settings(format!("tools.{name}: there is no program {program}")).advise(match program.contains('/') {
-        true => format!("correct the command of the server {name}"),
-        false => "install it\nor write its full path".to_owned(),
-    }))
+/// What runs the calls of a section's tools.
+pub(super) enum Runs {
+    Server(Spec),
+    /// With the programs that the commands run.
+    Commands(Vec<(Command, Program)>),
 }
 
-/// Prepares a server. A note says when a key leaves this machine unencrypted.
+/// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
+/// Commands that are not selected do not matter; `None` selects all.
+///
+/// # Errors
+/// `Settings`: there is no such program, or a command's folder is missing.
+pub(super) fn check(
+    section: &ToolServer,
+    selection: Option<&Selection>,
+    environment: &Environment,
+) -> Result<(), Error> {
+    let is_selected = |command: &&Command| {
+        let full = names::full_name(&section.name, &command.name);
+        section.offers(&command.name) && selection.is_none_or(|selection| selection.has(&full, &command.name))
+    };
+    match &section.place {
+        Place::Local(local) => file_of(&section.name, local, environment).map(drop),
+        Place::Commands(commands) => {
+            commands.iter().filter(is_selected).try_for_each(|one| program_of(section, one, environment).map(drop))
+        }
+        Place::Remote(_) => Ok(()),
+    }
+}
+
+/// The program of a command; its argv is the file alone.
+fn program_of(section: &ToolServer, command: &Command, environment: &Environment) -> Result<Program, Error> {
+    let name = format!("{}.{}", section.name, command.name);
+    let file = file_of(&name, &command.program, environment)?.display().to_string();
+    Ok(Program { command: vec![file], ..program(&name, &command.program, environment)? })
+}
+
+/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
+/// started, so that does not count.
+fn file_of(name: &str, program: &LocalProgram, environment: &Environment) -> Result<PathBuf, Error> {
+    let named = &program.command[0];
+    // The program's own PATH counts, in which the system would search, too.
+    let variables = program.environment(environment);
+    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
+    let is_program =
+        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let file = match named.contains('/') {
+        true => Some(PathBuf::from(named)).filter(is_program),
+        false => folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
+    };
+    file.ok_or_else(|| {
+        Error::settings(format!("tools.{name}: there is no program {named}")).advise(match named.contains('/') {
+            true => format!("correct its path in [tools.{name}]"),
+            false => "install it\nor write its full path".to_owned(),
+        })
+    })
+}
+
+/// Prepares a server or commands. A note says when a key leaves this machine unencrypted.
 ///
 /// # Errors
 /// `Settings`: its folder or its key is missing, or proxy or certificates cannot be used.
 pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
-    let (place, keys, hidden) = match &section.place {
-        settings::Place::Local(local) => {
+    let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
+    let (location, keys, hidden) = match &section.place {
+        Place::Local(local) => {
             let program = program(&section.name, local, &settings.environment)?;
-            let hidden = local.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
-            (Place::Local(program), local.keys(&settings.environment), hidden)
+            (Location::Local(program), local.keys(&settings.environment), hidden(local))
         }
-        settings::Place::Commands(_) => return Err(Error::settings("commands cannot be called yet")),
-        settings::Place::Remote(remote) => {
-            let server = self::remote(&section, remote, settings, notes)
+        Place::Commands(commands) => {
+            let programs = commands.iter().map(|command| &command.program);
+            let keys = programs.clone().flat_map(|program| program.keys(&settings.environment)).collect();
+            let hidden = programs.flat_map(hidden).collect();
+            // Those that are selected have been checked.
+            let with_program =
+                |one: &Command| Some((one.clone(), program_of(&section, one, &settings.environment).ok()?));
+            let commands = commands.iter().filter_map(with_program).collect();
+            return Ok(Prepared { section, runs: Runs::Commands(commands), keys, hidden });
+        }
+        Place::Remote(remote) => {
+            let site = site(&section, remote, settings, notes)
                 .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
-            let keys = server.keys.clone();
+            let keys = site.keys.clone();
             let headers = remote.headers.iter().flat_map(|(_, value)| value.with_last_word());
-            (Place::Remote(Arc::new(server)), keys, headers.chain(remote.url.secrets()).collect())
+            (Location::Remote(Arc::new(site)), keys, headers.chain(remote.url.secrets()).collect())
         }
     };
-    let spec = Spec { name: section.name.clone(), place, start: section.start, timeout: section.timeout };
-    Ok(Prepared { section, spec, keys, hidden })
+    let spec = Spec { name: section.name.clone(), location, start: section.start, timeout: section.timeout };
+    Ok(Prepared { section, runs: Runs::Server(spec), keys, hidden })
 }
 
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
@@ -82,19 +131,14 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
     };
     let folder = folder.filter(|folder| folder.is_dir()).ok_or_else(|| {
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{name}: {folder} is not a folder, so the server cannot start there"))
+        Error::settings(format!("tools.{name}: {folder} is not a folder, so nothing can start there"))
     })?;
     let variables = local.environment(environment).into_iter();
     let environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
     Ok(Program { command: local.command.clone(), environment, folder })
 }
 
-fn remote(
-    section: &ToolServer,
-    server: &RemoteServer,
-    settings: &Settings,
-    notes: &Notes,
-) -> Result<remote::Server, Error> {
+fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes: &Notes) -> Result<Site, Error> {
     let (name, address) = (&section.name, &server.url.server);
     // Each of its requests has limits of its own.
     let client = Client::new(address, None, settings.values.retries, &settings.environment)?;
@@ -126,7 +170,7 @@ fn remote(
     }
     let values = headers.iter().filter(|header| is_authorization(header)).flat_map(|(_, value)| value.with_last_word());
     let keys = values.chain(address.secrets()).collect();
-    Ok(remote::Server { client, url: server.url.clone(), headers, keys, key_advice })
+    Ok(Site { client, url: server.url.clone(), headers, keys, key_advice })
 }
 
 /// What to do about a refusal where no key is configured as such.

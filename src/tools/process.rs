@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,19 +13,16 @@ use std::time::{Duration, Instant};
 use crate::unix;
 
 /// The longest line that a server may write.
-pub(crate) const LONGEST_LINE: usize = 16 << 20;
+pub(crate) const MAX_LINE: usize = 16 << 20;
 
 /// How many of the first and of the last lines of a server's standard error are kept, and how much of each. Many programs
 /// report an error first and then explain how they are used.
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 15;
-const LONGEST_KEPT_LINE: usize = 500;
+const MAX_KEPT_LINE: usize = 500;
 
 /// How many lines of a server's standard error are reported while it starts, and during each call.
-const MOST_REPORTED: usize = 200;
-
-/// How many lines may wait for a server that does not read, before the next one fails or waits too.
-const LONGEST_QUEUE: usize = 64;
+const MAX_REPORTED: usize = 200;
 
 /// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
@@ -55,16 +53,6 @@ struct Leaders {
     is_patient: bool,
     /// The children that q had before it started a server; `None`: it has started none.
     strangers: Option<Vec<i32>>,
-}
-
-/// What is left of a process group.
-#[derive(PartialEq, Eq)]
-enum Left {
-    /// The process that leads it, at least.
-    Leader,
-    /// Only processes that it started.
-    Others,
-    Nothing,
 }
 
 impl Groups {
@@ -157,19 +145,19 @@ impl Groups {
         Ok(child)
     }
 
-    /// What is left of a group. Whatever has ended is reaped, and a group that is gone gets no more signals.
-    fn look(&self, id: i32, leader: &mut Child) -> Left {
+    /// Whether nothing of a group is left. Whatever has ended is reaped, and a group that is gone gets no more signals.
+    fn is_gone(&self, id: i32, leader: &mut Child) -> bool {
         // Locked, because the system may reuse the id as soon as nothing of the group is left.
         let mut leaders = lock(&self.0);
         if matches!(leader.try_wait(), Ok(None)) {
-            return Left::Leader;
+            return false;
         }
         unix::reap_group(id);
-        if unix::signal_group(id, 0) {
-            return Left::Others;
+        let is_gone = !unix::signal_group(id, 0);
+        if is_gone {
+            leaders.ids.retain(|other| *other != id);
         }
-        leaders.ids.retain(|other| *other != id);
-        Left::Nothing
+        is_gone
     }
 
     fn signal(&self, id: i32, signal: i32) {
@@ -178,26 +166,17 @@ impl Groups {
             unix::signal_group(id, signal);
         }
     }
-
-    fn forget(&self, id: i32) {
-        lock(&self.0).ids.retain(|other| *other != id);
-    }
 }
 
 /// The way to a process's standard input. A thread writes, because a process that does not read would block it.
 #[derive(Debug, Clone)]
-pub(crate) struct Input(Arc<Mutex<Option<mpsc::SyncSender<String>>>>);
+pub(crate) struct Input(Arc<Mutex<Option<mpsc::Sender<String>>>>);
 
 impl Input {
-    /// Sends a line. False: the process has closed its input, or too much waits there already.
-    pub(crate) fn send(&self, line: String) -> bool {
-        lock(&self.0).as_ref().is_some_and(|queue| queue.try_send(line).is_ok())
-    }
-
-    /// Sends a line, and waits for its place in the queue: a process that does not read is not read either.
-    pub(crate) fn send_patiently(&self, line: String) {
-        let queue = lock(&self.0).clone();
-        let _ = queue.map(|queue| queue.send(line));
+    /// Sends a line, unless the process has closed its input.
+    pub(crate) fn send(&self, line: String) {
+        let queue = lock(&self.0);
+        let _ = queue.as_ref().map(|queue| queue.send(line));
     }
 
     /// Closes the input after what has been sent.
@@ -259,10 +238,10 @@ impl Process {
         report: Report,
     ) -> io::Result<Process> {
         // From here on, whatever fails ends the process.
-        let mut process = Process::spawn(program, Stdio::piped(), groups)?;
+        let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
         let leader = &mut process.leader;
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
-        let (queue, lines) = mpsc::sync_channel(LONGEST_QUEUE);
+        let (queue, lines) = mpsc::channel();
         process.input = Input(Arc::new(Mutex::new(Some(queue))));
         if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             unix::start_thread(move || write_lines(stdin, &lines))?;
@@ -276,7 +255,7 @@ impl Process {
             let input = process.input.clone();
             unix::start_thread(move || {
                 let mut stdout = BufReader::new(stdout);
-                while let Ok(Some(line)) = read_line(&mut stdout, LONGEST_LINE) {
+                while let Ok(Some(line)) = read_line(&mut stdout, MAX_LINE) {
                     read(&input, line);
                 }
             })?;
@@ -284,14 +263,16 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program whose output, and input if it has one, the caller takes from `leader`.
+    /// Starts a program, in which it sees this argv, and whose output, and input if it has one, the caller takes from `leader`.
     ///
     /// # Errors
     /// The program cannot be run.
-    pub(super) fn spawn(program: &Program, stdin: Stdio, groups: &Groups) -> io::Result<Process> {
-        let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(name);
-        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(&program.folder);
+    pub(super) fn spawn(program: &Program, argv: &[String], stdin: Stdio, groups: &Groups) -> io::Result<Process> {
+        let (file, (name, arguments)) =
+            program.command.first().zip(argv.split_first()).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(file);
+        command.arg0(name).args(arguments).current_dir(&program.folder);
+        command.env_clear().envs(program.environment.iter().cloned());
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let leader = groups.spawn(&mut command)?;
         Ok(Process {
@@ -305,9 +286,9 @@ impl Process {
         })
     }
 
-    /// Sends a line. False: the process has closed its input, or too much waits there already.
-    pub(crate) fn send(&self, line: String) -> bool {
-        self.input.send(line)
+    /// Sends a line, unless the process has closed its input.
+    pub(crate) fn send(&self, line: String) {
+        self.input.send(line);
     }
 
     /// A call begins, during which lines of standard error are reported again.
@@ -316,13 +297,13 @@ impl Process {
     }
 
     /// Whether the process itself has ended, whatever is left of its group.
-    pub(crate) fn leader_has_ended(&mut self) -> bool {
-        self.groups.look(self.id, &mut self.leader) != Left::Leader
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
     /// Ends a process that has failed, and its group, and returns how the process itself ended.
     pub(crate) fn end(&mut self) -> Option<ExitStatus> {
-        end_within(&mut [self], [Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
+        self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
         self.leader.try_wait().ok().flatten()
     }
 
@@ -335,65 +316,38 @@ impl Process {
     }
 
     /// Whether nothing of the group is left.
-    fn look(&mut self) -> bool {
-        self.is_gone = self.is_gone || self.groups.look(self.id, &mut self.leader) == Left::Nothing;
+    fn is_gone(&mut self) -> bool {
+        self.is_gone = self.is_gone || self.groups.is_gone(self.id, &mut self.leader);
         self.is_gone
     }
+
+    /// Ends the process and its group: by the end of its input, then by SIGTERM, then by SIGKILL.
+    fn end_within(&mut self, patience: [Duration; 3]) {
+        self.input.close();
+        for (patience, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
+            let start = Instant::now();
+            let [mut pause, longest] = POLL;
+            while !self.is_gone() && start.elapsed() < patience {
+                thread::sleep(pause);
+                pause = (pause * 2).min(longest);
+            }
+            if self.is_gone {
+                return;
+            }
+            self.groups.signal(self.id, signal);
+        }
+    }
 }
 
+/// If the run has failed before any call, the process is asked to end, and [`Groups::end_rest`] waits for it.
 impl Drop for Process {
     fn drop(&mut self) {
-        end_all(&mut [self]);
-    }
-}
-
-/// Asks several processes and their groups to end, and does not wait: [`Groups::end_rest`] does.
-pub(crate) fn dismiss_all(processes: &mut [&mut Process]) {
-    for process in processes {
-        process.input.close();
-        process.groups.signal(process.id, libc::SIGTERM);
-        process.is_gone = true;
-    }
-}
-
-/// Ends several processes and their groups at the same time: the end of input first, then SIGTERM, then SIGKILL.
-pub(crate) fn end_all(processes: &mut [&mut Process]) {
-    end_within(processes, PATIENCE);
-}
-
-fn end_within(processes: &mut [&mut Process], patience: [Duration; 3]) {
-    for process in processes.iter() {
-        process.input.close();
-    }
-    for (patience, signal) in patience.into_iter().zip([Some(libc::SIGTERM), Some(libc::SIGKILL), None]) {
-        if wait_until_gone(processes, patience) {
-            return;
+        if self.groups.is_patient() {
+            self.end_within(PATIENCE);
+        } else {
+            self.input.close();
+            self.groups.signal(self.id, libc::SIGTERM);
         }
-        for process in processes.iter().filter(|process| !process.is_gone) {
-            match signal {
-                Some(signal) => process.groups.signal(process.id, signal),
-                // It is killed, but the system still holds it; it can do nothing anymore.
-                None => process.groups.forget(process.id),
-            }
-        }
-    }
-    for process in processes {
-        process.is_gone = true;
-    }
-}
-
-/// Waits until all are gone. False: they are not after this time.
-fn wait_until_gone(processes: &mut [&mut Process], patience: Duration) -> bool {
-    let start = Instant::now();
-    let [mut pause, longest] = POLL;
-    loop {
-        // Look at each one, so that one that is gone gets no signal.
-        let left = processes.iter_mut().fold(0, |left, process| left + usize::from(!process.look()));
-        if left == 0 || start.elapsed() >= patience {
-            return left == 0;
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(longest);
     }
 }
 
@@ -411,14 +365,14 @@ impl Errors {
     /// Reads standard error to its end, so that the process never waits for it.
     fn read(&self, stderr: ChildStderr, report: &Report) {
         let mut stderr = BufReader::new(stderr);
-        while let Ok(Some(line)) = read_line(&mut stderr, LONGEST_KEPT_LINE) {
+        while let Ok(Some(line)) = read_line(&mut stderr, MAX_KEPT_LINE) {
             let line = String::from_utf8_lossy(&line.bytes).trim_end().to_owned();
             if line.is_empty() {
                 continue;
             }
             match self.reported.fetch_add(1, Ordering::Relaxed) {
-                0..MOST_REPORTED => report(&line),
-                MOST_REPORTED => report("writes more to standard error, which is not shown"),
+                0..MAX_REPORTED => report(&line),
+                MAX_REPORTED => report("writes more to standard error, which is not shown"),
                 _ => (),
             }
             let mut kept = lock(&self.kept);
@@ -459,7 +413,8 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> 
     }
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a value, also after a panic.
+pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -484,7 +439,7 @@ mod tests {
     /// Ends a process, checks that nothing is left of its group, and says how long that took.
     fn end(mut process: Process) -> (Option<ExitStatus>, Duration) {
         let start = Instant::now();
-        end_all(&mut [&mut process]);
+        process.end_within(PATIENCE);
         let (status, took) = (process.leader.try_wait().ok().flatten(), start.elapsed());
         assert!(!unix::signal_group(process.id, 0), "something is left of the group");
         assert!(lock(&process.groups.0).ids.is_empty());
@@ -513,7 +468,8 @@ mod tests {
     #[test]
     fn lines_go_in_and_out() {
         let (process, lines) = shell("while read -r line; do echo \"<$line>\"; done; printf end", &Groups::default());
-        assert!(process.send("a b".to_owned()) && process.send("c".to_owned()));
+        process.send("a b".to_owned());
+        process.send("c".to_owned());
         process.input.close();
         assert_eq!(lines.iter().collect::<Vec<_>>(), ["<a b>", "<c>", "end"].map(text));
         assert!(end(process).0.expect("a status").success());
@@ -542,23 +498,12 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_ignore_everything_are_killed_at_the_same_time() {
-        let groups = Groups::default();
-        let script = "trap '' TERM; echo ready; while :; do sleep 1000; done";
-        let mut running: Vec<_> = (0..3).map(|_| shell(script, &groups)).collect();
-        for (_, lines) in &running {
-            assert_eq!(lines.recv().expect("a line"), text("ready"));
-        }
-        let start = Instant::now();
-        let mut processes: Vec<&mut Process> = running.iter_mut().map(|(process, _)| process).collect();
-        end_all(&mut processes);
-        let took = start.elapsed();
-        // One after the other would take at least three times as long.
-        assert!(took >= PATIENCE[0] + PATIENCE[1] && took < (PATIENCE[0] + PATIENCE[1]) * 3, "{took:?}");
-        for (process, _lines) in running {
-            let (status, _) = end(process);
-            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGKILL));
-        }
+    fn a_process_that_ignores_everything_is_killed() {
+        let (process, lines) = shell("trap '' TERM; echo ready; while :; do sleep 1000; done", &Groups::default());
+        assert_eq!(lines.recv().expect("a line"), text("ready"));
+        let (status, took) = end(process);
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.expect("a status")), Some(libc::SIGKILL));
+        assert!(took >= PATIENCE[0] + PATIENCE[1]);
     }
 
     #[test]
@@ -572,9 +517,7 @@ mod tests {
     fn a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("ready"));
-        let long = "x".repeat(1 << 20);
-        let sent = (0..LONGEST_QUEUE + 2).take_while(|_| process.send(long.clone())).count();
-        assert!((LONGEST_QUEUE..LONGEST_QUEUE + 2).contains(&sent), "{sent}");
+        (0..100).for_each(|_| process.send("x".repeat(1 << 20)));
         process.groups.terminate();
         end(process);
     }
@@ -584,19 +527,19 @@ mod tests {
         let script = "head -c 17000000 /dev/zero | tr '\\0' x; echo; echo next";
         let (_process, lines) = shell(script, &Groups::default());
         let long = lines.recv().expect("a line");
-        assert!(long.is_cut && long.bytes.len() == LONGEST_LINE);
+        assert!(long.is_cut && long.bytes.len() == MAX_LINE);
         assert_eq!(lines.recv().expect("a line"), text("next"));
     }
 
     #[test]
-    fn a_line_that_may_wait_is_not_lost() {
+    fn no_line_is_lost_that_is_not_read_at_once() {
         let command = ["/bin/sh", "-c", "echo ready; wc -l"].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let program = Program { command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: Line| {
             if line == text("ready") {
-                (0..1000).for_each(|_| input.send_patiently("x".repeat(1000)));
+                (0..1000).for_each(|_| input.send("x".repeat(1000)));
                 input.close();
             }
             sender.send(line).expect("a test that listens");
@@ -624,7 +567,7 @@ mod tests {
         let numbers: Vec<&str> = kept.iter().map(|line| line.split(':').next().expect("a word")).collect();
         let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
         assert_eq!(numbers.join(" "), expected);
-        assert!(kept.iter().all(|line| line.len() == LONGEST_KEPT_LINE || line == "…"));
+        assert!(kept.iter().all(|line| line.len() == MAX_KEPT_LINE || line == "…"));
     }
 
     #[test]

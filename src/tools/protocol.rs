@@ -1,30 +1,36 @@
-//! The Model Context Protocol as a client speaks it: messages in, events and messages out (pure).
+//! The Model Context Protocol as a client speaks it, in both of its revisions: messages in, events and messages out (pure).
+//!
+//! Up to 2025-11-25 a conversation begins with a handshake. Since 2026-07-28 there is none: every request says for itself
+//! what it speaks. Some servers end at an unknown first request, so the handshake comes first.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::result::Refusal;
 use crate::one_line::on_one_line;
 use crate::surrogates;
 
-/// The version that q asks a program for.
-const VERSION: &str = "2025-11-25";
+/// The revision that the handshake asks for, and the one without a handshake.
+const HANDSHAKE: &str = "2025-11-25";
+const STATELESS: &str = "2026-07-28";
 
-/// The version that q asks for over HTTP. With the later one, servers may end a stream before the answer.
-const PAIRED_VERSION: &str = "2025-06-18";
-
-/// The versions that a server may answer with.
-const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", PAIRED_VERSION, VERSION];
+/// The revisions that a server may answer the handshake with.
+const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", HANDSHAKE];
 
 /// The most pages, tools and bytes of a list of tools.
-const MOST_PAGES: usize = 100;
-const MOST_TOOLS: usize = 1000;
-const LONGEST_LIST: usize = 16 << 20;
+const MAX_PAGES: usize = 100;
+const MAX_TOOLS: usize = 1000;
+const MAX_LIST_SIZE: usize = 16 << 20;
 
 /// The most that a detail quotes of what a server wrote.
-const LONGEST_QUOTE: usize = 500;
+const MAX_QUOTE: usize = 500;
 
-/// The JSON-RPC error for a request that a client does not serve.
+/// The JSON-RPC errors for a method that is not there, and for a revision that a server does not speak.
 const METHOD_NOT_FOUND: i64 = -32601;
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// What a text begins with that a header cannot carry as it is.
+const ENCODED: &str = "=?base64?";
 
 /// What a server says about a tool in its annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,9 +50,9 @@ impl Hints {
     }
 }
 
-/// A tool that a server offers.
+/// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Offered {
+pub(crate) struct ListedTool {
     /// The server's own name for it.
     pub(crate) name: String,
     pub(crate) description: String,
@@ -60,9 +66,11 @@ pub(crate) struct Offered {
 pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// The version of the protocol.
+    /// The revision of the protocol.
     pub(crate) protocol: String,
-    pub(crate) tools: Vec<Offered>,
+    /// How a model should use the server.
+    pub(crate) instructions: String,
+    pub(crate) tools: Vec<ListedTool>,
     /// There are more tools than q lists.
     pub(crate) has_more: bool,
 }
@@ -73,32 +81,33 @@ pub(crate) type Id = u64;
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// This line must be sent to the server, which does not answer it.
-    Notify(String),
-    /// This line answers a request of the server.
-    Reply(String),
-    /// This line must be sent to the server, and its answer continues the conversation.
-    Ask(String),
+    /// This message must be sent to the server, which does not answer it.
+    Notify(Value),
+    /// This message answers a request of the server.
+    Reply(Value),
+    /// This message must be sent to the server, and its answer continues the conversation.
+    Ask(Value),
     /// The tools are listed; calls may begin.
     Ready(About),
     /// The server cannot be used, for this reason.
     Unusable(String),
     /// The call that waits for its answer makes progress.
     Progress,
-    /// The answer to a call.
-    Answer(Id, Result<Value, Refusal>),
+    /// The result of a call, or the server's words for its refusal.
+    Answer(Id, Result<Value, String>),
     /// A detail for `-v`.
     Detail(String),
 }
 
-/// One conversation with a server, from the first line to the last call.
-#[derive(Debug, Clone)]
+/// One conversation with a server, from the first message to the last call.
+#[derive(Debug)]
 pub(crate) struct Protocol {
     is_paired: bool,
     state: State,
     last_id: Id,
-    /// The version that the server speaks, once it has said so.
-    version: String,
+    /// How the server refused the handshake.
+    refusal: String,
+    /// Its `protocol` is empty until a revision is agreed on.
     about: About,
     cursors: Vec<String>,
     listed_bytes: usize,
@@ -107,6 +116,7 @@ pub(crate) struct Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Initializing,
+    Discovering,
     Listing,
     /// Ready for a call.
     Idle,
@@ -116,44 +126,83 @@ enum State {
 }
 
 impl Protocol {
-    /// A new conversation, and its first line. `is_paired`: each answer comes apart from all others, as over HTTP.
-    pub(crate) fn open(is_paired: bool) -> (Protocol, String) {
+    /// A new conversation, and its first message. `is_paired`: each answer comes apart from all others, as over HTTP.
+    /// `refusal` is how another process of the same server refused the handshake.
+    pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
         let mut protocol = Protocol {
             is_paired,
             state: State::Initializing,
             last_id: 0,
-            version: String::new(),
+            refusal: String::new(),
             about: About::default(),
             cursors: Vec::new(),
             listed_bytes: 0,
         };
-        let version = if is_paired { PAIRED_VERSION } else { VERSION };
-        let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
-        let line = protocol
-            .request("initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client}));
-        (protocol, line)
+        let first = match refusal {
+            Some(refusal) => protocol.discover(refusal),
+            None => {
+                let parameters = json!({"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": client()});
+                protocol.request("initialize", parameters)
+            }
+        };
+        (protocol, first)
     }
 
-    /// The version that the server speaks; empty until it has said so.
+    /// The revision that both speak; empty until that is known.
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        &self.about.protocol
     }
 
-    /// Begins a call: its number and the line to be sent. An earlier call without an answer is given up.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, String) {
+    /// Whether the server has not yet said what it speaks.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.state, State::Initializing | State::Discovering)
+    }
+
+    /// How the server refused the handshake, unless it has answered since.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        (self.state == State::Discovering).then(|| self.refusal.clone())
+    }
+
+    /// Whether the answer to this request is still wanted.
+    pub(crate) fn awaits(&self, id: &Value) -> bool {
+        is_number(id, self.last_id) && !matches!(self.state, State::Idle | State::Unusable)
+    }
+
+    /// Begins a call: its number and the message to be sent. An earlier call without an answer is given up.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> (Id, Value) {
         // Progress shows that the server still works on this call.
         let meta = json!({"progressToken": self.last_id + 1});
-        let line = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
+        let message = self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}));
         self.state = State::Calling(self.last_id);
-        (self.last_id, line)
+        (self.last_id, message)
     }
 
-    /// Gives up a call: the line to be sent. Its answer is dropped if it comes after all.
-    pub(crate) fn cancel(&mut self, id: Id) -> String {
+    /// Gives up a call: the message to be sent, unless the end of the connection says it. An answer that comes after all
+    /// is dropped.
+    pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
         if self.state == State::Calling(id) {
             self.state = State::Idle;
         }
-        notification("notifications/cancelled", json!({"requestId": id, "reason": "timed out"}))
+        let message = notification("notifications/cancelled", json!({"requestId": id, "reason": "timed out"}));
+        (!self.is_paired || !self.is_stateless()).then_some(message)
+    }
+
+    /// The headers that a message has over HTTP.
+    pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
+        let mut headers = Vec::new();
+        if !self.version().is_empty() {
+            headers.push(("mcp-protocol-version".to_owned(), self.version().to_owned()));
+        }
+        if let Some(method) = message["method"].as_str().filter(|_| self.is_stateless()) {
+            headers.push(("mcp-method".to_owned(), method.to_owned()));
+            let parameters = &message["params"];
+            if let Some(name) = parameters["name"].as_str() {
+                headers.push(("mcp-name".to_owned(), header_value(name)));
+                let tool = self.about.tools.iter().find(|tool| tool.name == name);
+                headers.extend(tool.into_iter().flat_map(|tool| mirrored(&tool.schema, &parameters["arguments"])));
+            }
+        }
+        headers
     }
 
     /// What a line from the server means, without its line end.
@@ -179,11 +228,10 @@ impl Protocol {
     /// Handles a message that cannot be read. It may have been the answer, so a request that waits for one fails.
     fn receive_unreadable(&mut self, message: String) -> Vec<Event> {
         match self.state {
-            State::Initializing | State::Listing => self.refuse(message),
+            State::Initializing | State::Discovering | State::Listing => self.refuse(message),
             State::Calling(id) => {
                 self.state = State::Idle;
-                let refusal = Refusal { message: format!("the tool's server {message}"), code: None, data: None };
-                vec![Event::Answer(id, Err(refusal))]
+                vec![Event::Answer(id, Err(format!("the tool's server {message}")))]
             }
             State::Idle | State::Unusable => vec![Event::Detail(message)],
         }
@@ -192,6 +240,8 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
+            // Without a handshake, no side answers the other's requests.
+            (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
             (Some(method), None) => self.notice(method, &message["params"]),
             (None, _) => self.receive_answer(message, size),
@@ -218,46 +268,70 @@ impl Protocol {
         if !is_number(id, self.last_id) && !is_nameless {
             return Vec::new();
         }
-        let answer = match error {
-            Some(error) => Err(Refusal::read(error)),
-            None => Ok(&message["result"]),
-        };
-        match (self.state, answer) {
-            (State::Initializing, Ok(result)) => self.initialized(result),
-            (State::Initializing, Err(refusal)) => self.refuse(format!("refused to start a conversation: {refusal}")),
-            (State::Listing, Ok(result)) => self.listed(result, size),
-            (State::Listing, Err(refusal)) => self.refuse(format!("refused to list its tools: {refusal}")),
-            (State::Calling(id), answer) => {
+        let result = &message["result"];
+        match (self.state, error) {
+            (State::Initializing, None) => self.initialized(result),
+            (State::Initializing, Some(error)) => {
+                vec![Event::Ask(self.discover(format!("refused to start a conversation: {}", words(error))))]
+            }
+            (State::Discovering, None) => self.discovered(result),
+            (State::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
+                self.speaks_others(&error["data"]["supported"])
+            }
+            (State::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
+            (State::Listing, None) => self.listed(result, size),
+            (State::Listing, Some(error)) => self.refuse(format!("refused to list its tools: {}", words(error))),
+            (State::Calling(id), error) => {
                 self.state = State::Idle;
-                vec![Event::Answer(id, answer.cloned())]
+                vec![Event::Answer(id, error.map_or_else(|| Ok(result.clone()), |error| Err(words(error))))]
             }
             (State::Idle | State::Unusable, _) => Vec::new(),
         }
     }
 
     fn initialized(&mut self, result: &Value) -> Vec<Event> {
-        let text = |value: &Value| value.as_str().map(|text| quote(text.as_bytes())).unwrap_or_default();
-        let version = text(&result["protocolVersion"]);
+        let version = quoted(&result["protocolVersion"]);
         if version.is_empty() {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
         }
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
-            let oldest = KNOWN_VERSIONS[0];
-            return self
-                .refuse(format!("speaks version {version} of the protocol, and q speaks {oldest} to {VERSION}"));
+            return self.speaks_others(&version.into());
         }
-        self.version.clone_from(&version);
         self.about.protocol = version;
-        self.about.name = text(&result["serverInfo"]["name"]);
-        self.about.version = text(&result["serverInfo"]["version"]);
         let mut events = vec![Event::Notify(notification("notifications/initialized", json!({})))];
-        if result["capabilities"]["tools"].is_object() {
-            self.state = State::Listing;
-            events.push(Event::Ask(self.request("tools/list", json!({}))));
-        } else {
-            events.push(self.ready());
-        }
+        events.push(self.introduced(result, &result["serverInfo"]));
         events
+    }
+
+    /// Asks a server that has refused the handshake whether it speaks the revision without one.
+    fn discover(&mut self, refusal: String) -> Value {
+        self.refusal = refusal;
+        self.state = State::Discovering;
+        self.about.protocol = STATELESS.to_owned();
+        self.request("server/discover", json!({}))
+    }
+
+    fn discovered(&mut self, result: &Value) -> Vec<Event> {
+        let versions = &result["supportedVersions"];
+        match versions.as_array() {
+            None => self.refuse(self.refusal.clone()),
+            Some(supported) if supported.iter().any(|version| version == STATELESS) => {
+                vec![self.introduced(result, &result["_meta"]["io.modelcontextprotocol/serverInfo"])]
+            }
+            Some(_) => self.speaks_others(versions),
+        }
+    }
+
+    /// Keeps what a server says about itself, and asks for its tools if it has any.
+    fn introduced(&mut self, result: &Value, server: &Value) -> Event {
+        self.about.name = quoted(&server["name"]);
+        self.about.version = quoted(&server["version"]);
+        self.about.instructions = result["instructions"].as_str().unwrap_or_default().to_owned();
+        if !result["capabilities"]["tools"].is_object() {
+            return self.ready();
+        }
+        self.state = State::Listing;
+        Event::Ask(self.request("tools/list", json!({})))
     }
 
     fn listed(&mut self, result: &Value, size: usize) -> Vec<Event> {
@@ -265,35 +339,42 @@ impl Protocol {
             return self.refuse("answered tools/list without a list of tools".to_owned());
         };
         self.listed_bytes += size;
-        if self.listed_bytes > LONGEST_LIST {
-            return self.refuse(format!("lists tools in more than {} MB", LONGEST_LIST >> 20));
+        if self.listed_bytes > MAX_LIST_SIZE {
+            return self.refuse(format!("lists tools in more than {} MB", MAX_LIST_SIZE >> 20));
         }
-        for tool in tools.iter().filter_map(offered) {
+        for tool in tools.iter().filter_map(listed_tool) {
             if self.about.tools.iter().any(|other| other.name == tool.name) {
                 continue;
             }
-            if self.about.tools.len() == MOST_TOOLS {
+            if self.about.tools.len() == MAX_TOOLS {
                 self.about.has_more = true;
                 break;
             }
             self.about.tools.push(tool);
         }
         let cursor = result["nextCursor"].as_str().unwrap_or_default().to_owned();
-        if cursor.is_empty() || self.cursors.contains(&cursor) || self.about.has_more {
+        let is_last = cursor.is_empty() || self.cursors.contains(&cursor);
+        self.about.has_more |= !is_last && self.cursors.len() + 1 == MAX_PAGES;
+        if is_last || self.about.has_more {
             return vec![self.ready()];
         }
-        if self.cursors.len() + 1 == MOST_PAGES {
-            self.about.has_more = true;
-            return vec![self.ready()];
-        }
-        let line = self.request("tools/list", json!({"cursor": cursor}));
+        let message = self.request("tools/list", json!({"cursor": cursor}));
         self.cursors.push(cursor);
-        vec![Event::Ask(line)]
+        vec![Event::Ask(message)]
     }
 
     fn ready(&mut self) -> Event {
         self.state = State::Idle;
-        Event::Ready(std::mem::take(&mut self.about))
+        Event::Ready(self.about.clone())
+    }
+
+    fn speaks_others(&mut self, versions: &Value) -> Vec<Event> {
+        let others: Vec<&str> = match versions {
+            Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
+            version => version.as_str().into_iter().collect(),
+        };
+        let (others, oldest) = (quote(others.join(", ").as_bytes()), KNOWN_VERSIONS[0]);
+        self.refuse(format!("speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"))
     }
 
     fn refuse(&mut self, reason: String) -> Vec<Event> {
@@ -301,10 +382,24 @@ impl Protocol {
         vec![Event::Unusable(reason)]
     }
 
-    fn request(&mut self, method: &str, parameters: Value) -> String {
-        self.last_id += 1;
-        json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": parameters}).to_string()
+    fn is_stateless(&self) -> bool {
+        self.about.protocol == STATELESS
     }
+
+    fn request(&mut self, method: &str, mut parameters: Value) -> Value {
+        self.last_id += 1;
+        if self.is_stateless() {
+            let meta = &mut parameters["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
+            meta["io.modelcontextprotocol/clientInfo"] = client();
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": parameters})
+    }
+}
+
+fn client() -> Value {
+    json!({"name": "q", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// Whether a line is meant as a message; servers may write other lines, too.
@@ -318,22 +413,34 @@ fn is_number(value: &Value, number: Id) -> bool {
 }
 
 /// The answer to a request of the server.
-fn serve(method: &str, id: &Value) -> String {
-    let answer = if method == "ping" {
-        json!({"jsonrpc": "2.0", "id": id, "result": {}})
-    } else {
-        let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
-        json!({"jsonrpc": "2.0", "id": id, "error": error})
-    };
-    answer.to_string()
+fn serve(method: &str, id: &Value) -> Value {
+    if method == "ping" {
+        return json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    }
+    let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
+    json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
-fn notification(method: &str, parameters: Value) -> String {
-    json!({"jsonrpc": "2.0", "method": method, "params": parameters}).to_string()
+fn notification(method: &str, parameters: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": parameters})
+}
+
+/// What a JSON-RPC error says: its message, code and data. Without a message the whole error stands for it.
+fn words(error: &Value) -> String {
+    let message = error["message"].as_str().filter(|message| !message.is_empty());
+    let mut words = message.map_or_else(|| error.to_string(), str::to_owned);
+    if let Some(code) = error["code"].as_i64() {
+        words += &format!(" ({code})");
+    }
+    match error.get("data").filter(|_| message.is_some()) {
+        None | Some(Value::Null) => words,
+        Some(Value::String(data)) => format!("{words}: {data}"),
+        Some(data) => format!("{words}: {data}"),
+    }
 }
 
 /// The tool that an entry of the list means, if it is one that q can call.
-fn offered(tool: &Value) -> Option<Offered> {
+fn listed_tool(tool: &Value) -> Option<ListedTool> {
     if tool["execution"]["taskSupport"] == "required" {
         return None;
     }
@@ -347,7 +454,30 @@ fn offered(tool: &Value) -> Option<Offered> {
         destructive: said("destructiveHint"),
         open_world: said("openWorldHint"),
     };
-    Some(Offered { name, description, schema, hints })
+    Some(ListedTool { name, description, schema, hints })
+}
+
+/// The arguments that a tool's schema wants in headers, too, so that proxies see them.
+fn mirrored(schema: &Value, arguments: &Value) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let header = property["x-mcp-header"].as_str().map(|header| format!("mcp-param-{header}"));
+        match (header, &arguments[name]) {
+            (Some(header), Value::String(text)) => headers.push((header, header_value(text))),
+            (Some(header), value @ (Value::Number(_) | Value::Bool(_))) => headers.push((header, value.to_string())),
+            (_, value) => headers.extend(mirrored(property, value)),
+        }
+    }
+    headers
+}
+
+/// A text as the value of a header, encoded if it cannot stand there as it is.
+fn header_value(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    match is_plain && !text.starts_with(ENCODED) {
+        true => text.to_owned(),
+        false => format!("{ENCODED}{}?=", BASE64_STANDARD.encode(text)),
+    }
 }
 
 /// What a server wants to have logged.
@@ -360,8 +490,13 @@ fn log_line(parameters: &Value) -> String {
 
 /// The beginning of what a server wrote, on one line.
 fn quote(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(LONGEST_QUOTE)]);
+    let text = String::from_utf8_lossy(&text[..text.len().min(MAX_QUOTE)]);
     on_one_line(&text)
+}
+
+/// The beginning of a text in a message.
+fn quoted(text: &Value) -> String {
+    quote(text.as_str().unwrap_or_default().as_bytes())
 }
 
 /// Reads a line. Bytes that are not UTF-8, and lone surrogates, become U+FFFD.
@@ -394,7 +529,8 @@ mod tests {
     /// What a server says about itself, with the version and the capabilities of the test.
     fn introduction(version: &str, capabilities: &Value) -> String {
         let about = json!({"name": "db", "version": "1.2"});
-        let result = json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": about});
+        let result = json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": about,
+                            "instructions": "Be brief."});
         answer(1, &result)
     }
 
@@ -408,11 +544,11 @@ mod tests {
 
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
-        let lines = events.iter().filter_map(|event| match event {
-            Event::Notify(line) | Event::Reply(line) | Event::Ask(line) => Some(line),
+        let messages = events.iter().filter_map(|event| match event {
+            Event::Notify(message) | Event::Reply(message) | Event::Ask(message) => Some(message),
             _ => None,
         });
-        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        messages.cloned().collect()
     }
 
     fn names(events: &[Event]) -> Vec<&str> {
@@ -424,8 +560,8 @@ mod tests {
 
     /// A protocol that has asked for the first page of tools, with the number 2.
     fn listing() -> Protocol {
-        let (mut protocol, _) = Protocol::open(false);
-        protocol.receive(introduction(VERSION, &json!({"tools": {}})).as_bytes());
+        let (mut protocol, _) = Protocol::open(false, None);
+        protocol.receive(introduction(HANDSHAKE, &json!({"tools": {}})).as_bytes());
         protocol
     }
 
@@ -438,7 +574,7 @@ mod tests {
 
     #[test]
     fn the_first_line_introduces_q() {
-        let line: Value = serde_json::from_str(&Protocol::open(false).1).expect("JSON");
+        let line = Protocol::open(false, None).1;
         let client = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
         let parameters = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         assert_eq!(line, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": parameters}));
@@ -447,24 +583,137 @@ mod tests {
     #[test]
     fn an_error_without_a_number_is_the_answer_where_it_can_be_no_other() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
-        let refused = [Event::Unusable("refused to start a conversation: what? (-32700)".to_owned())];
-        let refusal = || Err(Refusal { message: "what?".to_owned(), code: Some(-32700), data: None });
         for is_paired in [false, true] {
-            assert_eq!(Protocol::open(is_paired).0.receive(nameless), refused);
+            let events = Protocol::open(is_paired, None).0.receive(nameless);
+            assert!(matches!(events[..], [Event::Ask(_)]), "{events:?}");
             let mut protocol = Protocol { is_paired, ..listing() };
             let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
             assert_eq!(is_refused, is_paired);
             let mut protocol = Protocol { is_paired, ..ready() };
             let (id, _) = protocol.call("a", &Map::new());
-            let events: Vec<Event> = is_paired.then(|| Event::Answer(id, refusal())).into_iter().collect();
+            let refusal = Err("what? (-32700)".to_owned());
+            let events: Vec<Event> = is_paired.then(|| Event::Answer(id, refusal)).into_iter().collect();
             assert_eq!(protocol.receive(nameless), events);
         }
+    }
+
+    fn error(id: Id, code: i64, data: &Value) -> Vec<u8> {
+        json!({"id": id, "error": {"code": code, "message": "no", "data": data}}).to_string().into_bytes()
+    }
+
+    /// A request without a handshake.
+    fn stateless(id: Id, method: &str, mut parameters: Value) -> Value {
+        let meta = &mut parameters["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+        meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "q", "version": env!("CARGO_PKG_VERSION")});
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters})
+    }
+
+    #[test]
+    fn a_server_that_refuses_the_handshake_is_spoken_to_without_one() {
+        for is_new_process in [false, true] {
+            let (mut protocol, asked) = if is_new_process {
+                Protocol::open(false, Some("refused".to_owned()))
+            } else {
+                let (mut protocol, _) = Protocol::open(false, None);
+                let sent = sent(&protocol.receive(&error(1, -32601, &json!(null)))).remove(0);
+                (protocol, sent)
+            };
+            let id = if is_new_process { 1 } else { 2 };
+            assert_eq!(asked, stateless(id, "server/discover", json!({})));
+            assert_eq!(protocol.refusal().is_some(), true);
+            let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "db", "version": "1"}});
+            let result = json!({"supportedVersions": ["2027-01-01", "2026-07-28"], "capabilities": {"tools": {}},
+                                "instructions": "Be brief.", "resultType": "complete", "_meta": meta});
+            let events = protocol.receive(answer(id, &result).as_bytes());
+            assert_eq!(sent(&events), [stateless(id + 1, "tools/list", json!({}))]);
+            assert_eq!((protocol.version(), protocol.refusal()), ("2026-07-28", None));
+            let tools = json!({"tools": [tool("a")], "resultType": "complete", "nextCursor": "n"});
+            let events = protocol.receive(answer(id + 1, &tools).as_bytes());
+            assert_eq!(sent(&events), [stateless(id + 2, "tools/list", json!({"cursor": "n"}))]);
+            let events = protocol.receive(answer(id + 2, &json!({"tools": []})).as_bytes());
+            let [Event::Ready(about)] = &events[..] else { panic!("{events:?}") };
+            assert_eq!((&*about.name, &*about.instructions, about.tools.len()), ("db", "Be brief.", 1));
+            // It answers no request, and gives up a call like any other.
+            assert_eq!(protocol.receive(br#"{"id":"p","method":"ping"}"#), []);
+            let (number, call) = protocol.call("a", &Map::new());
+            let parameters = json!({"name": "a", "arguments": {}, "_meta": {"progressToken": number}});
+            assert_eq!(call, stateless(number, "tools/call", parameters));
+            assert!(protocol.cancel(number).is_some());
+            // Over HTTP the end of the connection says it.
+            protocol.is_paired = true;
+            assert_eq!(protocol.cancel(number), None);
+        }
+    }
+
+    #[test]
+    fn a_server_that_speaks_neither_revision_says_so() {
+        let refused = "refused to start a conversation: no (-1)";
+        let others = "speaks version 2027-01-01, x of the protocol, and q speaks 2024-11-05 to 2026-07-28";
+        let supported = json!({"supported": ["2027-01-01", "x"]});
+        for (answer, expected) in [
+            (error(2, -32601, &json!(null)), refused),
+            (error(2, -32022, &supported), others),
+            (answer(2, &json!({"supportedVersions": ["2027-01-01", "x"]})).into_bytes(), others),
+            (answer(2, &json!({})).into_bytes(), refused),
+        ] {
+            let (mut protocol, _) = Protocol::open(false, None);
+            protocol.receive(&error(1, -1, &json!(null)));
+            assert_eq!(protocol.receive(&answer), [Event::Unusable(expected.to_owned())]);
+        }
+    }
+
+    #[test]
+    fn headers_say_what_a_message_is_where_there_is_no_handshake() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let (mut protocol, first) = Protocol::open(true, None);
+        assert_eq!(protocol.headers(&first), []);
+        let schema = json!({"properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"}, "row": {"x-mcp-header": "Row"},
+            "gone": {"x-mcp-header": "Gone"}, "null": {"x-mcp-header": "Null"}, "plain": {},
+            "deep": {"properties": {"on": {"type": "boolean", "x-mcp-header": "On"}}},
+        }});
+        let names = ["a b", "größe", " a", "=?base64?x?="].map(|name| json!({"name": name, "inputSchema": schema}));
+        let discover = sent(&protocol.receive(&error(1, -32601, &json!(null)))).remove(0);
+        let version = pair("mcp-protocol-version", "2026-07-28");
+        assert_eq!(protocol.headers(&discover), [version.clone(), pair("mcp-method", "server/discover")]);
+        protocol.receive(
+            answer(2, &json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})).as_bytes(),
+        );
+        protocol.receive(answer(3, &json!({"tools": names})).as_bytes());
+        for (name, encoded) in [
+            ("a b", "a b"),
+            ("größe", "=?base64?Z3LDtsOfZQ==?="),
+            (" a", "=?base64?IGE=?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+        ] {
+            let arguments =
+                json!({"region": "ä", "row": -7, "null": null, "plain": "x", "deep": {"on": true}, "more": 1});
+            let (_, call) = protocol.call(name, arguments.as_object().expect("an object"));
+            let mut headers = protocol.headers(&call);
+            headers[3..].sort();
+            let expected = [
+                version.clone(),
+                pair("mcp-method", "tools/call"),
+                pair("mcp-name", encoded),
+                pair("mcp-param-On", "true"),
+                pair("mcp-param-Region", "=?base64?w6Q=?="),
+                pair("mcp-param-Row", "-7"),
+            ];
+            assert_eq!(headers, expected);
+        }
+        // After a handshake there is only the version.
+        let (mut protocol, _) = Protocol::open(true, None);
+        protocol.receive(introduction("2025-06-18", &json!({})).as_bytes());
+        let call = protocol.call("a", &Map::new()).1;
+        assert_eq!(protocol.headers(&call), [pair("mcp-protocol-version", "2025-06-18")]);
     }
 
     #[test]
     fn every_handshake_version_is_spoken() {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-            let (mut protocol, _) = Protocol::open(false);
+            let (mut protocol, _) = Protocol::open(false, None);
             let events = protocol.receive(introduction(version, &json!({"tools": {"listChanged": true}})).as_bytes());
             let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized", "params": {}});
             let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
@@ -472,11 +721,12 @@ mod tests {
             let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             assert_eq!(protocol.receive(changed), []);
             let schema = json!({"type": "object"});
-            let tool_a = Offered { name: "a".into(), description: "D".into(), schema, hints: Hints::default() };
+            let tool_a = ListedTool { name: "a".into(), description: "D".into(), schema, hints: Hints::default() };
             let about = About {
                 name: "db".into(),
                 version: "1.2".into(),
                 protocol: version.into(),
+                instructions: "Be brief.".into(),
                 tools: vec![tool_a],
                 has_more: false,
             };
@@ -487,17 +737,13 @@ mod tests {
 
     #[test]
     fn a_server_that_cannot_be_spoken_to_is_unusable() {
-        let new = introduction("2026-07-28", &json!({"tools": {}}));
-        let refused = json!({"id": 1, "error": {"code": -32601, "message": "Method not found"}}).to_string();
-        let other = json!({"id": 1, "error": {"code": -32022, "message": "Unsupported", "data": {}}}).to_string();
+        let new = introduction("2027-07-28", &json!({"tools": {}}));
         for (name, line, expected) in [
-            ("new", &new, "speaks version 2026-07-28 of the protocol, and q speaks 2024-11-05 to 2025-11-25"),
-            ("refused", &refused, "refused to start a conversation: Method not found (-32601)"),
-            ("unsupported", &other, "refused to start a conversation: Unsupported (-32022)"),
+            ("new", &new, "speaks version 2027-07-28 of the protocol, and q speaks 2024-11-05 to 2026-07-28"),
             ("empty", &answer(1, &json!({})), "did not say which version of the protocol it speaks"),
             ("no result", &json!({"id": 1}).to_string(), "did not say which version of the protocol it speaks"),
         ] {
-            let (mut protocol, _) = Protocol::open(false);
+            let (mut protocol, _) = Protocol::open(false, None);
             assert_eq!(protocol.receive(line.as_bytes()), [Event::Unusable(expected.to_owned())], "{name}");
             assert_eq!(protocol.receive(line.as_bytes()), [], "{name}");
         }
@@ -521,7 +767,7 @@ mod tests {
     #[test]
     fn a_list_has_a_limit_in_bytes() {
         let mut protocol = listing();
-        let long = "x".repeat(LONGEST_LIST / 2);
+        let long = "x".repeat(MAX_LIST_SIZE / 2);
         let page = |cursor: &str| json!({"tools": [], "nextCursor": cursor, "_meta": long});
         assert_eq!(sent(&protocol.receive(answer(2, &page("b")).as_bytes())).len(), 1);
         let events = protocol.receive(answer(3, &page("c")).as_bytes());
@@ -530,8 +776,8 @@ mod tests {
 
     #[test]
     fn a_server_without_tools_is_not_asked_for_them() {
-        let (mut protocol, _) = Protocol::open(false);
-        let events = protocol.receive(introduction(VERSION, &json!({"prompts": {}})).as_bytes());
+        let (mut protocol, _) = Protocol::open(false, None);
+        let events = protocol.receive(introduction(HANDSHAKE, &json!({"prompts": {}})).as_bytes());
         assert_eq!(sent(&events).len(), 1);
         assert!(names(&events[1..]).is_empty());
     }
@@ -586,7 +832,7 @@ mod tests {
             (json!({"openWorldHint": false}), false),
             (json!(null), false),
         ] {
-            let tool = offered(&json!({"name": "a", "annotations": annotations})).expect("a tool");
+            let tool = listed_tool(&json!({"name": "a", "annotations": annotations})).expect("a tool");
             assert_eq!(tool.hints.is_harmless(), harmless, "{annotations}");
         }
     }
@@ -597,11 +843,7 @@ mod tests {
         let arguments = json!({"x": "1\n2"});
         let (id, line) = protocol.call("a", arguments.as_object().expect("an object"));
         let parameters = json!({"name": "a", "arguments": {"x": "1\n2"}, "_meta": {"progressToken": 3}});
-        assert!(!line.contains('\n'));
-        assert_eq!(
-            serde_json::from_str::<Value>(&line).expect("JSON"),
-            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters})
-        );
+        assert_eq!(line, json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": parameters}));
         for other in [answer(1, &json!({})), answer(99, &json!({})), json!({"id": null, "result": 1}).to_string()] {
             assert_eq!(protocol.receive(other.as_bytes()), [], "{other}");
         }
@@ -619,15 +861,29 @@ mod tests {
         assert_eq!(protocol.receive(progress("3").as_bytes()), []);
         let (id, _) = protocol.call("a", &Map::new());
         let refused = json!({"id": id, "error": {"code": -32602, "message": "no"}}).to_string();
-        let refusal = Refusal { message: "no".to_owned(), code: Some(-32602), data: None };
-        assert_eq!(protocol.receive(refused.as_bytes()), [Event::Answer(4, Err(refusal))]);
+        assert_eq!(protocol.receive(refused.as_bytes()), [Event::Answer(4, Err("no (-32602)".to_owned()))]);
+    }
+
+    #[test]
+    fn a_refusal_is_reported_with_code_and_data() {
+        for (error, expected) in [
+            (json!({"code": -32602, "message": "Unknown tool"}), "Unknown tool (-32602)"),
+            (json!({"code": -1, "message": "no", "data": "disk full"}), "no (-1): disk full"),
+            (json!({"message": "no", "data": {"row": 1}}), r#"no: {"row":1}"#),
+            (json!({"message": "", "data": 1}), r#"{"message":"","data":1}"#),
+            (json!({"message": "no", "data": null}), "no"),
+            (json!({"code": -1}), r#"{"code":-1} (-1)"#),
+            (json!("no"), r#""no""#),
+        ] {
+            assert_eq!(words(&error), expected);
+        }
     }
 
     #[test]
     fn the_late_answer_to_a_call_that_was_given_up_is_dropped() {
         let mut protocol = ready();
         let (first, _) = protocol.call("a", &Map::new());
-        let line: Value = serde_json::from_str(&protocol.cancel(first)).expect("JSON");
+        let line = protocol.cancel(first).expect("a message");
         let parameters = json!({"requestId": first, "reason": "timed out"});
         assert_eq!(line, json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": parameters}));
         assert_eq!(protocol.receive(answer(first, &json!({})).as_bytes()), []);
@@ -639,7 +895,7 @@ mod tests {
     #[test]
     fn requests_of_the_server_are_answered_at_any_time() {
         let not_found = json!({"code": -32601, "message": "Method not found"});
-        for mut protocol in [Protocol::open(false).0, listing(), ready()] {
+        for mut protocol in [Protocol::open(false, None).0, listing(), ready()] {
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
             assert_eq!(sent(&events), [json!({"jsonrpc": "2.0", "id": "p", "result": {}})]);
             let events = protocol.receive(br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
@@ -660,7 +916,7 @@ mod tests {
         }
         assert_eq!(protocol.receive(b" "), []);
         let deep = "[".repeat(10_000);
-        assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(LONGEST_QUOTE)));
+        assert_eq!(protocol.receive(deep.as_bytes()), noise(&"[".repeat(MAX_QUOTE)));
         let log = br#"{"method":"notifications/message","params":{"level":"info","data":{"a":1}}}"#;
         assert_eq!(protocol.receive(log), [Event::Detail("info: {\"a\":1}".to_owned())]);
     }
@@ -671,7 +927,7 @@ mod tests {
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
         let (id, _) = protocol.call("a", &Map::new());
-        let refusal = Refusal { message: format!("the tool's server {message}"), code: None, data: None };
+        let refusal = format!("the tool's server {message}");
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
     }
 
@@ -683,7 +939,7 @@ mod tests {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
             let events = protocol.receive(line.as_bytes());
             let [Event::Answer(answered, Err(refusal))] = &events[..] else { panic!("{events:?}") };
-            assert!(refusal.message.contains("sent a message that cannot be parsed ("), "{refusal}");
+            assert!(refusal.contains("sent a message that cannot be parsed ("), "{refusal}");
             assert_eq!(*answered, id);
         }
     }
@@ -704,6 +960,7 @@ mod tests {
         let body = prop::sample::select(vec![
             r#""result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"version":1}}"#,
             r#""result":{"protocolVersion":"1999-01-01"}"#,
+            r#""result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
             r#""result":{"tools":[{"name":"a","inputSchema":{}},{"name":""},7],"nextCursor":"c"}"#,
             r#""result":{"tools":[{"name":"b","execution":{"taskSupport":"required"}}],"nextCursor":null}"#,
             r#""result":{"content":[{"type":"text","text":"x\ud800"}],"isError":true}"#,
@@ -724,8 +981,8 @@ mod tests {
         fn whatever_a_server_writes_it_is_ready_once_and_no_number_comes_twice(
             lines in prop::collection::vec(lines(), 0..12),
         ) {
-            let (mut protocol, first) = Protocol::open(false);
-            let number = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["id"].as_u64();
+            let (mut protocol, first) = Protocol::open(false, None);
+            let number = |message: &Value| message["id"].as_u64();
             let mut numbers = vec![number(&first)];
             let (mut ready, mut is_unusable) = (0, false);
             for line in lines {
@@ -737,7 +994,7 @@ mod tests {
                         }
                         Event::Ask(line) => numbers.push(number(&line)),
                         Event::Unusable(_) => is_unusable = true,
-                        Event::Notify(line) | Event::Reply(line) => prop_assert!(serde_json::from_str::<Map<String, Value>>(&line).is_ok()),
+                        Event::Notify(message) | Event::Reply(message) => prop_assert!(message.is_object()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
                         Event::Detail(_) | Event::Progress => {}
                     }

@@ -1,25 +1,28 @@
-//! A tool server from its start to its last call: what it offers, what it answers, and what happens when it fails.
+//! A tool server from its start to its last call, whether it is a program or an address.
 
-use std::sync::{Arc, mpsc};
+use std::process::ExitStatus;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::failure::{Failure, Lost};
-use super::local;
-use super::process::{self, Groups, Program, Report};
-use super::protocol::About;
-use super::remote;
-use super::result::Outcome;
+use super::commands::Commands;
+use super::http::{Http, Site};
+use super::outcome::{CallError, Failure, Outcome, seconds};
+use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
+use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
+use crate::unix;
 
-/// How long one look at a server that starts may take.
-pub(super) const A_WHILE: Duration = Duration::from_millis(50);
+/// How often to look whether a silent program still runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server as it is configured.
+#[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
     /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
@@ -27,27 +30,10 @@ pub(crate) struct Spec {
 }
 
 /// Where a server is.
-pub(crate) enum Place {
+#[derive(Clone)]
+pub(crate) enum Location {
     Local(Program),
-    Remote(Arc<remote::Server>),
-}
-
-impl Place {
-    /// What is said of a server that has been started a second time in vain.
-    fn given_up(&self) -> &'static str {
-        match self {
-            Place::Local(_) => "has failed twice and is not started again",
-            Place::Remote(_) => "has lost two sessions and is not asked again",
-        }
-    }
-}
-
-/// What q knows about a server that has started.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Started {
-    pub(crate) about: About,
-    /// The time from its start until its tools were listed.
-    pub(crate) took: Duration,
+    Remote(Arc<Site>),
 }
 
 /// A running server. Dropping it ends it.
@@ -55,51 +41,41 @@ pub(crate) struct Server {
     spec: Spec,
     groups: Groups,
     report: Report,
-    since: Instant,
     /// None after the server has ended.
-    connection: Option<Connection>,
+    session: Option<Session>,
     /// Whether the server has been started a second time.
     is_second: bool,
 }
 
-/// The conversation with a server.
-enum Connection {
-    Local(local::Conversation),
-    Remote(remote::Conversation),
+/// The conversation with a server. What it says arrives as events, which a thread reads.
+struct Session {
+    protocol: Arc<Mutex<Protocol>>,
+    transport: Transport,
+    events: Receiver<Result<Event, CallError>>,
+}
+
+enum Transport {
+    Local(Process),
+    Remote(Http),
 }
 
 impl Server {
-    /// Starts a server and does not wait for it. `report` gets what `-v` shows, each line with the server's name.
+    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows, each line with the server's
+    /// name.
     ///
     /// # Errors
-    /// `Tools`: its program cannot be run, or there are no more threads.
-    pub(crate) fn start(spec: Spec, groups: &Groups, report: &Report) -> Result<Server, Error> {
+    /// `Tools`: the server cannot be started, has ended, is too slow, refuses, or does not speak the protocol.
+    pub(crate) fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<(Server, About), Error> {
         let report: Report = {
             let (report, name) = (Arc::clone(report), spec.name.clone());
             Arc::new(move |text: &str| report(&format!("{name}: {text}")))
         };
-        let since = Instant::now();
-        let connection = Connection::open(&spec, groups, &report).map_err(|failure| error(&spec, failure))?;
-        Ok(Server { spec, groups: groups.clone(), report, since, connection: Some(connection), is_second: false })
-    }
-
-    /// What the server says once its tools are listed, for which its time counts from its start; `None` if that takes
-    /// longer than `slice`. Not to be called again after that.
-    ///
-    /// # Errors
-    /// `Tools`: the server has ended, is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn wait(&mut self, slice: Duration) -> Option<Result<Started, Error>> {
-        let ready = match &mut self.connection {
-            Some(connection) => connection.wait(&self.spec, slice)?,
-            None => Err(Failure::not_started()),
-        };
-        Some(match ready {
-            Ok((about, at)) => Ok(Started { about, took: at.duration_since(self.since) }),
-            Err(failure) => {
-                self.groups.wait_if_closed();
-                Err(error(&self.spec, failure))
-            }
-        })
+        let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
+            groups.wait_if_closed();
+            let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
+            Error { advice: failure.advice, ..error }
+        })?;
+        Ok((Server { spec, groups: groups.clone(), report, session: Some(session), is_second: false }, about))
     }
 
     /// Calls a tool by the server's own name, and returns what the model gets.
@@ -109,114 +85,324 @@ impl Server {
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         self.groups.be_patient();
         let mut called = self.try_call(tool, arguments);
-        if let Err(Lost::Session(failure)) = &called {
+        if let Err(CallError::SessionExpired(failure)) = &called {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
-            self.connection = None;
+            self.session = None;
             called = self.try_call(tool, arguments);
         }
-        let lost = match called {
+        let error = match called {
             Ok(outcome) => return outcome,
-            Err(lost) => lost,
+            Err(error) => error,
         };
         self.groups.wait_if_closed();
-        let failure = match lost {
-            Lost::Call(failure) => failure,
-            Lost::Server(failure) | Lost::Session(failure) => {
-                self.connection = None;
-                failure
-            }
-        };
-        let name = &self.spec.name;
+        if !matches!(error, CallError::CallFailed(_)) {
+            self.session = None;
+        }
+        let (failure, name) = (error.into_failure(), &self.spec.name);
         // A program's own lines are not for the model: nobody knows what is in them.
         let for_model = format!("the tool's server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
         Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
 
-    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Lost> {
-        let timeout = self.spec.timeout;
-        match self.connection().map_err(Lost::Server)? {
-            Connection::Local(conversation) => conversation.call(tool, arguments, timeout).map_err(Lost::Server),
-            Connection::Remote(conversation) => conversation.call(tool, arguments, timeout),
+    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, CallError> {
+        if self.session.as_mut().is_some_and(Session::has_ended) {
+            self.session = None;
         }
-    }
-
-    /// The connection to the server, which is started a second time if it has ended.
-    fn connection(&mut self) -> Result<&mut Connection, Failure> {
-        if self.connection.as_mut().is_some_and(Connection::has_ended) {
-            self.connection = None;
-        }
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None if self.is_second => return Err(self.spec.place.given_up().to_owned().into()),
+        let session = match self.session.take() {
+            Some(session) => session,
+            None if self.is_second => return Err(CallError::ServerGone(Failure::new(self.spec.given_up()))),
             None => {
                 self.is_second = true;
-                let mut connection = Connection::open(&self.spec, &self.groups, &self.report)?;
-                while connection.wait(&self.spec, A_WHILE).transpose()?.is_none() {}
-                connection
+                Session::open(&self.spec, &self.groups, &self.report).map_err(CallError::ServerGone)?.0
             }
         };
-        Ok(self.connection.insert(connection))
+        self.session.insert(session).call(tool, arguments, self.spec.timeout)
     }
 }
 
-impl Connection {
-    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<Connection, Failure> {
-        match &spec.place {
-            Place::Local(program) => local::Conversation::open(program, groups, report).map(Connection::Local),
-            Place::Remote(site) => remote::Conversation::open(site, spec.start, Arc::clone(report))
-                .map(Connection::Remote)
-                .map_err(|error| error.to_string().into()),
-        }
-    }
-
-    fn wait(&mut self, spec: &Spec, slice: Duration) -> Option<Result<(About, Instant), Failure>> {
-        match self {
-            Connection::Local(conversation) => conversation.wait(&spec.name, spec.start, slice),
-            Connection::Remote(conversation) => conversation.wait(&spec.name, spec.start, slice),
-        }
-    }
-
-    /// Whether the server has ended; an address cannot end.
-    fn has_ended(&mut self) -> bool {
-        match self {
-            Connection::Local(conversation) => conversation.has_ended(),
-            Connection::Remote(_) => false,
+impl Spec {
+    /// What is said of a server that has been started a second time in vain.
+    fn given_up(&self) -> &'static str {
+        match self.location {
+            Location::Local(_) => "has failed twice and is not started again",
+            Location::Remote(_) => "has lost two sessions and is not asked again",
         }
     }
 }
 
-/// The servers of one run. Dropping them ends them all at the same time, or asks them to end if the run has failed before
-/// any call.
-#[derive(Default)]
-pub(crate) struct Servers(pub(crate) Vec<Server>);
+impl Session {
+    /// Starts the server, or reaches it, and lists its tools. One that ends as it refuses the handshake is started once
+    /// more, without it.
+    fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Session, About), Failure> {
+        let deadline = after(spec.start);
+        let mut session = Session::begin(spec, None, groups, report)?;
+        let mut listed = session.list_tools(spec, deadline);
+        if let (Err(CallError::ServerGone(_)), Some(refusal)) = (&listed, session.refusal()) {
+            session = Session::begin(spec, Some(refusal), groups, report)?;
+            listed = session.list_tools(spec, deadline);
+        }
+        match (listed, session.refusal()) {
+            (Ok(about), _) => Ok((session, about)),
+            (Err(error), None) => Err(error.into_failure()),
+            // What the server does with a question that it does not know says less.
+            (Err(error), Some(what)) => Err(Failure { what, advice: None, ..error.into_failure() }),
+        }
+    }
 
-impl Drop for Servers {
-    fn drop(&mut self) {
-        let (is_open, ends) = mpsc::channel();
-        let is_patient = self.0.iter().any(|server| server.groups.is_patient());
-        let mut processes = Vec::new();
-        for connection in self.0.iter_mut().filter_map(|server| server.connection.as_mut()) {
-            match connection {
-                Connection::Local(conversation) => processes.push(&mut conversation.process),
-                Connection::Remote(conversation) => conversation.end(is_open.clone()),
+    /// Begins the conversation and does not wait for the server.
+    fn begin(spec: &Spec, refusal: Option<String>, groups: &Groups, report: &Report) -> Result<Session, Failure> {
+        let (sender, events) = mpsc::channel();
+        let (protocol, first) = Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
+        let protocol = Arc::new(Mutex::new(protocol));
+        let transport = match &spec.location {
+            Location::Local(program) => {
+                let (protocol, report) = (Arc::clone(&protocol), Arc::clone(report));
+                let details = Arc::clone(&report);
+                let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
+                let process = Process::start(program, groups, read, details);
+                Transport::Local(process.map_err(|error| Failure::new(cannot_run(program, &error)))?)
+            }
+            Location::Remote(site) => {
+                let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
+                Transport::Remote(Http::new(site, protocol, sender, report, [spec.start, spec.timeout]))
+            }
+        };
+        let session = Session { protocol, transport, events };
+        session.ask(first);
+        Ok(session)
+    }
+
+    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, CallError> {
+        loop {
+            match self.next(deadline, "before its tools were listed")? {
+                Some(Event::Ask(message)) => self.ask(message),
+                Some(Event::Notify(message)) => match &self.transport {
+                    Transport::Local(process) => process.send(message.to_string()),
+                    Transport::Remote(http) => http.notify(&message),
+                },
+                Some(Event::Ready(about)) => return Ok(about),
+                Some(Event::Unusable(reason)) => return Err(CallError::CallFailed(self.failure(&reason))),
+                Some(_) => (),
+                None => {
+                    let (name, limit) = (&spec.name, seconds(spec.start));
+                    let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
+                    let failure = Failure::new(format!("did not list its tools within {limit}"));
+                    let failure = Failure { advice: Some(advice), lines: self.lines(), ..failure };
+                    return Err(CallError::CallFailed(failure));
+                }
             }
         }
-        drop(is_open);
-        match is_patient {
-            true => process::end_all(&mut processes),
-            false => process::dismiss_all(&mut processes),
+    }
+
+    /// The outcome of a call, which may take `patience` until its answer, or from one report of progress to the next.
+    fn call(
+        &mut self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        patience: Option<Duration>,
+    ) -> Result<Outcome, CallError> {
+        let (id, message) = self.protocol().call(tool, arguments);
+        if let Transport::Local(process) = &self.transport {
+            process.report_again();
         }
-        // Nothing is ever sent: this waits until every session has dropped its end.
-        let _ = ends.recv_timeout(remote::GOODBYE);
+        self.ask(message);
+        let mut deadline = after(patience);
+        loop {
+            match self.next(deadline, "during the call")? {
+                Some(Event::Progress) => deadline = after(patience),
+                Some(Event::Answer(answered, answer)) if answered == id => return Ok(Outcome::read(answer)),
+                Some(_) => (),
+                None => {
+                    let message = self.protocol().cancel(id);
+                    match (&self.transport, message) {
+                        (Transport::Local(process), Some(message)) => process.send(message.to_string()),
+                        (Transport::Remote(http), Some(message)) => http.send(message),
+                        (_, None) => (),
+                    }
+                    return Ok(Outcome::timed_out(patience));
+                }
+            }
+        }
+    }
+
+    fn ask(&self, message: Value) {
+        match &self.transport {
+            Transport::Local(process) => process.send(message.to_string()),
+            Transport::Remote(http) => http.ask(message),
+        }
+    }
+
+    /// What the server says next; `None` if that takes too long. Words that have arrived count even after the deadline.
+    /// A server without a process is gone, though something that it started may hold its output open.
+    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, CallError> {
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.events.recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))) {
+                Ok(received) => return received.map(Some),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.output_closed(when)),
+                Err(RecvTimeoutError::Timeout) if self.process_has_ended() => {
+                    // Its last lines may still be on their way.
+                    let last = self.events.recv_timeout(POLL_INTERVAL);
+                    return last.map_or_else(|_| Err(self.output_closed(when)), |received| received.map(Some));
+                }
+                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= POLL_INTERVAL) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => (),
+            }
+        }
+    }
+
+    /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
+    fn has_ended(&mut self) -> bool {
+        loop {
+            match self.events.try_recv() {
+                Ok(_) => (),
+                Err(error) => return error == TryRecvError::Disconnected || self.process_has_ended(),
+            }
+        }
+    }
+
+    /// An address cannot end.
+    fn process_has_ended(&mut self) -> bool {
+        match &mut self.transport {
+            Transport::Local(process) => process.has_ended(),
+            Transport::Remote(_) => false,
+        }
+    }
+
+    /// How a program failed that writes no more: it has ended, or has closed its output, and then q ends it. Nothing of
+    /// it is left after this.
+    fn output_closed(&mut self, when: &str) -> CallError {
+        // A program that ends closes its output a moment before it is gone.
+        let began = Instant::now();
+        while !self.process_has_ended() && began.elapsed() < POLL_INTERVAL {
+            std::thread::sleep(POLL_INTERVAL / 50);
+        }
+        let has_ended = self.process_has_ended();
+        let status = match &mut self.transport {
+            Transport::Local(process) => process.end().filter(|_| has_ended),
+            Transport::Remote(_) => None,
+        };
+        let status = status.map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
+        let did = if has_ended { "ended" } else { "closed its output" };
+        CallError::ServerGone(self.failure(&format!("{did} {when}{status}")))
+    }
+
+    fn failure(&self, what: &str) -> Failure {
+        match &self.transport {
+            Transport::Local(_) => Failure { lines: self.lines(), ..Failure::new(what) },
+            Transport::Remote(http) => http.failure(what),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        match &self.transport {
+            Transport::Local(process) => process.lines(),
+            Transport::Remote(_) => Vec::new(),
+        }
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.protocol().refusal()
+    }
+
+    fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        lock(&self.protocol)
     }
 }
 
-fn error(spec: &Spec, failure: Failure) -> Error {
-    let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
-    match failure.advice {
-        Some(advice) => error.advise(advice),
-        None => error,
+/// Ends a session over HTTP; a program ends with its process.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Transport::Remote(http) = &self.transport {
+            http.end();
+        }
+    }
+}
+
+/// Handles a line that a program wrote. A thread does this, so that the server's own requests are answered while q does
+/// something else.
+fn on_line(
+    line: &Line,
+    protocol: &Mutex<Protocol>,
+    input: &Input,
+    events: &Sender<Result<Event, CallError>>,
+    report: &Report,
+) {
+    let received = match line.is_cut && protocol::is_message(&line.bytes) {
+        true => lock(protocol).receive_too_long(MAX_LINE),
+        false => lock(protocol).receive(&line.bytes),
+    };
+    for event in received {
+        match event {
+            Event::Reply(message) => input.send(message.to_string()),
+            Event::Detail(text) => report(&text),
+            event => _ = events.send(Ok(event)),
+        }
+    }
+}
+
+/// Why a program cannot be run. The system does not say whether the program or its folder is missing.
+fn cannot_run(program: &Program, error: &std::io::Error) -> String {
+    if !program.folder.is_dir() {
+        return format!("there is no folder {}", program.folder.display());
+    }
+    format!("cannot run {}: {error}", program.command.first().map_or("an empty command", String::as_str))
+}
+
+fn after(patience: Option<Duration>) -> Option<Instant> {
+    patience.and_then(|patience| Instant::now().checked_add(patience))
+}
+
+fn status_words(status: ExitStatus) -> String {
+    status.to_string().replace(": ", " ")
+}
+
+/// The servers and commands of one run. Dropping them ends all servers at the same time.
+#[derive(Default)]
+pub(crate) struct Sources(pub(crate) Vec<Source>);
+
+/// What runs calls.
+pub(crate) enum Source {
+    Server(Server),
+    Commands(Commands),
+}
+
+impl Source {
+    /// Checks what can be checked before a person is asked.
+    ///
+    /// # Errors
+    /// Why the call cannot run, in words for the model.
+    pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+        match self {
+            Source::Server(_) => Ok(()),
+            Source::Commands(commands) => commands.fill(tool, arguments).map(drop),
+        }
+    }
+
+    /// Calls a tool by the source's own name for it, and returns what the model gets.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
+        match self {
+            Source::Server(server) => server.call(tool, arguments),
+            Source::Commands(commands) => commands.call(tool, arguments),
+        }
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        let (is_open, ends) = mpsc::channel::<()>();
+        for server in self.0.drain(..).filter(|source| matches!(source, Source::Server(_))) {
+            let is_open = is_open.clone();
+            // Without a thread it ends here.
+            let _ = unix::start_thread(move || {
+                drop(server);
+                drop(is_open);
+            });
+        }
+        drop(is_open);
+        // Nothing is ever sent: this waits until every server has ended.
+        let _ = ends.recv();
     }
 }
 
@@ -248,7 +434,7 @@ mod tests {
     fn with(program: Program) -> Spec {
         Spec {
             name: "db".to_owned(),
-            place: Place::Local(program),
+            location: Location::Local(program),
             start: Some(Duration::from_secs(60)),
             timeout: Some(Duration::from_secs(60)),
         }
@@ -260,34 +446,24 @@ mod tests {
 
     /// A server that has listed its tools and then does what the script says.
     fn started(script: &str) -> Server {
-        let mut server = start(spec(&format!("{START}{script}")));
-        wait(&mut server).expect("tools");
-        server
+        open(spec(&format!("{START}{script}")), &silent()).expect("tools").0
     }
 
-    fn start(spec: Spec) -> Server {
-        Server::start(spec, &Groups::default(), &silent()).expect("a process")
+    fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
+        Server::open(spec, &Groups::default(), report)
     }
 
-    fn wait(server: &mut Server) -> Result<Started, Error> {
-        loop {
-            if let Some(started) = server.wait(A_WHILE) {
-                return started;
-            }
-        }
-    }
-
-    fn conversation(server: &mut Server) -> &mut local::Conversation {
-        match &mut server.connection {
-            Some(Connection::Local(conversation)) => conversation,
-            _ => panic!("no process"),
+    fn process(server: &mut Server) -> &mut Process {
+        match &mut server.session.as_mut().expect("a session").transport {
+            Transport::Local(process) => process,
+            Transport::Remote(_) => panic!("no process"),
         }
     }
 
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { text: format!("the tool's server db failed: {what}"), is_error: true, server_failed }
+        Outcome { server_failed, ..outcome(&format!("the tool's server db failed: {what}"), true) }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -296,16 +472,14 @@ mod tests {
     }
 
     fn outcome(text: &str, is_error: bool) -> Outcome {
-        Outcome { text: text.to_owned(), is_error, server_failed: None }
+        Outcome { text: text.to_owned(), is_error, ..Outcome::default() }
     }
 
     #[test]
     fn a_server_says_what_it_offers() {
-        let mut server = start(spec(START));
-        let started = wait(&mut server).expect("tools");
-        assert_eq!((&*started.about.name, &*started.about.version, &*started.about.protocol), ("N", "1", "2025-06-18"));
-        assert_eq!(started.about.tools.len(), 1);
-        assert!(started.took > Duration::ZERO);
+        let (_server, about) = open(spec(START), &silent()).expect("tools");
+        assert_eq!((&*about.name, &*about.version, &*about.protocol), ("N", "1", "2025-06-18"));
+        assert_eq!(about.tools.len(), 1);
     }
 
     #[test]
@@ -313,7 +487,7 @@ mod tests {
         let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
         assert_eq!(call(&mut server, r#"{ "x": 1 }"#), outcome("ok", false));
         assert_eq!(call(&mut server, "{}"), outcome("again", false));
-        let process = &mut conversation(&mut server).process;
+        let process = process(&mut server);
         process.end();
         let call = process.lines().concat();
         assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
@@ -325,8 +499,7 @@ mod tests {
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let log = r#"say '{"method":"notifications/message","params":{"level":"info","data":"logged"}}'"#;
         let script = format!("echo problem >&2; echo noise; {START} {log}; read -r end");
-        let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
-        wait(&mut server).expect("tools");
+        let server = open(spec(&script), &report).expect("tools").0;
         drop((server, report));
         let mut details: Vec<String> = details.iter().collect();
         details.sort();
@@ -340,15 +513,14 @@ mod tests {
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let noise = "awk 'BEGIN { for (i = 0; i < 300; i++) print \"noise\" }' >&2";
         let script = format!("{noise}; {START} read -r call; {noise}; text 3 ok; read -r end");
-        let mut server = Server::start(spec(&script), &Groups::default(), &report).expect("a process");
-        wait(&mut server).expect("tools");
+        let mut server = open(spec(&script), &report).expect("tools").0;
         // What it has written before its tools were listed has been read before the call, or is read during it.
-        while !format!("{:?}", conversation(&mut server).process).contains("reported: 300") {
+        while !format!("{:?}", process(&mut server)).contains("reported: 300") {
             std::thread::yield_now();
         }
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-        conversation(&mut server).process.end();
-        conversation(&mut server).process.lines();
+        process(&mut server).end();
+        process(&mut server).lines();
         drop((server, report));
         let details: Vec<String> = details.iter().collect();
         assert_eq!(details.iter().filter(|line| *line == "db: noise").count(), 400);
@@ -358,10 +530,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_run_is_named() {
-        let error = |spec: Spec| match Server::start(spec, &Groups::default(), &silent()) {
-            Ok(_) => panic!("a process"),
-            Err(error) => error.message,
-        };
+        let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
         let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
         assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
         assert_eq!(
@@ -390,7 +559,7 @@ mod tests {
             (spec(refused), "db: refused to start a conversation: no initialize (-32601)"),
             (hurry(1, "while read -r line; do :; done"), "db: did not list its tools within 0.001 s"),
         ] {
-            assert_eq!(wait(&mut start(spec)).expect_err("no tools").message, expected);
+            assert_eq!(open(spec, &silent()).map(|_| ()).expect_err("no tools").message, expected);
         }
     }
 
@@ -445,7 +614,7 @@ mod tests {
     fn a_server_that_ends_between_calls_is_started_once_more() {
         let mut server = started("read -r call; text 3 $$; exit 0");
         let first = call(&mut server, "{}");
-        while !conversation(&mut server).has_ended() {
+        while !server.session.as_mut().expect("a session").has_ended() {
             std::thread::yield_now();
         }
         let second = call(&mut server, "{}");
@@ -453,9 +622,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_did_not_start_is_not_called() {
-        let mut server = start(spec("read -r line; read -r end"));
-        assert_eq!(call(&mut server, "{}"), failed("did not start", ""));
+    fn a_server_that_ends_as_it_refuses_the_handshake_is_started_without_one() {
+        let script = r#"
+            read -r first
+            case $first in
+            *initialize*) echo '{"id":1,"error":{"code":-32601,"message":"no"}}'; exit 0;;
+            *server/discover*) echo '{"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}';;
+            esac
+            read -r list; echo '{"id":2,"result":{"tools":[{"name":"a"}]}}'
+            read -r call; echo '{"id":3,"result":{"resultType":"complete","content":[{"type":"text","text":"ok"}]}}'
+            read -r call; echo '{"id":4,"result":{"resultType":"input_required"}}'
+            read -r end"#;
+        let (mut server, about) = open(spec(script), &silent()).expect("tools");
+        assert_eq!((&*about.protocol, about.tools.len()), ("2026-07-28", 1));
+        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
+        let refused = "the tool did not finish: its result is of the type input_required";
+        assert_eq!(call(&mut server, "{}"), outcome(refused, true));
     }
 
     #[test]
@@ -463,9 +645,7 @@ mod tests {
         let ping = r#"say '{"id":"p","method":"ping"}'; read -r pong; say "pong: $pong" >&2; read -r end"#;
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let mut server =
-            Server::start(spec(&format!("{START}{ping}")), &Groups::default(), &report).expect("a process");
-        wait(&mut server).expect("tools");
+        let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
         assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 
@@ -473,14 +653,11 @@ mod tests {
     fn servers_end_together() {
         let groups = Groups::default();
         let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
-        let servers = (0..3).map(|_| Server::start(spec(&script), &groups, &silent()).expect("a process")).collect();
-        let mut servers = Servers(servers);
+        let servers = (0..3).map(|_| Server::open(spec(&script), &groups, &silent()).expect("tools").0);
+        let sources = Sources(servers.map(Source::Server).collect());
         groups.be_patient();
-        for server in &mut servers.0 {
-            wait(server).expect("tools");
-        }
         let start = Instant::now();
-        drop(servers);
+        drop(sources);
         let took = start.elapsed();
         // One after the other would take at least six seconds.
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");

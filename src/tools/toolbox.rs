@@ -5,29 +5,33 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::consent::{Asked, Consent};
-use super::result::{self, Outcome};
-use super::server::Servers;
-use crate::message::{Call, Ran, Tool};
+use super::offers::Offer;
+use super::outcome::{self, Outcome};
+use super::server::Sources;
+use crate::fence;
+use crate::message::{Attachment, Call, MAX_ATTACHMENT, MAX_ATTACHMENTS, Ran, Tool};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 
 /// The most calls of one reply that run.
-pub(crate) const MOST_CALLS: usize = 32;
+pub(crate) const MAX_CALLS: usize = 32;
 
-/// The most bytes of one result, and of all results of a question.
-const LONGEST_RESULT: usize = 50_000;
-const LONGEST_RESULTS: usize = 400_000;
+/// The most bytes of one result, of all results of a question, and of a server's instructions.
+const MAX_RESULT: usize = 50_000;
+const MAX_RESULTS: usize = 400_000;
+const MAX_INSTRUCTIONS: usize = 4_000;
 
 /// The most bytes of the mark for a part left out.
-const LONGEST_MARK: usize = 40;
+const MAX_MARK: usize = 40;
 
 /// The tools that a question may use.
 pub(crate) struct Toolbox {
-    servers: Servers,
+    sources: Sources,
     /// Sorted by name, as are `offers`.
     tools: Vec<Tool>,
     offers: Vec<Offer>,
+    instructions: String,
     consent: Consent,
     /// Values that the model does not get.
     keys: Vec<Secret>,
@@ -35,36 +39,44 @@ pub(crate) struct Toolbox {
     secrets: Vec<Secret>,
     /// How many more bytes of results are allowed.
     room: usize,
-}
-
-/// A tool of a server.
-pub(crate) struct Offer {
-    /// The index of its server.
-    pub(super) server: usize,
-    /// The server's own name for it.
-    pub(super) tool: String,
-    /// The tool for the model.
-    pub(crate) shown: Tool,
-    /// Its server says that it changes nothing.
-    pub(crate) reads: bool,
-    /// It runs without asking.
-    pub(crate) allowed: bool,
-    /// The setting that would allow it.
-    pub(super) setting: String,
+    /// How many more bytes of images in base64 are allowed.
+    room_for_images: usize,
 }
 
 impl Toolbox {
-    /// `offers` are sorted by name; with `yes` every call runs without asking; the model does not get the `keys`, and the
-    /// `secrets` are not shown.
+    /// `offers` are sorted by name; `instructions` are those of each server, by its name; with `yes` every call runs without
+    /// asking; the model does not get the `keys`, and the `secrets` are not shown.
     pub(super) fn new(
-        servers: Servers,
+        sources: Sources,
         offers: Vec<Offer>,
+        instructions: &[(String, String)],
         yes: bool,
         keys: Vec<Secret>,
         secrets: Vec<Secret>,
     ) -> Toolbox {
-        let tools = offers.iter().map(|offer| offer.shown.clone()).collect();
-        Toolbox { servers, tools, offers, consent: Consent::new(yes), keys, secrets, room: LONGEST_RESULTS }
+        let instructions: Vec<String> = instructions
+            .iter()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(server, text)| {
+                fence::around_instructions(server, &shortened(&secret::redact(text, &keys), MAX_INSTRUCTIONS))
+            })
+            .collect();
+        Toolbox {
+            sources,
+            tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
+            offers,
+            instructions: fence::join(instructions.iter().map(String::as_str)),
+            consent: Consent::new(yes),
+            keys,
+            secrets,
+            room: MAX_RESULTS,
+            room_for_images: MAX_ATTACHMENTS,
+        }
+    }
+
+    /// What the servers want the model to know, in fences that name them.
+    pub(crate) fn instructions(&self) -> &str {
+        &self.instructions
     }
 
     /// The tools offered to the model, sorted by name.
@@ -74,7 +86,7 @@ impl Toolbox {
 
     /// Refuses a call after too many in one reply.
     pub(crate) fn refuse(call: &Call) -> Ran {
-        let result = format!("The call was refused: at most {MOST_CALLS} calls of one reply run.");
+        let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
         Ran::new(call, result, true)
     }
 
@@ -82,21 +94,31 @@ impl Toolbox {
     pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Ran {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
-        let Outcome { text, is_error, server_failed } = outcome;
+        let Outcome { text, images, is_error, server_failed } = outcome;
         notes.sign().stop();
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
         let text = secret::redact(&text, &self.keys);
         let whole = text.len();
-        let most = LONGEST_RESULT.min(self.room);
-        let text = if whole <= most { text } else { result::cut(&text, most.saturating_sub(LONGEST_MARK)) };
+        let text = shortened(&text, MAX_RESULT.min(self.room));
         self.room = self.room.saturating_sub(text.len());
         notes.detail(|| {
             let what = if is_error { "an error" } else { "a result" };
             format!("{}: {what} of {whole} bytes after {:.3} s", call.name, began.elapsed().as_secs_f64())
         });
-        Ran::new(call, text, is_error)
+        Ran { images: self.fitting(images), ..Ran::new(call, text, is_error) }
+    }
+
+    /// The images that are small enough, alone and together with the earlier ones.
+    fn fitting(&mut self, mut images: Vec<Attachment>) -> Vec<Attachment> {
+        images.retain(|image| {
+            let size = image.data.len();
+            let fits = size <= MAX_ATTACHMENT.min(self.room_for_images);
+            self.room_for_images -= if fits { size } else { 0 };
+            fits
+        });
+        images
     }
 
     /// The outcome of a call.
@@ -111,6 +133,8 @@ impl Toolbox {
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
+        let source = &mut self.sources.0[offer.source];
+        source.check(&offer.tool, &arguments)?;
         // The user must see all of it to agree.
         let asked = Asked { name: &call.name, arguments: &whole, allowed: offer.allowed, setting: &offer.setting };
         self.consent.ask(&asked, notes)?;
@@ -122,15 +146,20 @@ impl Toolbox {
         }
         notes.sign().wait_for(&format!("waiting for {}", call.name));
         runs();
-        Ok(self.servers.0[offer.server].call(&offer.tool, &arguments))
+        Ok(source.call(&offer.tool, &arguments))
     }
+}
+
+/// A text of at most so many bytes; a mark says what is left out.
+fn shortened(text: &str, limit: usize) -> String {
+    if text.len() <= limit { text.to_owned() } else { outcome::cut(text, limit.saturating_sub(MAX_MARK)) }
 }
 
 /// The beginning of a text, on one line.
 fn shortened_line(text: &str) -> String {
-    const LONGEST: usize = 200;
+    const MAX_LINE: usize = 200;
     let line = on_one_line(text);
-    match line.char_indices().nth(LONGEST) {
+    match line.char_indices().nth(MAX_LINE) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
     }

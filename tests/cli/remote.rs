@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixtures::{DIALECTS, Dialect, calling, case, data};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
-use crate::toolserver::{expect_gone, section};
+use crate::toolserver::{INSTRUCTIONS, expect_gone, modern, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -297,7 +297,11 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
             Reply::new(401),
             &["401", "no reason", "check the key that echo prints"],
         ),
-        ("", Reply::json(400, refusal("no such version")), &["400 Bad Request: no such version"]),
+        (
+            "",
+            Reply::json(400, refusal("no such version")),
+            &["refused to start a conversation: no such version (-32001)"],
+        ),
         ("", Reply::new(404), &["404 Not Found", "check the url", "mcp-remote"]),
         ("", Reply::new(405), &["405 Method Not Allowed", "check the url", "mcp-remote"]),
         (
@@ -599,6 +603,75 @@ fn a_server_that_takes_no_answer_to_its_own_request_holds_up_nothing() {
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"never\"");
     sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
     assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+}
+
+/// A tool server without a handshake, which refuses what its headers do not say; others answer the handshake with `status`.
+fn stateless(status: u16) -> Server {
+    Server::start(move |request, _| {
+        let message = message(request);
+        let error = |status: u16, error: Value| {
+            Reply::json(status, json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+        };
+        if message["method"] == "initialize" {
+            return error(status, json!({"code": -32601, "message": "Method not found"}));
+        }
+        let headers = ["mcp-protocol-version", "mcp-method", "mcp-name"].map(|name| request.header(name));
+        let expected = [Some("2026-07-28"), message["method"].as_str(), message["params"]["name"].as_str()];
+        if headers != expected || request.header("mcp-session-id").is_some() {
+            return error(400, json!({"code": -32020, "message": format!("Header mismatch: {headers:?}")}));
+        }
+        match modern(&message, INSTRUCTIONS) {
+            Ok(Some(result)) => answer(&message, result),
+            Ok(None) => answer(&message, echoed(&message)),
+            Err(refusal) => error(400, refusal),
+        }
+    })
+}
+
+#[test]
+fn a_server_without_a_handshake_is_spoken_to_in_its_own_revision() {
+    for status in [200, 400, 404] {
+        let _case = case(status);
+        let (model, site) = (model(1), stateless(status));
+        let sandbox = with_web(&model, &site.url(), "only = [\"echo\"]\nallow = [\"echo\"]");
+        let outcome = sandbox.q(&["-v", "-t", "web", "go"]).run();
+        outcome.exit(0).stdout("the answer\n").stderr_contains("web: modern 2.0, protocol 2026-07-28, 11 tools,");
+        assert_eq!(kept(&sandbox)[0]["result"], "you said hi 0");
+        assert_eq!(heard(&site), ["initialize", "server/discover", "tools/list", "tools/call"]);
+        let system = model.last_request().json()["messages"][0]["content"].as_str().expect("text").to_owned();
+        assert!(
+            system.ends_with(&format!("<instructions-2 server=\"web\">\n{INSTRUCTIONS}\n</instructions-2>")),
+            "{system}"
+        );
+    }
+}
+
+#[test]
+fn a_call_without_an_answer_is_given_up_by_its_connection_where_there_is_no_handshake() {
+    let site = Server::start(|request, _| {
+        let message = message(request);
+        match message["method"].as_str() {
+            Some("tools/call") => Reply::sse([": working\n\n"]).hang(),
+            Some("initialize") => Reply::json(400, json!({"error": {"code": -32601, "message": "no"}})),
+            _ => answer(&message, modern(&message, "").ok().flatten().expect("a result")),
+        }
+    });
+    let model = model(1);
+    let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]\ntimeout = \"1s\"");
+    sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
+    assert_eq!(kept(&sandbox)[0]["result"], "no answer within 1 s");
+    assert_eq!(heard(&site), ["initialize", "server/discover", "tools/list", "tools/call"]);
+}
+
+#[test]
+fn no_part_of_a_key_is_shown_where_an_answer_is_quoted() {
+    // The quote ends within the key.
+    let text = format!("{{\"message\":\"{}{TOOL_KEY}\"}}", "x".repeat(180));
+    let (model, site) =
+        (model(0), Server::always(Reply::new(200).header("content-type", "application/json").piece(text)));
+    let sandbox = with_web(&model, &site.url(), "key_env = \"TOOL_KEY\"").env("TOOL_KEY", TOOL_KEY);
+    let outcome = sandbox.q(&["-t", "web", "go"]).run();
+    outcome.exit(1).stderr_contains("the server sent no answer, but {").stderr_lacks(&TOOL_KEY[..4]);
 }
 
 #[test]

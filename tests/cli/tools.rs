@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     DIALECTS, DONE, Dialect, GUARD, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back,
-    openai_event, prompt, set_mode, shown, snapshot, stored, texts, with,
+    openai_event, prompt, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
-use crate::toolserver::{calls, expect_gone, heard, log, section};
+use crate::toolserver::{IMAGE, INSTRUCTIONS, calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -141,6 +141,96 @@ fn expect_second_request(dialect: &Dialect, first: &Value, second: &Value) {
 }
 
 #[test]
+fn the_images_of_a_result_go_to_the_model_and_not_into_the_file() {
+    let note = "a screenshot\n[image image/png, 16 bytes]\n[image image/png, 3750016 bytes]";
+    let url = format!("data:image/png;base64,{IMAGE}");
+    for (dialect, expected) in DIALECTS.iter().zip([
+        json!([
+            {"role": "tool", "tool_call_id": "aaaaaaaa1", "content": note},
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]},
+        ]),
+        json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "aaaaaaaa1", "content": [
+            {"type": "text", "text": note},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}},
+        ]}]}]),
+        json!([{"role": "user", "parts": [
+            {"functionResponse": {"id": "aaaaaaaa1", "name": "db__image", "response": {"result": note}}},
+            {"inlineData": {"mimeType": "image/png", "data": IMAGE}},
+        ]}]),
+        json!([{"type": "function_call_output", "call_id": "aaaaaaaa1", "output": [
+            {"type": "input_text", "text": note},
+            {"type": "input_image", "detail": "auto", "image_url": url},
+        ]}]),
+    ]) {
+        let _case = case(dialect.provider);
+        let server = model(dialect, vec![vec![("aaaaaaaa1", "db__image", json!({}))]]);
+        let sandbox = Sandbox::new();
+        sandbox.config(&section(&sandbox, "db", "", "only = [\"image\"]"));
+        dialect.q(&sandbox, &server, &["-t", "db", "what is there?"]).run().success().stdout("the answer\n");
+        let second = server.requests()[1].json();
+        let messages =
+            ["messages", "contents", "input"].iter().find_map(|key| second[*key].as_array()).expect("messages");
+        let expected = expected.as_array().expect("messages");
+        assert_eq!(&messages[messages.len() - expected.len()..], expected);
+        let file = sandbox.current();
+        assert_eq!(file["messages"][1]["steps"][0]["calls"][0]["result"], note);
+        assert!(!file.to_string().contains(IMAGE), "{file}");
+    }
+}
+
+#[test]
+fn a_model_that_reads_no_images_is_asked_without_them() {
+    for rounds in [10, 1] {
+        let _case = case(rounds);
+        let server = Server::start(move |request, number| match number {
+            0 => calling(OPENAI, "", &[("call00001", "db__image", json!({}))]),
+            1 => Reply::json(400, json!({"error": {"message": "this model does not support image input"}})),
+            _ => (OPENAI.reply)(request, "the answer"),
+        });
+        let sandbox = with_db(&server, "", "").env("Q_ROUNDS", rounds.to_string());
+        sandbox.q(&["-t", "db", "go"]).run().exit(0).stdout("the answer\n");
+        let requests: Vec<String> = server.requests().iter().map(|request| request.text().to_string()).collect();
+        let with_image: Vec<bool> = requests.iter().map(|request| request.contains(IMAGE)).collect();
+        assert_eq!(with_image, [false, true, false]);
+        assert!(requests[2].contains("[image image/png, 16 bytes]"));
+    }
+}
+
+#[test]
+fn what_a_server_wants_models_to_know_follows_the_system_prompt() {
+    let fence = format!("<instructions-2 server=\"db\">\n{INSTRUCTIONS}\n</instructions-2>");
+    for (args, expected) in [(&["-S", "Be brief."][..], format!("Be brief.\n\n{fence}")), (&["-S", ""], fence.clone())]
+    {
+        let _case = case(args);
+        let server = model(OPENAI, vec![]);
+        let sandbox = with_db(&server, "instructs", "");
+        sandbox.q(&["-t", "db"]).args(args).arg("go").run().success();
+        let messages = server.request().json()["messages"].clone();
+        assert_eq!(messages[0], json!({"role": "system", "content": expected}));
+        // It is no part of the conversation.
+        assert!(!sandbox.current().to_string().contains(INSTRUCTIONS));
+    }
+}
+
+#[test]
+fn a_server_without_a_handshake_lists_and_runs_its_tools_and_ends() {
+    for mode in ["modern", "modern leaves"] {
+        let _case = case(mode);
+        let server = model(OPENAI, vec![vec![echo("hi"), ("call00002", "db__fail", json!({}))]]);
+        let sandbox = with_db(&server, mode, "");
+        let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
+        outcome.exit(0).stdout("the answer\n").stderr_contains("db: modern 2.0, protocol 2026-07-28, 11 tools,");
+        let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"];
+        assert_eq!((&kept[0]["result"], &kept[1]["result"]), (&json!("you said hi"), &json!("it failed")));
+        let heard = heard(&sandbox, "db");
+        let methods: Vec<&str> = heard.iter().filter_map(|message| message["method"].as_str()).collect();
+        assert_eq!(methods, ["initialize", "server/discover", "tools/list", "tools/call", "tools/call"]);
+        assert_eq!(heard.last(), Some(&json!({"end": true})));
+        expect_gone(&sandbox, "db");
+    }
+}
+
+#[test]
 fn without_tools_nothing_of_them_is_sent_or_started() {
     let server = model(OPENAI, vec![]);
     let sandbox = with_db(&server, "", "");
@@ -257,7 +347,7 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
     outcome
         .exit(0)
-        .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 10 tools", "db__echo {\"text\":\"hi\"}"]);
+        .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 11 tools", "db__echo {\"text\":\"hi\"}"]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
 }
 
@@ -922,43 +1012,6 @@ fn servers_of_a_shared_file_can_be_used() {
     }
     // Without tools nobody looks.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
-}
-
-#[test]
-fn the_readmes_commands_with_tools_work() {
-    let server = Server::start(|request, _| {
-        let body = request.json();
-        let tool = body["tools"][0]["function"]["name"].as_str().map(str::to_owned);
-        match (tool, body["messages"].as_array().and_then(|all| all.last()).expect("a message")["role"].as_str()) {
-            (Some(tool), Some("user")) if tool.starts_with("db") => calling(OPENAI, "", &[echo("unpaid")]),
-            _ if request.text().contains("CREATE TABLE") => (OPENAI.reply)(request, "```sql\nSELECT 1;\n```"),
-            _ => (OPENAI.reply)(request, "the answer"),
-        }
-    });
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.config(&(section(&sandbox, "time", "", "") + &section(&sandbox, "db", "", "only = [\"echo\"]")));
-    sandbox.shell(shown("q --list-tools")).run().success().stdout_contains("time__echo\treads");
-    sandbox.shell(shown("q -t time \"What time is it in Tokyo?\"")).run().success().stdout("the answer\n");
-    let terminal = Terminal::new(WIDE);
-    sandbox.shell(shown("q -f \"And in Lima?\"")).stdin_from(terminal.end()).run().success();
-    assert!(offered(OPENAI, &server.last_request().json()).contains(&"time__echo".to_owned()));
-    // A database, a follow-up, and the database gone.
-    let asked = "q -s shop -t db -S \"Answer from the database, in one sentence.\" \"Which customers have not paid?\"";
-    sandbox.shell(shown(asked)).run().success().stdout("the answer\n");
-    sandbox.shell(shown("q -s shop -t db \"And how much do they owe?\"")).run().success();
-    assert!(server.last_request().text().contains("Answer from the database, in one sentence."));
-    assert_eq!(calls(&sandbox, "db").len(), 2);
-    sandbox.config("");
-    sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("are not used");
-    assert!(prompt(&server.last_request()).contains("you said unpaid"));
-    // The schema alone.
-    let place = sandbox.home();
-    let stub = "#!/bin/sh\ncase $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) sed 's/^/ran /' ;; esac\n";
-    fs::write(place.join("sqlite3"), stub).unwrap();
-    set_mode(&place.join("sqlite3"), 0o755);
-    let query =
-        "q -S \"$(sqlite3 shop.db .schema)\" -x \"an SQLite query: customers with unpaid orders\" | sqlite3 shop.db";
-    sandbox.shell(&format!("PATH=$PWD:$PATH; {}", shown(query))).run().success().stdout("ran SELECT 1;\n");
 }
 
 /// The section of a server that runs this script first.

@@ -1,4 +1,5 @@
-//! Which tools a question may use: servers, single tools and patterns, as `-t` and conversations name them.
+//! The names of tools: as models know them, in characters and a length that every API accepts, and as `-t` and
+//! conversations select them (pure).
 
 use crate::error::Error;
 use crate::settings::{Configured, NO_TOOLS, pattern};
@@ -68,15 +69,15 @@ impl Selection {
         }
     }
 
-    /// Whether a server's tool is selected. `names` are its own name and its name for models.
-    pub(crate) fn has(&self, server: &str, names: &[&str]) -> bool {
-        self.entries.iter().any(|entry| entry.server == server && entry.fits(names))
+    /// Whether a tool is selected. `full` is its name for models, `own` its server's own name for it.
+    pub(crate) fn has(&self, full: &str, own: &str) -> bool {
+        self.entries.iter().any(|entry| entry.fits(full, own))
     }
 
-    /// The names that select none of these tools, each given by its server and its names.
-    pub(crate) fn without_tools(&self, tools: &[(&str, [&str; 2])]) -> Vec<String> {
-        let selects = |entry: &&Entry| tools.iter().any(|(server, names)| *server == entry.server && entry.fits(names));
-        self.entries.iter().filter(|entry| !selects(entry)).map(Entry::name).collect()
+    /// The names that select none of these tools, each given by its name for models and by its server's own.
+    pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<String> {
+        let is_idle = |entry: &&Entry| !tools.iter().any(|(full, own)| entry.fits(full, own));
+        self.entries.iter().filter(is_idle).map(Entry::name).collect()
     }
 }
 
@@ -102,14 +103,63 @@ impl Entry {
         }
     }
 
-    fn fits(&self, names: &[&str]) -> bool {
-        self.pattern.as_ref().is_none_or(|wanted| names.iter().any(|name| pattern::matches(wanted, name)))
+    fn fits(&self, full: &str, own: &str) -> bool {
+        let (server, shown) = split(full);
+        let matches = |wanted: &String| [own, shown].iter().any(|name| pattern::matches(wanted, name));
+        server == self.server && self.pattern.as_ref().is_none_or(matches)
     }
+}
+
+/// The most characters that OpenAI allows.
+const MAX_LENGTH: usize = 64;
+
+/// How many digits distinguish one shortened name from another.
+const DIGITS: usize = 6;
+
+/// The full name: characters that an API may refuse become `_`, and a name that is too long is cut, with a hash of all of it.
+pub(crate) fn full_name(server: &str, tool: &str) -> String {
+    let full = format!("{server}{SEPARATOR}{tool}");
+    let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let plain: String = full.chars().map(|character| if allowed(character) { character } else { '_' }).collect();
+    if plain.len() <= MAX_LENGTH {
+        return plain;
+    }
+    format!("{}{:06x}", &plain[..MAX_LENGTH - DIGITS], hash(&full) & 0xff_ffff)
+}
+
+/// The server and the tool of a full name.
+pub(crate) fn split(full: &str) -> (&str, &str) {
+    full.split_once(SEPARATOR).unwrap_or((full, ""))
+}
+
+/// FNV-1a, 32 bits: the same in every run and every version.
+fn hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_fit_every_api() {
+        let long = "x".repeat(80);
+        for (server, tool, name) in [
+            ("db", "read_query", "db__read_query"),
+            ("a-b", "c.d/e f", "a-b__c_d_e_f"),
+            ("db", "größe", "db__gr__e"),
+            ("db", "", "db__"),
+            ("db", &"y".repeat(60), &format!("db__{}", "y".repeat(60))),
+        ] {
+            assert_eq!(full_name(server, tool), name);
+        }
+        let (one, other) = (full_name("db", &format!("{long}1")), full_name("db", &format!("{long}2")));
+        assert_eq!((one.len(), other.len()), (MAX_LENGTH, MAX_LENGTH));
+        assert_ne!(one, other);
+        assert_eq!(split(&one).1.len(), MAX_LENGTH - "db__".len());
+        // Conversations remember such names.
+        assert_eq!(full_name("db", &long), format!("db__{}d0c051", "x".repeat(54)));
+    }
 
     fn parse(names: &[&str]) -> Selection {
         Selection::parse(names).expect("names")
@@ -125,12 +175,12 @@ mod tests {
             ("time", "anything", true),
             ("web", "read_query", false),
         ] {
-            assert_eq!(selection.has(server, &[tool]), selected, "{server} {tool}");
+            assert_eq!(selection.has(&full_name(server, tool), tool), selected, "{server} {tool}");
         }
         assert_eq!(selection.names(), ["db__read_*", "time", "db__count"]);
-        let tools = [("db", ["read_a", "read_a"]), ("time", ["now", "now"])];
+        let tools = [("db__read_a", "read_a"), ("time__now", "now")];
         assert_eq!(selection.without_tools(&tools), ["db__count"]);
-        assert!(parse(&["x__a__b"]).has("x", &["a__b"]));
+        assert!(parse(&["x__a__b"]).has("x__a__b", "a__b"));
     }
 
     #[test]

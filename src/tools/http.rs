@@ -1,0 +1,313 @@
+//! A tool server over HTTP: each message is a request, and its answer is JSON or a stream of events (Model Context
+//! Protocol, streamable HTTP).
+
+use std::io::{self, Read};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::outcome::{CallError, Failure};
+use super::process::{Report, lock};
+use super::protocol::{Event, Protocol};
+use crate::address::Endpoint;
+use crate::one_line::on_one_line;
+use crate::provider;
+use crate::secret::{self, Secret};
+use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
+use crate::server::retry;
+use crate::server::stream::{self, BYTE_ORDER_MARK};
+use crate::unix;
+
+/// How much of an answer is read at once.
+const READ_SIZE: usize = 64 << 10;
+
+/// The most that an error quotes of an answer.
+const MAX_QUOTE: usize = 200;
+
+/// The header that names the session.
+const SESSION: &str = "mcp-session-id";
+
+/// The method that is not tried again, because the server may have run it.
+const CALL: &str = "tools/call";
+
+/// How long the server may take for a message that it does not answer.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the end of a session may take.
+const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A connection is closed so much later than its answer is given up, which has words of its own.
+const CLOSED_AFTER: Duration = Duration::from_secs(1);
+
+/// A server over HTTP, ready to be asked.
+pub(crate) struct Site {
+    pub(crate) client: Client,
+    pub(crate) url: Endpoint,
+    /// The headers of every request, with the key.
+    pub(crate) headers: Vec<(String, Secret)>,
+    /// What nobody else must see, even if the server repeats it.
+    pub(crate) keys: Vec<Secret>,
+    /// What to do if the server refuses the key, or the lack of one.
+    pub(crate) key_advice: String,
+}
+
+/// The way to a server. Each request has a thread, because other bytes than progress must not prolong the wait for its
+/// answer.
+#[derive(Clone)]
+pub(super) struct Http {
+    site: Arc<Site>,
+    protocol: Arc<Mutex<Protocol>>,
+    /// The server's name for the session, if it has sessions.
+    session: Arc<Mutex<Option<Secret>>>,
+    events: Sender<Result<Event, CallError>>,
+    report: Report,
+    /// Until then the tools must be listed.
+    deadline: Option<Instant>,
+    start: Option<Duration>,
+    timeout: Option<Duration>,
+}
+
+impl Http {
+    /// The way to a server whose answers become `events`. Nothing is sent yet.
+    pub(super) fn new(
+        site: Arc<Site>,
+        protocol: Arc<Mutex<Protocol>>,
+        events: Sender<Result<Event, CallError>>,
+        report: Report,
+        [start, timeout]: [Option<Duration>; 2],
+    ) -> Http {
+        let deadline = start.and_then(|start| Instant::now().checked_add(start));
+        Http { site, protocol, session: Arc::default(), events, report, deadline, start, timeout }
+    }
+
+    /// Sends a request and does not wait for its answer.
+    pub(super) fn ask(&self, message: Value) {
+        let this = self.clone();
+        let asked = unix::start_thread(move || {
+            let error = this.exchange(&message).err();
+            // What the server has forgotten need not be ended.
+            if matches!(error, Some(CallError::SessionExpired(_))) {
+                lock(&this.session).take();
+            }
+            if let Some(error) = error.filter(|_| this.protocol().awaits(&message["id"])) {
+                let _ = this.events.send(Err(error));
+            }
+        });
+        if let Err(error) = asked {
+            let _ = self.events.send(Err(CallError::CallFailed(Failure::new(error.to_string()))));
+        }
+    }
+
+    /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
+    pub(super) fn notify(&self, message: &Value) {
+        if let Err(error) = self.post(message, Limits { silence: None, total: Some(NOTICE_TIMEOUT) }) {
+            (self.report)(&self.explain(error).into_failure().to_string());
+        }
+    }
+
+    /// Does the same on a thread.
+    pub(super) fn send(&self, message: Value) {
+        let this = self.clone();
+        // Without a thread the server has to do without.
+        let _ = unix::start_thread(move || this.notify(&message));
+    }
+
+    /// Ends the session; a server may refuse that, or have ended it before.
+    pub(super) fn end(&self) {
+        let headers = self.headers(&Value::Null);
+        if lock(&self.session).take().is_some() {
+            let limits = Limits { silence: None, total: Some(SESSION_END_TIMEOUT) };
+            let _ = self.site.client.exchange(Method::Delete, self.site.url.path_and_query(), &headers, limits);
+        }
+    }
+
+    /// What went wrong, and where.
+    pub(super) fn failure(&self, what: &str) -> Failure {
+        let what = secret::redact(what, &self.site.keys);
+        Failure { address: Some(self.site.url.to_string()), ..Failure::new(what) }
+    }
+
+    /// Sends a request, and hands on what the server answers.
+    fn exchange(&self, message: &Value) -> Result<(), CallError> {
+        let response = match self.post_patiently(message) {
+            // So a server refuses a handshake that it does not know.
+            Err(TransportError::Status { status: 400 | 404, body, .. })
+                if self.protocol().is_starting() && is_error(&body) =>
+            {
+                let events = self.protocol().receive(body.as_bytes());
+                self.hand_on(events);
+                return Ok(());
+            }
+            posted => posted.map_err(|error| self.explain(error))?,
+        };
+        let id = response.header(SESSION);
+        if !id.is_empty() {
+            lock(&self.session).get_or_insert_with(|| Secret::new(id));
+        }
+        match response.content_type().trim_start().to_ascii_lowercase().starts_with("text/event-stream") {
+            true => self.read_stream(response, &message["id"]),
+            false => self.read_json(response),
+        }
+    }
+
+    /// Sends a request, and again where another try may succeed in time. A call may have run.
+    fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
+        let is_call = message["method"] == CALL;
+        let patience = if is_call { self.timeout } else { self.start };
+        let limits = Limits { silence: patience.map(|patience| patience + CLOSED_AFTER), total: None };
+        let mut tried = 0;
+        loop {
+            let began = Instant::now();
+            let error = match self.post(message, limits) {
+                Err(error) if !is_call && error.may_pass() && tried < self.site.client.retries() => error,
+                posted => return posted,
+            };
+            let client::Failed { status, error: failed, .. } = error.clone().describe(&self.site.keys);
+            // The user learns more from this failure than from one that the time cuts off.
+            let took = began.elapsed();
+            let is_in_time = |wait: &Duration| self.deadline.is_none_or(|end| Instant::now() + *wait + took < end);
+            let Some(wait) = retry::wait(tried, failed.retry_after).filter(is_in_time) else { return Err(error) };
+            let failure = self.failure(&client::with_status(status, &failed.words()));
+            (self.report)(&format!("{failure}; retrying in {:.1} s", wait.as_secs_f64()));
+            std::thread::sleep(wait);
+            tried += 1;
+        }
+    }
+
+    fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
+        let (body, path) = (message.to_string(), self.site.url.path_and_query());
+        self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits)
+    }
+
+    /// The headers of a request; those of the configuration replace q's own. Nothing is posted without a message.
+    fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
+        let accept = ("accept".to_owned(), Secret::new("application/json, text/event-stream"));
+        let session = lock(&self.session).clone().map(|id| (SESSION.to_owned(), id));
+        let of_protocol = self.protocol().headers(message).into_iter();
+        let own = (!message.is_null()).then_some(accept).into_iter().chain(session);
+        let own = own.chain(of_protocol.map(|(name, value)| (name, Secret::new(value))));
+        let configured = &self.site.headers;
+        let is_replaced = |name: &str| configured.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        own.filter(|(name, _)| !is_replaced(name)).chain(configured.iter().cloned()).collect()
+    }
+
+    fn read_json(&self, response: Response) -> Result<(), CallError> {
+        let content_type = response.content_type().to_owned();
+        let mut body = Vec::new();
+        let mut limited = response.body.take(stream::LONGEST as u64 + 1);
+        limited.read_to_end(&mut body).map_err(|error| self.cut_off(error))?;
+        let events = match body.len() > stream::LONGEST {
+            true => self.protocol().receive_too_long(stream::LONGEST),
+            false => self.protocol().receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
+        };
+        match self.hand_on(events) {
+            true => Ok(()),
+            false => Err(CallError::CallFailed(self.unexpected(&content_type, &body))),
+        }
+    }
+
+    /// Reads a stream up to the answer, or until nobody waits for it.
+    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), CallError> {
+        let mut parser = stream::Parser::default();
+        let mut buffer = vec![0; READ_SIZE];
+        while self.protocol().awaits(id) {
+            let count = response.body.read(&mut buffer).map_err(|error| self.cut_off(error))?;
+            let mut events = Vec::new();
+            let mut message = |data: &str| {
+                events.extend(self.protocol().receive(data.as_bytes()));
+                Ok(())
+            };
+            let read = match count {
+                0 => parser.finish(&mut message),
+                _ => parser.feed(&buffer[..count], &mut message),
+            };
+            if let Err(stream::TooLong) = read {
+                events.extend(self.protocol().receive_too_long(stream::LONGEST));
+            }
+            if self.hand_on(events) {
+                break;
+            }
+            if count == 0 {
+                return Err(CallError::CallFailed(self.failure("the stream ended before the answer")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands on events, and returns whether the answer was among them.
+    fn hand_on(&self, events: Vec<Event>) -> bool {
+        let mut is_answered = false;
+        for event in events {
+            is_answered |= !matches!(event, Event::Reply(_) | Event::Detail(_) | Event::Progress);
+            match event {
+                // The answer to q's own request may have come already.
+                Event::Reply(message) => self.send(message),
+                Event::Detail(text) => (self.report)(&text),
+                event => _ = self.events.send(Ok(event)),
+            }
+        }
+        is_answered
+    }
+
+    /// What is wrong with JSON, or what should have been JSON, in which there is no answer.
+    fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
+        if body.starts_with(GZIP) {
+            return self.failure(COMPRESSED);
+        }
+        // A key that was cut would not be recognized.
+        let text = secret::redact(&String::from_utf8_lossy(body), &self.site.keys);
+        let beginning: String = text.trim().chars().take(MAX_QUOTE).collect();
+        self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
+            (None, _) => "the server sent no answer".to_owned(),
+            (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
+            (_, Some(title)) => format!("the server sent a page for browsers: “{title}”"),
+            (_, None) => {
+                format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
+            }
+        })
+    }
+
+    /// Describes a failure while the body was read.
+    fn cut_off(&self, error: io::Error) -> CallError {
+        self.explain(self.site.client.read_failure(error))
+    }
+
+    /// Describes a failure of the connection, or a status other than success.
+    fn explain(&self, error: TransportError) -> CallError {
+        let client::Failed { status, error, location, advice } = error.describe(&self.site.keys);
+        let failure = self.failure(&client::with_status(status, &error.words()));
+        if status == Some(404) && lock(&self.session).is_some() {
+            return CallError::SessionExpired(failure);
+        }
+        let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
+        CallError::CallFailed(Failure { advice, ..failure })
+    }
+
+    /// What to do about a status.
+    fn advice(&self, status: u16, location: Option<String>, retry_after: Option<Duration>) -> Option<String> {
+        let bridge = format!("replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]", self.site.url);
+        Some(match status {
+            401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.site.key_advice),
+            404 | 405 if self.protocol().version().is_empty() => {
+                format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
+            }
+            300..=399 => {
+                let to = location.unwrap_or_else(|| "the new address".to_owned());
+                format!("q does not follow redirects; set url to {to}")
+            }
+            429 | 500..=599 => retry::advice(retry_after)?,
+            _ => return None,
+        })
+    }
+
+    fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        lock(&self.protocol)
+    }
+}
+
+/// Whether a body is a JSON-RPC error, as servers of this protocol send it with a status.
+fn is_error(body: &str) -> bool {
+    serde_json::from_str::<Value>(body).is_ok_and(|message| message["error"]["code"].is_i64())
+}

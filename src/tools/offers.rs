@@ -1,0 +1,232 @@
+//! Which tools the model may call, under which names, and which of them run without asking (pure).
+
+use std::path::Path;
+
+use super::names::{self, Selection};
+use super::protocol::{About, ListedTool};
+use crate::error::{Error, Kind};
+use crate::message::Tool;
+use crate::one_line::on_one_line;
+use crate::settings::{Place, ToolServer};
+
+/// The most tools that OpenAI accepts.
+const MAX_TOOLS: usize = 128;
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Offer {
+    /// The index of what runs its calls.
+    pub(super) source: usize,
+    /// The server's own name for it.
+    pub(super) tool: String,
+    /// The tool for the model.
+    pub(crate) shown: Tool,
+    /// Its server says that it changes nothing.
+    pub(crate) reads: bool,
+    /// It runs without asking.
+    pub(crate) allowed: bool,
+    /// The setting that would allow it.
+    pub(super) setting: String,
+}
+
+/// What a server offers, and notes for the user. `file` is the configuration file.
+///
+/// # Errors
+/// `Tools`: nothing.
+pub(super) fn of_server(
+    source: usize,
+    section: &ToolServer,
+    about: &About,
+    file: &Path,
+) -> Result<(Vec<Offer>, Vec<String>), Error> {
+    let (name, tools) = (&section.name, &about.tools);
+    let kind = if matches!(section.place, Place::Commands(_)) { Kind::Settings } else { Kind::Tools };
+    let failed = |what: &str, advice: &str| Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned());
+    if tools.is_empty() {
+        return Err(failed("the server offers no tools", "leave it out of -t"));
+    }
+    let offered = tools.iter().filter(|tool| section.offers(&tool.name));
+    let offers: Vec<Offer> = offered.map(|tool| offer(source, section, tool, file)).collect();
+    if offers.is_empty() {
+        let what = format!("only = [...] in [tools.{name}] matches none of its tools");
+        return Err(failed(&what, "correct its patterns"));
+    }
+    let more = format!("{name}: only the first {} tools are listed; the server has more", tools.len());
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let idle = section.idle_patterns(&names).into_iter();
+    let idle = idle.map(|pattern| format!("{name}: “{pattern}” in allow matches none of its tools"));
+    Ok((offers, about.has_more.then_some(more).into_iter().chain(idle).collect()))
+}
+
+/// A tool of a server.
+fn offer(source: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
+    let ListedTool { name, description, schema, hints } = tool.clone();
+    // An address may belong to anyone, so what it says about itself allows nothing.
+    let is_trusted = !matches!(section.place, Place::Remote(_));
+    Offer {
+        source,
+        allowed: section.allows(&name) || (is_trusted && hints.is_harmless()),
+        reads: hints.read_only,
+        setting: setting_that_allows(section, &name, file),
+        shown: Tool { name: names::full_name(&section.name, &name), description, schema },
+        tool: name,
+    }
+}
+
+/// The setting that would let a tool run without asking.
+fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String {
+    let (name, file) = (&section.name, file.display());
+    let (article, place) = match (section.is_shared, &section.place) {
+        (false, _) => ("the", ""),
+        (true, Place::Local(_) | Place::Commands(_)) => ("a", ", together with its command,"),
+        (true, Place::Remote(_)) => ("a", ", together with its url,"),
+    };
+    // TOML has the same text in quotes as JSON.
+    format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
+}
+
+/// The selected tools.
+///
+/// # Errors
+/// `Settings`: a name selects no tool.
+pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Vec<Offer>, Error> {
+    let all: Vec<(&str, &str)> = offers.iter().map(|offer| (&*offer.shown.name, &*offer.tool)).collect();
+    let without = selection.without_tools(&all);
+    if !without.is_empty() {
+        let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
+            .advise(format!("the tools are {}", known.join(", "))));
+    }
+    offers.retain(|offer| selection.has(&offer.shown.name, &offer.tool));
+    Ok(offers)
+}
+
+/// Checks that every API accepts so many tools.
+///
+/// # Errors
+/// `Settings`: there are too many.
+pub(super) fn check_count(offers: &[Offer]) -> Result<(), Error> {
+    match offers.len() {
+        0..=MAX_TOOLS => Ok(()),
+        count => Err(Error::settings(format!("there are {count} tools, more than {MAX_TOOLS}"))
+            .advise("choose fewer with -t 'SERVER__list_*'\nor with only = [...] in the server's section")),
+    }
+}
+
+/// Sorts the tools by name, so that a provider's prompt cache finds them again.
+pub(super) fn sort(offers: &mut [Offer]) {
+    offers.sort_by(|a, b| a.shown.name.cmp(&b.shown.name));
+}
+
+/// Leaves out the second of two sorted tools with one name, which no API accepts, and returns notes that say so.
+pub(super) fn leave_out_twins(offers: &mut Vec<Offer>) -> Vec<String> {
+    let mut notes = Vec::new();
+    offers.dedup_by(|second, first| {
+        let is_taken = second.shown.name == first.shown.name;
+        if is_taken && second.tool != first.tool {
+            let (name, tool, first) = (&first.shown.name, on_one_line(&second.tool), on_one_line(&first.tool));
+            notes.push(format!("the tool {tool} is left out: models know it by the same name as {first}, {name}"));
+        }
+        is_taken
+    });
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::super::protocol::Hints;
+    use super::*;
+
+    const HARMLESS: Hints = Hints { read_only: true, destructive: None, open_world: Some(false) };
+
+    fn about(tools: &[&str], hints: Hints) -> About {
+        let tool =
+            |name: &&str| ListedTool { name: (*name).to_owned(), description: String::new(), schema: json!({}), hints };
+        About { tools: tools.iter().map(tool).collect(), ..About::default() }
+    }
+
+    /// A program `db`; `more` are more lines of its section.
+    fn section(more: &str) -> ToolServer {
+        ToolServer::parse("db", &format!("command = [\"x\"]\n{more}"))
+    }
+
+    fn offers(section: &ToolServer, about: &About) -> Vec<Offer> {
+        of_server(0, section, about, Path::new("/c")).expect("offers").0
+    }
+
+    fn names(offers: &[Offer]) -> Vec<&str> {
+        offers.iter().map(|offer| offer.shown.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_tool_runs_without_asking_if_a_setting_or_a_program_of_the_user_says_so() {
+        let list = "allow = [\"list_*\"]";
+        let remote = ToolServer::parse("db", &format!("url = \"https://h/mcp\"\n{list}"));
+        for (section, hints, expected) in [
+            (section(list), Hints::default(), [true, false]),
+            (section(""), HARMLESS, [true, true]),
+            (remote, HARMLESS, [true, false]),
+        ] {
+            let offers = offers(&section, &about(&["list_a", "drop"], hints));
+            assert_eq!([offers[0].allowed, offers[1].allowed], expected, "{section:?}");
+        }
+    }
+
+    #[test]
+    fn the_setting_that_allows_a_tool_says_where_it_belongs() {
+        let own = section("");
+        let mut shared = own.clone();
+        shared.is_shared = true;
+        for (section, expected) in [
+            (own, "allow = [\"a\\\"b\"] in the section [tools.db] of /c"),
+            (shared, "allow = [\"a\\\"b\"] in a section [tools.db] of /c, together with its command,"),
+        ] {
+            assert_eq!(setting_that_allows(&section, "a\"b", Path::new("/c")), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_server_offers_is_limited_by_its_section() {
+        let of = |about: &About, only: &str| {
+            of_server(0, &section(&format!("{only}\nallow = [\"x\"]")), about, Path::new("/c"))
+        };
+        let (listed, notes) = of(&about(&["a", "b"], Hints::default()), "only = [\"b\"]").expect("offers");
+        assert_eq!(names(&listed), ["db__b"]);
+        assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
+        let many = About { has_more: true, ..about(&["x"], Hints::default()) };
+        assert_eq!(of(&many, "").expect("offers").1, ["db: only the first 1 tools are listed; the server has more"]);
+        for (about, words) in [(about(&[], HARMLESS), "offers no tools"), (about(&["a"], HARMLESS), "matches none")] {
+            let error = of(&about, "only = [\"z\"]").expect_err("none");
+            assert!(error.message.contains(words), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn the_selected_tools_are_chosen_and_a_name_without_tools_is_an_error() {
+        let offers = offers(&section(""), &about(&["a.b", "c"], HARMLESS));
+        let choose = |name: &str| super::choose(&Selection::parse(&[name]).expect("a name"), offers.clone());
+        for (name, expected) in
+            [("db", &["db__a_b", "db__c"][..]), ("db__a.b", &["db__a_b"]), ("db__a_b", &["db__a_b"])]
+        {
+            assert_eq!(names(&choose(name).expect(name)), expected, "{name}");
+        }
+        let error = choose("db__x*").expect_err("no tool");
+        assert_eq!(error.message, "no tool has the name db__x*");
+        assert_eq!(error.advice.as_deref(), Some("the tools are db__a_b, db__c"));
+    }
+
+    #[test]
+    fn of_tools_with_one_name_the_first_is_left_and_there_is_a_limit() {
+        let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], HARMLESS));
+        sort(&mut offers);
+        let notes = leave_out_twins(&mut offers);
+        assert_eq!(names(&offers), ["db__a_b", "db__z"]);
+        assert_eq!(notes, ["the tool a_b is left out: models know it by the same name as a.b, db__a_b"]);
+        assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS]).is_ok());
+        assert!(check_count(&vec![offers[0].clone(); MAX_TOOLS + 1]).is_err());
+    }
+}

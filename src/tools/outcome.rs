@@ -1,0 +1,299 @@
+//! What comes of a call: text and images for the model, or why there is no answer (pure).
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::message::Attachment;
+
+/// What the data of images begin with in base64, and their media types.
+const IMAGES: [(&str, &str); 4] =
+    [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
+
+/// The result of a call, as the model gets it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Outcome {
+    pub(crate) text: String,
+    /// The text names them, too.
+    pub(crate) images: Vec<Attachment>,
+    pub(crate) is_error: bool,
+    /// Why the server cannot continue, with its last lines, for the user alone.
+    pub(crate) server_failed: Option<String>,
+}
+
+impl Outcome {
+    /// A call that failed, for this reason.
+    pub(crate) fn failed(reason: impl Into<String>) -> Outcome {
+        Outcome { text: reason.into(), is_error: true, ..Outcome::default() }
+    }
+
+    /// A call without an answer.
+    pub(crate) fn timed_out(patience: Option<Duration>) -> Outcome {
+        Outcome::failed(format!("no answer within {}", seconds(patience)))
+    }
+
+    /// The outcome that an answer to `tools/call` means.
+    pub(crate) fn read(answer: Result<Value, String>) -> Outcome {
+        let result = match answer {
+            Ok(result) => result,
+            Err(refusal) => return Outcome::failed(refusal),
+        };
+        let kind = &result["resultType"];
+        if !kind.is_null() && kind != "complete" {
+            let kind = kind.as_str().map_or_else(|| kind.to_string(), str::to_owned);
+            return Outcome::failed(format!("the tool did not finish: its result is of the type {kind}"));
+        }
+        if !result.is_object() {
+            return Outcome::failed("the tool answered something that is not a result");
+        }
+        let images = result["content"].as_array().into_iter().flatten().filter_map(image).collect();
+        Outcome { text: text_of(&result), images, is_error: result["isError"] == true, server_failed: None }
+    }
+}
+
+/// Why a call, or a start, came to nothing.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The server cannot continue.
+    ServerGone(Failure),
+    /// The server has forgotten the session, so it has not run the call.
+    SessionExpired(Failure),
+    /// The server may answer the next call.
+    CallFailed(Failure),
+}
+
+impl CallError {
+    pub(crate) fn into_failure(self) -> Failure {
+        match self {
+            CallError::ServerGone(failure) | CallError::SessionExpired(failure) | CallError::CallFailed(failure) => {
+                failure
+            }
+        }
+    }
+}
+
+/// What went wrong, in words for the user.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What happened, without the server's name; the model may learn this and nothing else.
+    pub(crate) what: String,
+    /// Where the server is.
+    pub(crate) address: Option<String>,
+    /// The first and the last lines that it wrote to standard error.
+    pub(crate) lines: Vec<String>,
+    pub(crate) advice: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>) -> Failure {
+        Failure { what: what.into(), ..Failure::default() }
+    }
+}
+
+/// Without the advice. A single line continues the reason, several go below it.
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)?;
+        if let Some(address) = &self.address {
+            write!(formatter, " ({address})")?;
+        }
+        match &self.lines[..] {
+            [] => Ok(()),
+            [line] => write!(formatter, ": {line}"),
+            lines => write!(formatter, ":\n{}", lines.join("\n")),
+        }
+    }
+}
+
+pub(crate) fn seconds(time: Option<Duration>) -> String {
+    format!("{} s", time.unwrap_or_default().as_secs_f64())
+}
+
+/// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
+fn text_of(result: &Value) -> String {
+    // Some servers forget the list.
+    if let Some(text) = result["content"].as_str() {
+        return text.to_owned();
+    }
+    let content = result["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut pieces: Vec<String> = content.iter().map(describe).collect();
+    let has_text = content.iter().filter_map(plain).any(|text| !text.is_empty());
+    let structured = &result["structuredContent"];
+    if !has_text && !structured.is_null() {
+        pieces.retain(|piece| !piece.is_empty());
+        pieces.push(structured.to_string());
+    }
+    pieces.join("\n")
+}
+
+/// The text of a text content.
+fn plain(content: &Value) -> Option<&str> {
+    match content["type"].as_str()? {
+        "text" => content["text"].as_str(),
+        "resource" => content["resource"]["text"].as_str(),
+        _ => None,
+    }
+}
+
+/// The media type of a content, and its data in base64.
+fn binary(content: &Value) -> [Option<&str>; 2] {
+    let resource = &content["resource"];
+    let (holder, data) = if resource.is_object() { (resource, "blob") } else { (content, "data") };
+    [holder["mimeType"].as_str(), holder[data].as_str()]
+}
+
+/// An image that models can see. Some servers say a wrong type of it, which no API accepts.
+fn image(content: &Value) -> Option<Attachment> {
+    let [media, data] = binary(content);
+    let data: String = data?.split_ascii_whitespace().collect();
+    let begun = IMAGES.iter().find(|(beginning, _)| data.starts_with(beginning));
+    let (_, media) = begun.or_else(|| IMAGES.iter().find(|(_, known)| Some(*known) == media))?;
+    Some(Attachment { media: (*media).to_owned(), data: data.into(), ..Attachment::default() })
+}
+
+/// One content: its text, or a note that says what it is.
+fn describe(content: &Value) -> String {
+    if let Some(text) = plain(content) {
+        return text.to_owned();
+    }
+    let kind = content["type"].as_str().unwrap_or("content");
+    let mut note = format!("[{kind}");
+    if kind == "resource_link" {
+        let words = [content["uri"].as_str(), content["name"].as_str()];
+        note.extend(words.into_iter().flatten().flat_map(|word| [" ", word]));
+    }
+    let [media, data] = binary(content);
+    note.extend(media.into_iter().flat_map(|media| [" ", media]));
+    if let Some(data) = data {
+        let digits = data.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').count();
+        note += &format!(", {} bytes", digits * 3 / 4);
+    }
+    note + "]"
+}
+
+/// The text if it has at most `limit` bytes. Otherwise that many bytes of it, three quarters from its beginning and one
+/// from its end, with a line between them that says how much is missing.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let head = limit - limit / 4;
+    let head = (0..=head).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let tail = text.len() - limit / 4;
+    let tail = (tail..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    format!("{}\n[{} bytes left out]\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn outcome(text: &str, is_error: bool) -> Outcome {
+        Outcome { text: text.to_owned(), is_error, ..Outcome::default() }
+    }
+
+    #[test]
+    fn a_result_is_reported_as_text() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let embedded = json!({"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}});
+        let blob = json!({"type": "resource", "resource": {"mimeType": "application/pdf", "blob": "aGVsbG8="}});
+        let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a.txt"});
+        let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVs\nbG8h"});
+        let audio = json!({"type": "audio", "mimeType": "audio/wav", "data": "YQ=="});
+        for (name, result, expected) in [
+            ("one text", json!({"content": [text("a")]}), "a"),
+            ("several texts", json!({"content": [text("a"), text(""), text("b")]}), "a\n\nb"),
+            ("an embedded text", json!({"content": [embedded]}), "inside"),
+            ("a link", json!({"content": [link]}), "[resource_link file:///a a.txt]"),
+            ("an image", json!({"content": [image]}), "[image image/png, 6 bytes]"),
+            ("a sound", json!({"content": [audio]}), "[audio audio/wav, 1 bytes]"),
+            ("a binary resource", json!({"content": [blob]}), "[resource application/pdf, 5 bytes]"),
+            ("an unknown kind", json!({"content": [{"type": "scent"}]}), "[scent]"),
+            ("a content of no kind", json!({"content": [7]}), "[content]"),
+            ("text and its twin", json!({"content": [text("a")], "structuredContent": {"a": 1}}), "a"),
+            ("structure alone", json!({"structuredContent": {"a": [1, 2]}}), r#"{"a":[1,2]}"#),
+            ("an empty text", json!({"content": [text("")], "structuredContent": {"a": 1}}), r#"{"a":1}"#),
+            ("nothing", json!({"content": []}), ""),
+            ("no content", json!({}), ""),
+            ("a complete one", json!({"content": [text("a")], "resultType": "complete"}), "a"),
+            ("not an error", json!({"content": [text("a")], "isError": false}), "a"),
+        ] {
+            let read = Outcome { images: Vec::new(), ..Outcome::read(Ok(result)) };
+            assert_eq!(read, outcome(expected, false), "{name}");
+        }
+        let both = json!({"content": [image], "structuredContent": {"a": 1}});
+        assert_eq!(Outcome::read(Ok(both)).text, "[image image/png, 6 bytes]\n{\"a\":1}");
+    }
+
+    #[test]
+    fn a_failure_is_reported_as_an_error() {
+        let marked = json!({"content": [{"type": "text", "text": "no such row"}], "isError": true});
+        for (name, answer, expected) in [
+            ("marked", Ok(marked), "no such row"),
+            ("refused", Err("Unknown tool (-32602)".to_owned()), "Unknown tool (-32602)"),
+            (
+                "not complete",
+                Ok(json!({"resultType": "input_required"})),
+                "the tool did not finish: its result is of the type input_required",
+            ),
+            ("no object", Ok(json!("done")), "the tool answered something that is not a result"),
+        ] {
+            assert_eq!(Outcome::read(answer), outcome(expected, true), "{name}");
+        }
+    }
+
+    #[test]
+    fn images_are_known_by_their_data_or_their_type() {
+        let image = |media: &str, data: &str| json!({"type": "image", "mimeType": media, "data": data});
+        let embedded = json!({"type": "resource", "resource": {"mimeType": "image/png", "blob": "aGk="}});
+        for (content, expected) in [
+            (image("image/png", "iVBORw0KGgoAAAA="), Some(("image/png", "iVBORw0KGgoAAAA="))),
+            (image("image/png", "/9j/\n4AA="), Some(("image/jpeg", "/9j/4AA="))),
+            (image("image/gif", "aGk="), Some(("image/gif", "aGk="))),
+            (image("", "UklGRgAA"), Some(("image/webp", "UklGRgAA"))),
+            (embedded, Some(("image/png", "aGk="))),
+            (image("image/svg+xml", "PHN2Zz4="), None),
+            (json!({"type": "image", "mimeType": "image/png"}), None),
+            (json!({"type": "text", "text": "hi"}), None),
+        ] {
+            let images = Outcome::read(Ok(json!({"content": [content]}))).images;
+            let images: Vec<(&str, &str)> = images.iter().map(|image| (&*image.media, &*image.data)).collect();
+            assert_eq!(images, Vec::from_iter(expected), "{content}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_in_its_middle() {
+        for (text, limit, expected) in [
+            ("12345678", 8, "12345678"),
+            ("123456789", 8, "123456\n[1 bytes left out]\n89"),
+            ("ääääää", 8, "äää\n[4 bytes left out]\nä"),
+            ("ääääää", 7, "äää\n[6 bytes left out]\n"),
+            ("12", 0, "\n[2 bytes left out]\n"),
+        ] {
+            assert_eq!(cut(text, limit), expected, "{text} to {limit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_keeps_its_ends_and_its_limit(text in "[a-c\näüß€😀]{0,60}", limit in 0usize..100) {
+            let short = cut(&text, limit);
+            if text.len() <= limit {
+                prop_assert_eq!(&short, &text);
+            } else {
+                let (head, rest) = short.rsplit_once("\n[").expect("a mark");
+                let (left_out, tail) = rest.split_once(" bytes left out]\n").expect("a mark");
+                let left_out: usize = left_out.parse().expect("a number");
+                prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                prop_assert!(head.len() + tail.len() <= limit);
+                // A character has at most four bytes, so at most three are lost at either end.
+                prop_assert!(head.len() + tail.len() + 6 >= limit);
+                prop_assert_eq!(head.len() + left_out + tail.len(), text.len());
+            }
+        }
+    }
+}
