@@ -252,8 +252,8 @@ impl Turn {
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
     fn leave_out_images(&mut self) -> bool {
-        let calls = self.steps.iter_mut().flat_map(|step| &mut step.calls);
-        calls.fold(false, |had_any, ran| !std::mem::take(&mut ran.images).is_empty() || had_any)
+        let images = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.images);
+        images.flat_map(|images| images.drain(..)).count() > 0
     }
 
     /// Reports that the model has seen less of the tools' results than the file has.

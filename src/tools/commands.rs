@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::outcome::Outcome;
 use super::process::{Groups, POLL, Process, Program};
-use super::protocol::{About, Hints, ListedTool};
+use super::protocol::{About, ListedTool};
 use crate::argv::Filled;
 use crate::interrupt::Interrupts;
 use crate::settings::Command;
@@ -40,7 +40,8 @@ impl Commands {
             name: command.name.clone(),
             description: command.about.clone(),
             schema: command.argv.schema(),
-            hints: Hints { read_only: command.reads, destructive: None, open_world: Some(!command.reads) },
+            reads: command.reads,
+            is_harmless: command.reads,
         };
         About { tools: self.commands.iter().map(tool).collect(), ..About::default() }
     }

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use unicode_width::UnicodeWidthChar;
 
+use super::offers::Offer;
 use crate::output::Notes;
 use crate::unix::{self, Size};
 
 /// The size of a terminal that does not say it.
-const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
+const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 /// More blanks in a row are shown as their number, so that they cannot push anything out of sight.
-const MOST_BLANKS: usize = 3;
+const MAX_BLANKS: usize = 3;
 
 /// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
-const HANG_UP: Duration = Duration::from_secs(1);
+const HANG_UP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
@@ -31,43 +32,30 @@ pub(crate) struct Consent {
     always: HashSet<String>,
 }
 
-/// A call to decide on.
-pub(crate) struct Asked<'a> {
-    /// The tool's full name.
-    pub(crate) name: &'a str,
-    /// Compact JSON.
-    pub(crate) arguments: &'a str,
-    /// It runs without asking.
-    pub(crate) allowed: bool,
-    /// The setting that would allow it.
-    pub(crate) setting: &'a str,
-}
-
 impl Consent {
     /// `yes`: every call runs.
     pub(crate) fn new(yes: bool) -> Consent {
         Consent { yes, always: HashSet::new() }
     }
 
-    /// Asks, if that is necessary and a person is there.
+    /// Asks about a call, if that is necessary and a person is there. The arguments are compact JSON.
     ///
     /// # Errors
     /// Why the call does not run, in words for the model.
-    pub(crate) fn ask(&mut self, asked: &Asked, notes: &Notes) -> Result<(), &'static str> {
-        if asked.allowed || self.yes {
+    pub(crate) fn ask(&mut self, offer: &Offer, arguments: &str, notes: &Notes) -> Result<(), &'static str> {
+        if offer.allowed || self.yes {
             return Ok(());
         }
-        let refused = |why: &str| {
-            notes.note(&format!("{} did not run: {why}; {} or --yes allows it", asked.name, asked.setting));
-        };
-        let (terminal, is_allowed) = (terminal(), self.always.contains(asked.name));
+        let (name, setting) = (&offer.shown.name, &offer.setting);
+        let refused = |why: &str| notes.note(&format!("{name} did not run: {why}; {setting} or --yes allows it"));
+        let (terminal, is_allowed) = (terminal(), self.always.contains(name));
         if terminal.is_none() && !is_allowed {
             refused("nobody can be asked here");
             return Err("The call was refused: nobody can be asked whether it may run.");
         }
-        let call = format!("q: run {} {}", asked.name, shown(asked.arguments));
-        let question = format!("q: run {}? [y]es, [N]o, [a]lways in this run ", asked.name);
-        let size = terminal.as_ref().and_then(unix::terminal_size).unwrap_or(USUAL_SIZE);
+        let call = format!("q: run {name} {}", shown(arguments));
+        let question = format!("q: run {name}? [y]es, [N]o, [a]lways in this run ");
+        let size = terminal.as_ref().and_then(unix::terminal_size).unwrap_or(DEFAULT_SIZE);
         // What scrolls away cannot be judged, and what is left could imitate another call.
         if rows(&call, size.columns) + rows(&question, size.columns) > size.rows {
             refused("its arguments do not fit the screen");
@@ -79,7 +67,7 @@ impl Consent {
         match answer.unwrap_or_default().trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             "a" | "always" => {
-                self.always.insert(asked.name.to_owned());
+                self.always.insert(name.clone());
                 Ok(())
             }
             _ => Err("The user did not allow this call."),
@@ -108,7 +96,7 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
     }
     // A closed terminal gives no answer, and the signal that ends q is on its way.
     if unix::has_hung_up(&terminal) {
-        std::thread::sleep(HANG_UP);
+        std::thread::sleep(HANG_UP_TIMEOUT);
     }
     read.map(|_| answer)
 }
@@ -134,7 +122,7 @@ fn shown(text: &str) -> String {
     while let Some(character) = rest.next() {
         if character == ' ' {
             let blanks = 1 + std::iter::from_fn(|| rest.next_if_eq(&' ')).count();
-            match blanks > MOST_BLANKS {
+            match blanks > MAX_BLANKS {
                 true => shown.push_str(&format!("⟨{blanks} blanks⟩")),
                 false => shown.push_str(&" ".repeat(blanks)),
             }

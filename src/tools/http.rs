@@ -1,7 +1,7 @@
 //! A tool server over HTTP: each message is a request, and its answer is JSON or a stream of events (Model Context
 //! Protocol, streamable HTTP).
 
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ const SESSION: &str = "mcp-session-id";
 const CALL: &str = "tools/call";
 
 /// How long the server may take for a message that it does not answer.
-const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
@@ -82,8 +82,11 @@ impl Http {
         Http { site, protocol, session: Arc::default(), events, report, deadline, start, timeout }
     }
 
-    /// Sends a request and does not wait for its answer.
-    pub(super) fn ask(&self, message: Value) {
+    /// Sends a message. The answer to a request is not waited for.
+    pub(super) fn send(&self, message: Value) {
+        if message["id"].is_null() {
+            return self.notify(&message);
+        }
         let this = self.clone();
         let asked = unix::start_thread(move || {
             let error = this.exchange(&message).err();
@@ -101,17 +104,10 @@ impl Http {
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
-    pub(super) fn notify(&self, message: &Value) {
+    fn notify(&self, message: &Value) {
         if let Err(error) = self.post(message, Limits { silence: None, total: Some(NOTICE_TIMEOUT) }) {
             (self.report)(&self.explain(error).into_failure().to_string());
         }
-    }
-
-    /// Does the same on a thread.
-    pub(super) fn send(&self, message: Value) {
-        let this = self.clone();
-        // Without a thread the server has to do without.
-        let _ = unix::start_thread(move || this.notify(&message));
     }
 
     /// Ends the session; a server may refuse that, or have ended it before.
@@ -127,6 +123,13 @@ impl Http {
     pub(super) fn failure(&self, what: &str) -> Failure {
         let what = secret::redact(what, &self.site.keys);
         Failure { address: Some(self.site.url.to_string()), ..Failure::new(what) }
+    }
+
+    /// Answers a request of the server on a thread, because the answer to q's own may have come already.
+    fn reply(&self, message: Value) {
+        let this = self.clone();
+        // Without a thread the server has to do without.
+        let _ = unix::start_thread(move || this.notify(&message));
     }
 
     /// Sends a request, and hands on what the server answers.
@@ -197,7 +200,7 @@ impl Http {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::LONGEST as u64 + 1);
-        limited.read_to_end(&mut body).map_err(|error| self.cut_off(error))?;
+        limited.read_to_end(&mut body).map_err(|error| self.explain(self.site.client.read_failure(error)))?;
         let events = match body.len() > stream::LONGEST {
             true => self.protocol().receive_too_long(stream::LONGEST),
             false => self.protocol().receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
@@ -213,7 +216,8 @@ impl Http {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
         while self.protocol().awaits(id) {
-            let count = response.body.read(&mut buffer).map_err(|error| self.cut_off(error))?;
+            let count = response.body.read(&mut buffer);
+            let count = count.map_err(|error| self.explain(self.site.client.read_failure(error)))?;
             let mut events = Vec::new();
             let mut message = |data: &str| {
                 events.extend(self.protocol().receive(data.as_bytes()));
@@ -242,8 +246,7 @@ impl Http {
         for event in events {
             is_answered |= !matches!(event, Event::Reply(_) | Event::Detail(_) | Event::Progress);
             match event {
-                // The answer to q's own request may have come already.
-                Event::Reply(message) => self.send(message),
+                Event::Reply(message) => self.reply(message),
                 Event::Detail(text) => (self.report)(&text),
                 event => _ = self.events.send(Ok(event)),
             }
@@ -269,11 +272,6 @@ impl Http {
         })
     }
 
-    /// Describes a failure while the body was read.
-    fn cut_off(&self, error: io::Error) -> CallError {
-        self.explain(self.site.client.read_failure(error))
-    }
-
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> CallError {
         let client::Failed { status, error, location, advice } = error.describe(&self.site.keys);
@@ -290,7 +288,7 @@ impl Http {
         let bridge = format!("replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]", self.site.url);
         Some(match status {
             401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.site.key_advice),
-            404 | 405 if self.protocol().version().is_empty() => {
+            404 | 405 if self.protocol().revision().is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {

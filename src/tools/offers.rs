@@ -60,13 +60,13 @@ pub(super) fn of_server(
 
 /// A tool of a server.
 fn offer(source: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
-    let ListedTool { name, description, schema, hints } = tool.clone();
+    let ListedTool { name, description, schema, reads, is_harmless } = tool.clone();
     // An address may belong to anyone, so what it says about itself allows nothing.
     let is_trusted = !matches!(section.place, Place::Remote(_));
     Offer {
         source,
-        allowed: section.allows(&name) || (is_trusted && hints.is_harmless()),
-        reads: hints.read_only,
+        allowed: section.allows(&name) || (is_trusted && is_harmless),
+        reads,
         setting: setting_that_allows(section, &name, file),
         shown: Tool { name: names::full_name(&section.name, &name), description, schema },
         tool: name,
@@ -138,14 +138,16 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::protocol::Hints;
     use super::*;
 
-    const HARMLESS: Hints = Hints { read_only: true, destructive: None, open_world: Some(false) };
-
-    fn about(tools: &[&str], hints: Hints) -> About {
-        let tool =
-            |name: &&str| ListedTool { name: (*name).to_owned(), description: String::new(), schema: json!({}), hints };
+    fn about(tools: &[&str], is_harmless: bool) -> About {
+        let tool = |name: &&str| ListedTool {
+            name: (*name).to_owned(),
+            description: String::new(),
+            schema: json!({}),
+            reads: is_harmless,
+            is_harmless,
+        };
         About { tools: tools.iter().map(tool).collect(), ..About::default() }
     }
 
@@ -166,12 +168,10 @@ mod tests {
     fn a_tool_runs_without_asking_if_a_setting_or_a_program_of_the_user_says_so() {
         let list = "allow = [\"list_*\"]";
         let remote = ToolServer::parse("db", &format!("url = \"https://h/mcp\"\n{list}"));
-        for (section, hints, expected) in [
-            (section(list), Hints::default(), [true, false]),
-            (section(""), HARMLESS, [true, true]),
-            (remote, HARMLESS, [true, false]),
-        ] {
-            let offers = offers(&section, &about(&["list_a", "drop"], hints));
+        for (section, is_harmless, expected) in
+            [(section(list), false, [true, false]), (section(""), true, [true, true]), (remote, true, [true, false])]
+        {
+            let offers = offers(&section, &about(&["list_a", "drop"], is_harmless));
             assert_eq!([offers[0].allowed, offers[1].allowed], expected, "{section:?}");
         }
     }
@@ -194,12 +194,12 @@ mod tests {
         let of = |about: &About, only: &str| {
             of_server(0, &section(&format!("{only}\nallow = [\"x\"]")), about, Path::new("/c"))
         };
-        let (listed, notes) = of(&about(&["a", "b"], Hints::default()), "only = [\"b\"]").expect("offers");
+        let (listed, notes) = of(&about(&["a", "b"], false), "only = [\"b\"]").expect("offers");
         assert_eq!(names(&listed), ["db__b"]);
         assert_eq!(notes, ["db: “x” in allow matches none of its tools"]);
-        let many = About { has_more: true, ..about(&["x"], Hints::default()) };
+        let many = About { has_more: true, ..about(&["x"], false) };
         assert_eq!(of(&many, "").expect("offers").1, ["db: only the first 1 tools are listed; the server has more"]);
-        for (about, words) in [(about(&[], HARMLESS), "offers no tools"), (about(&["a"], HARMLESS), "matches none")] {
+        for (about, words) in [(about(&[], true), "offers no tools"), (about(&["a"], true), "matches none")] {
             let error = of(&about, "only = [\"z\"]").expect_err("none");
             assert!(error.message.contains(words), "{}", error.message);
         }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_selected_tools_are_chosen_and_a_name_without_tools_is_an_error() {
-        let offers = offers(&section(""), &about(&["a.b", "c"], HARMLESS));
+        let offers = offers(&section(""), &about(&["a.b", "c"], true));
         let choose = |name: &str| super::choose(&Selection::parse(&[name]).expect("a name"), offers.clone());
         for (name, expected) in
             [("db", &["db__a_b", "db__c"][..]), ("db__a.b", &["db__a_b"]), ("db__a_b", &["db__a_b"])]
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn of_tools_with_one_name_the_first_is_left_and_there_is_a_limit() {
-        let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], HARMLESS));
+        let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
         let notes = leave_out_twins(&mut offers);
         assert_eq!(names(&offers), ["db__a_b", "db__z"]);

@@ -71,20 +71,11 @@ impl Groups {
     pub(crate) fn end_rest(&self) {
         self.kill_after(PATIENCE[1]);
         let Some(strangers) = lock(&self.0).strangers.take() else { return };
+        let left = || unix::children().into_iter().filter(|child| !strangers.contains(child)).collect::<Vec<i32>>();
         for signal in [libc::SIGTERM, libc::SIGKILL] {
-            let (began, mut signalled) = (Instant::now(), Vec::new());
-            while began.elapsed() < PATIENCE[1] {
-                let mut left = unix::children();
-                left.retain(|child| !strangers.contains(child));
-                if left.is_empty() {
-                    return;
-                }
-                for child in left {
-                    if !signalled.contains(&child) {
-                        unix::signal(child, signal);
-                        signalled.push(child);
-                    }
-                }
+            left().into_iter().for_each(|child| unix::signal(child, signal));
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE[1] && !left().is_empty() {
                 thread::sleep(POLL[0]);
             }
         }

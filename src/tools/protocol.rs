@@ -17,10 +17,9 @@ const STATELESS: &str = "2026-07-28";
 /// The revisions that a server may answer the handshake with.
 const KNOWN_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", HANDSHAKE];
 
-/// The most pages, tools and bytes of a list of tools.
+/// The most pages and tools of a list of tools.
 const MAX_PAGES: usize = 100;
 const MAX_TOOLS: usize = 1000;
-const MAX_LIST_SIZE: usize = 16 << 20;
 
 /// The most that a detail quotes of what a server wrote.
 const MAX_QUOTE: usize = 500;
@@ -32,24 +31,6 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 /// What a text begins with that a header cannot carry as it is.
 const ENCODED: &str = "=?base64?";
 
-/// What a server says about a tool in its annotations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Hints {
-    /// It changes nothing; by default it may.
-    pub(crate) read_only: bool,
-    /// Whether it may delete or overwrite something; by default it may, unless it is read-only.
-    pub(crate) destructive: Option<bool>,
-    /// Whether it reaches beyond the server's own domain, such as to the web; by default it does.
-    pub(crate) open_world: Option<bool>,
-}
-
-impl Hints {
-    /// Whether the server says that a call changes nothing and reaches nothing outside.
-    pub(crate) fn is_harmless(&self) -> bool {
-        self.read_only && self.open_world == Some(false) && self.destructive != Some(true)
-    }
-}
-
 /// A tool as its server lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListedTool {
@@ -58,7 +39,10 @@ pub(crate) struct ListedTool {
     pub(crate) description: String,
     /// A JSON Schema of an object.
     pub(crate) schema: Value,
-    pub(crate) hints: Hints,
+    /// Its server says that a call changes nothing.
+    pub(crate) reads: bool,
+    /// It also says that a call reaches nothing outside.
+    pub(crate) is_harmless: bool,
 }
 
 /// What a server says about itself.
@@ -67,7 +51,7 @@ pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) version: String,
     /// The revision of the protocol.
-    pub(crate) protocol: String,
+    pub(crate) revision: String,
     /// How a model should use the server.
     pub(crate) instructions: String,
     pub(crate) tools: Vec<ListedTool>,
@@ -107,10 +91,9 @@ pub(crate) struct Protocol {
     last_id: Id,
     /// How the server refused the handshake.
     refusal: String,
-    /// Its `protocol` is empty until a revision is agreed on.
+    /// Its `revision` is empty until a revision is agreed on.
     about: About,
     cursors: Vec<String>,
-    listed_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +119,6 @@ impl Protocol {
             refusal: String::new(),
             about: About::default(),
             cursors: Vec::new(),
-            listed_bytes: 0,
         };
         let first = match refusal {
             Some(refusal) => protocol.discover(refusal),
@@ -149,8 +131,8 @@ impl Protocol {
     }
 
     /// The revision that both speak; empty until that is known.
-    pub(crate) fn version(&self) -> &str {
-        &self.about.protocol
+    pub(crate) fn revision(&self) -> &str {
+        &self.about.revision
     }
 
     /// Whether the server has not yet said what it speaks.
@@ -190,8 +172,8 @@ impl Protocol {
     /// The headers that a message has over HTTP.
     pub(crate) fn headers(&self, message: &Value) -> Vec<(String, String)> {
         let mut headers = Vec::new();
-        if !self.version().is_empty() {
-            headers.push(("mcp-protocol-version".to_owned(), self.version().to_owned()));
+        if !self.revision().is_empty() {
+            headers.push(("mcp-protocol-version".to_owned(), self.revision().to_owned()));
         }
         if let Some(method) = message["method"].as_str().filter(|_| self.is_stateless()) {
             headers.push(("mcp-method".to_owned(), method.to_owned()));
@@ -212,7 +194,7 @@ impl Protocol {
             return Vec::new();
         }
         match parse(line) {
-            Ok(message @ Value::Object(_)) => self.receive_message(&message, line.len()),
+            Ok(message @ Value::Object(_)) => self.receive_message(&message),
             Err(error) if is_message(line) && String::from_utf8_lossy(line).contains("\"jsonrpc\"") => {
                 self.receive_unreadable(format!("sent a message that cannot be parsed ({error})"))
             }
@@ -237,14 +219,14 @@ impl Protocol {
         }
     }
 
-    fn receive_message(&mut self, message: &Value, size: usize) -> Vec<Event> {
+    fn receive_message(&mut self, message: &Value) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
             // Without a handshake, no side answers the other's requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
             (Some(method), None) => self.notice(method, &message["params"]),
-            (None, _) => self.receive_answer(message, size),
+            (None, _) => self.receive_answer(message),
         }
     }
 
@@ -258,7 +240,7 @@ impl Protocol {
         }
     }
 
-    fn receive_answer(&mut self, message: &Value, size: usize) -> Vec<Event> {
+    fn receive_answer(&mut self, message: &Value) -> Vec<Event> {
         let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
         // A server that could not read a request does not know its number. A program may mean a notification with
@@ -279,7 +261,7 @@ impl Protocol {
                 self.speaks_others(&error["data"]["supported"])
             }
             (State::Discovering, Some(_)) => self.refuse(self.refusal.clone()),
-            (State::Listing, None) => self.listed(result, size),
+            (State::Listing, None) => self.listed(result),
             (State::Listing, Some(error)) => self.refuse(format!("refused to list its tools: {}", words(error))),
             (State::Calling(id), error) => {
                 self.state = State::Idle;
@@ -295,19 +277,18 @@ impl Protocol {
             return self.refuse("did not say which version of the protocol it speaks".to_owned());
         }
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
-            return self.speaks_others(&version.into());
+            return self.speaks_others(&json!([version]));
         }
-        self.about.protocol = version;
-        let mut events = vec![Event::Notify(notification("notifications/initialized", json!({})))];
-        events.push(self.introduced(result, &result["serverInfo"]));
-        events
+        self.about.revision = version;
+        let initialized = Event::Notify(notification("notifications/initialized", json!({})));
+        vec![initialized, self.introduced(result, &result["serverInfo"])]
     }
 
     /// Asks a server that has refused the handshake whether it speaks the revision without one.
     fn discover(&mut self, refusal: String) -> Value {
         self.refusal = refusal;
         self.state = State::Discovering;
-        self.about.protocol = STATELESS.to_owned();
+        self.about.revision = STATELESS.to_owned();
         self.request("server/discover", json!({}))
     }
 
@@ -334,23 +315,16 @@ impl Protocol {
         Event::Ask(self.request("tools/list", json!({})))
     }
 
-    fn listed(&mut self, result: &Value, size: usize) -> Vec<Event> {
+    fn listed(&mut self, result: &Value) -> Vec<Event> {
         let Some(tools) = result["tools"].as_array() else {
             return self.refuse("answered tools/list without a list of tools".to_owned());
         };
-        self.listed_bytes += size;
-        if self.listed_bytes > MAX_LIST_SIZE {
-            return self.refuse(format!("lists tools in more than {} MB", MAX_LIST_SIZE >> 20));
-        }
         for tool in tools.iter().filter_map(listed_tool) {
-            if self.about.tools.iter().any(|other| other.name == tool.name) {
-                continue;
+            let is_known = self.about.tools.iter().any(|other| other.name == tool.name);
+            self.about.has_more |= !is_known && self.about.tools.len() == MAX_TOOLS;
+            if !is_known && !self.about.has_more {
+                self.about.tools.push(tool);
             }
-            if self.about.tools.len() == MAX_TOOLS {
-                self.about.has_more = true;
-                break;
-            }
-            self.about.tools.push(tool);
         }
         let cursor = result["nextCursor"].as_str().unwrap_or_default().to_owned();
         let is_last = cursor.is_empty() || self.cursors.contains(&cursor);
@@ -369,10 +343,7 @@ impl Protocol {
     }
 
     fn speaks_others(&mut self, versions: &Value) -> Vec<Event> {
-        let others: Vec<&str> = match versions {
-            Value::Array(versions) => versions.iter().filter_map(Value::as_str).collect(),
-            version => version.as_str().into_iter().collect(),
-        };
+        let others: Vec<&str> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let (others, oldest) = (quote(others.join(", ").as_bytes()), KNOWN_VERSIONS[0]);
         self.refuse(format!("speaks version {others} of the protocol, and q speaks {oldest} to {STATELESS}"))
     }
@@ -383,7 +354,7 @@ impl Protocol {
     }
 
     fn is_stateless(&self) -> bool {
-        self.about.protocol == STATELESS
+        self.about.revision == STATELESS
     }
 
     fn request(&mut self, method: &str, mut parameters: Value) -> Value {
@@ -448,13 +419,11 @@ fn listed_tool(tool: &Value) -> Option<ListedTool> {
     let description = tool["description"].as_str().or_else(|| tool["title"].as_str()).unwrap_or_default().to_owned();
     let schema = Some(&tool["inputSchema"]).filter(|schema| schema.is_object()).cloned();
     let schema = schema.unwrap_or_else(|| json!({"type": "object"}));
-    let said = |hint: &str| tool["annotations"][hint].as_bool();
-    let hints = Hints {
-        read_only: said("readOnlyHint") == Some(true),
-        destructive: said("destructiveHint"),
-        open_world: said("openWorldHint"),
-    };
-    Some(ListedTool { name, description, schema, hints })
+    // By default, a tool may change, overwrite and reach anything.
+    let says = |hint: &str, said: bool| tool["annotations"][hint] == said;
+    let reads = says("readOnlyHint", true);
+    let is_harmless = reads && says("openWorldHint", false) && !says("destructiveHint", true);
+    Some(ListedTool { name, description, schema, reads, is_harmless })
 }
 
 /// The arguments that a tool's schema wants in headers, too, so that proxies see them.
@@ -622,13 +591,13 @@ mod tests {
             };
             let id = if is_new_process { 1 } else { 2 };
             assert_eq!(asked, stateless(id, "server/discover", json!({})));
-            assert_eq!(protocol.refusal().is_some(), true);
+            assert!(protocol.refusal().is_some());
             let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "db", "version": "1"}});
             let result = json!({"supportedVersions": ["2027-01-01", "2026-07-28"], "capabilities": {"tools": {}},
                                 "instructions": "Be brief.", "resultType": "complete", "_meta": meta});
             let events = protocol.receive(answer(id, &result).as_bytes());
             assert_eq!(sent(&events), [stateless(id + 1, "tools/list", json!({}))]);
-            assert_eq!((protocol.version(), protocol.refusal()), ("2026-07-28", None));
+            assert_eq!((protocol.revision(), protocol.refusal()), ("2026-07-28", None));
             let tools = json!({"tools": [tool("a")], "resultType": "complete", "nextCursor": "n"});
             let events = protocol.receive(answer(id + 1, &tools).as_bytes());
             assert_eq!(sent(&events), [stateless(id + 2, "tools/list", json!({"cursor": "n"}))]);
@@ -721,11 +690,12 @@ mod tests {
             let changed = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
             assert_eq!(protocol.receive(changed), []);
             let schema = json!({"type": "object"});
-            let tool_a = ListedTool { name: "a".into(), description: "D".into(), schema, hints: Hints::default() };
+            let tool_a =
+                ListedTool { name: "a".into(), description: "D".into(), schema, reads: false, is_harmless: false };
             let about = About {
                 name: "db".into(),
                 version: "1.2".into(),
-                protocol: version.into(),
+                revision: version.into(),
                 instructions: "Be brief.".into(),
                 tools: vec![tool_a],
                 has_more: false,
@@ -762,16 +732,6 @@ mod tests {
             listing().receive_too_long(16 << 20),
             [Event::Unusable("sent a message of more than 16 MB".to_owned())]
         );
-    }
-
-    #[test]
-    fn a_list_has_a_limit_in_bytes() {
-        let mut protocol = listing();
-        let long = "x".repeat(MAX_LIST_SIZE / 2);
-        let page = |cursor: &str| json!({"tools": [], "nextCursor": cursor, "_meta": long});
-        assert_eq!(sent(&protocol.receive(answer(2, &page("b")).as_bytes())).len(), 1);
-        let events = protocol.receive(answer(3, &page("c")).as_bytes());
-        assert_eq!(events, [Event::Unusable("lists tools in more than 16 MB".to_owned())]);
     }
 
     #[test]
@@ -833,7 +793,7 @@ mod tests {
             (json!(null), false),
         ] {
             let tool = listed_tool(&json!({"name": "a", "annotations": annotations})).expect("a tool");
-            assert_eq!(tool.hints.is_harmless(), harmless, "{annotations}");
+            assert_eq!(tool.is_harmless, harmless, "{annotations}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! A tool server from its start to its last call, whether it is a program or an address.
 
-use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -18,8 +17,10 @@ use crate::unix;
 /// How often to look whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// What is said of a server that has been started a second time in vain.
+const GIVEN_UP: &str = "has failed twice and is not started again";
+
 /// A server as it is configured.
-#[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) name: String,
     pub(crate) location: Location,
@@ -30,7 +31,6 @@ pub(crate) struct Spec {
 }
 
 /// Where a server is.
-#[derive(Clone)]
 pub(crate) enum Location {
     Local(Program),
     Remote(Arc<Site>),
@@ -111,23 +111,13 @@ impl Server {
         }
         let session = match self.session.take() {
             Some(session) => session,
-            None if self.is_second => return Err(CallError::ServerGone(Failure::new(self.spec.given_up()))),
+            None if self.is_second => return Err(CallError::ServerGone(Failure::new(GIVEN_UP))),
             None => {
                 self.is_second = true;
                 Session::open(&self.spec, &self.groups, &self.report).map_err(CallError::ServerGone)?.0
             }
         };
         self.session.insert(session).call(tool, arguments, self.spec.timeout)
-    }
-}
-
-impl Spec {
-    /// What is said of a server that has been started a second time in vain.
-    fn given_up(&self) -> &'static str {
-        match self.location {
-            Location::Local(_) => "has failed twice and is not started again",
-            Location::Remote(_) => "has lost two sessions and is not asked again",
-        }
     }
 }
 
@@ -161,7 +151,10 @@ impl Session {
                 let details = Arc::clone(&report);
                 let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
                 let process = Process::start(program, groups, read, details);
-                Transport::Local(process.map_err(|error| Failure::new(cannot_run(program, &error)))?)
+                Transport::Local(
+                    process
+                        .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
+                )
             }
             Location::Remote(site) => {
                 let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
@@ -169,27 +162,22 @@ impl Session {
             }
         };
         let session = Session { protocol, transport, events };
-        session.ask(first);
+        session.send(first);
         Ok(session)
     }
 
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, CallError> {
         loop {
             match self.next(deadline, "before its tools were listed")? {
-                Some(Event::Ask(message)) => self.ask(message),
-                Some(Event::Notify(message)) => match &self.transport {
-                    Transport::Local(process) => process.send(message.to_string()),
-                    Transport::Remote(http) => http.notify(&message),
-                },
+                Some(Event::Ask(message) | Event::Notify(message)) => self.send(message),
                 Some(Event::Ready(about)) => return Ok(about),
                 Some(Event::Unusable(reason)) => return Err(CallError::CallFailed(self.failure(&reason))),
                 Some(_) => (),
                 None => {
                     let (name, limit) = (&spec.name, seconds(spec.start));
                     let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
-                    let failure = Failure::new(format!("did not list its tools within {limit}"));
-                    let failure = Failure { advice: Some(advice), lines: self.lines(), ..failure };
-                    return Err(CallError::CallFailed(failure));
+                    let failure = self.failure(&format!("did not list its tools within {limit}"));
+                    return Err(CallError::CallFailed(Failure { advice: Some(advice), ..failure }));
                 }
             }
         }
@@ -206,7 +194,7 @@ impl Session {
         if let Transport::Local(process) = &self.transport {
             process.report_again();
         }
-        self.ask(message);
+        self.send(message);
         let mut deadline = after(patience);
         loop {
             match self.next(deadline, "during the call")? {
@@ -215,21 +203,17 @@ impl Session {
                 Some(_) => (),
                 None => {
                     let message = self.protocol().cancel(id);
-                    match (&self.transport, message) {
-                        (Transport::Local(process), Some(message)) => process.send(message.to_string()),
-                        (Transport::Remote(http), Some(message)) => http.send(message),
-                        (_, None) => (),
-                    }
+                    message.into_iter().for_each(|message| self.send(message));
                     return Ok(Outcome::timed_out(patience));
                 }
             }
         }
     }
 
-    fn ask(&self, message: Value) {
+    fn send(&self, message: Value) {
         match &self.transport {
             Transport::Local(process) => process.send(message.to_string()),
-            Transport::Remote(http) => http.ask(message),
+            Transport::Remote(http) => http.send(message),
         }
     }
 
@@ -283,22 +267,15 @@ impl Session {
             Transport::Local(process) => process.end().filter(|_| has_ended),
             Transport::Remote(_) => None,
         };
-        let status = status.map(|status| format!(" ({})", status_words(status))).unwrap_or_default();
+        let status = status.map(|status| format!(" ({})", status.to_string().replace(": ", " "))).unwrap_or_default();
         let did = if has_ended { "ended" } else { "closed its output" };
         CallError::ServerGone(self.failure(&format!("{did} {when}{status}")))
     }
 
     fn failure(&self, what: &str) -> Failure {
         match &self.transport {
-            Transport::Local(_) => Failure { lines: self.lines(), ..Failure::new(what) },
+            Transport::Local(process) => Failure { lines: process.lines(), ..Failure::new(what) },
             Transport::Remote(http) => http.failure(what),
-        }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        match &self.transport {
-            Transport::Local(process) => process.lines(),
-            Transport::Remote(_) => Vec::new(),
         }
     }
 
@@ -342,20 +319,8 @@ fn on_line(
     }
 }
 
-/// Why a program cannot be run. The system does not say whether the program or its folder is missing.
-fn cannot_run(program: &Program, error: &std::io::Error) -> String {
-    if !program.folder.is_dir() {
-        return format!("there is no folder {}", program.folder.display());
-    }
-    format!("cannot run {}: {error}", program.command.first().map_or("an empty command", String::as_str))
-}
-
 fn after(patience: Option<Duration>) -> Option<Instant> {
     patience.and_then(|patience| Instant::now().checked_add(patience))
-}
-
-fn status_words(status: ExitStatus) -> String {
-    status.to_string().replace(": ", " ")
 }
 
 /// The servers and commands of one run. Dropping them ends all servers at the same time.
@@ -478,7 +443,7 @@ mod tests {
     #[test]
     fn a_server_says_what_it_offers() {
         let (_server, about) = open(spec(START), &silent()).expect("tools");
-        assert_eq!((&*about.name, &*about.version, &*about.protocol), ("N", "1", "2025-06-18"));
+        assert_eq!((&*about.name, &*about.version, &*about.revision), ("N", "1", "2025-06-18"));
         assert_eq!(about.tools.len(), 1);
     }
 
@@ -529,17 +494,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_is_named() {
+    fn a_program_that_cannot_be_run_is_reported() {
         let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
         let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
         assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
-        assert_eq!(
-            error(with(Program { folder: "/no/such".into(), ..program("") })),
-            "db: there is no folder /no/such"
-        );
-        assert!(
-            error(with(Program { command: vec![], ..program("") })).starts_with("db: cannot run an empty command: ")
-        );
     }
 
     #[test]
@@ -634,7 +592,7 @@ mod tests {
             read -r call; echo '{"id":4,"result":{"resultType":"input_required"}}'
             read -r end"#;
         let (mut server, about) = open(spec(script), &silent()).expect("tools");
-        assert_eq!((&*about.protocol, about.tools.len()), ("2026-07-28", 1));
+        assert_eq!((&*about.revision, about.tools.len()), ("2026-07-28", 1));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
         let refused = "the tool did not finish: its result is of the type input_required";
         assert_eq!(call(&mut server, "{}"), outcome(refused, true));

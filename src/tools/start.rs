@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::commands::Commands;
@@ -31,10 +31,7 @@ pub(crate) struct Starting {
     sections: Vec<ToolServer>,
     /// What comes of each, by its index.
     opened: Receiver<(usize, Opened)>,
-    opens: Sender<(usize, Opened)>,
-    /// How many of them are still to come.
-    awaited: usize,
-    /// What has come, where there is nothing to wait for.
+    /// What has come, where there is no server to wait for.
     collected: Option<(Sources, Vec<Offer>)>,
     groups: Groups,
     /// The configuration file.
@@ -117,57 +114,38 @@ impl Starting {
             let (notes, secrets) = (notes.clone(), secrets.clone());
             Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
         };
-        let (opens, opened) = mpsc::channel();
-        let (file, groups) = (settings.file.clone(), groups.clone());
-        let mut starting = Starting {
-            selection,
-            sections: Vec::new(),
-            opened,
-            opens,
-            awaited: 0,
-            collected: None,
-            groups,
-            file,
-            keys,
-            secrets,
-        };
-        for one in prepared {
-            starting.start(one, &report, interrupts);
+        let (sender, opened) = mpsc::channel();
+        let mut sections = Vec::new();
+        for (index, Prepared { section, runs, .. }) in prepared.into_iter().enumerate() {
+            match runs {
+                Runs::Commands(commands) => {
+                    let commands = Commands::new(commands, groups, interrupts);
+                    let about = commands.about();
+                    let _ = sender.send((index, Ok((Source::Commands(commands), about, Duration::ZERO))));
+                }
+                Runs::Server(spec) => {
+                    interrupts.install();
+                    let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
+                    let began = Instant::now();
+                    let started = unix::start_thread(move || {
+                        let opened = Server::open(spec, &groups, &report);
+                        let opened = opened.map(|(server, about)| (Source::Server(server), about, began.elapsed()));
+                        // Where nobody waits any more, the server ends here.
+                        let _ = sender.send((index, opened));
+                    });
+                    started.map_err(|error| Error::new(Kind::Tools, format!("{}: {error}", section.name)))?;
+                }
+            }
+            sections.push(section);
         }
+        drop(sender);
+        let (file, groups) = (settings.file.clone(), groups.clone());
+        let mut starting = Starting { selection, sections, opened, collected: None, groups, file, keys, secrets };
         // What needs no server is checked before q waits for input.
         if starting.servers().is_empty() {
             starting.collected = Some(starting.collect(&mut Vec::new(), notes)?);
         }
         Ok(starting)
-    }
-
-    /// Commands need no start.
-    fn start(&mut self, prepared: Prepared, report: &Report, interrupts: &Arc<Interrupts>) {
-        let (index, opens) = (self.sections.len(), self.opens.clone());
-        let name = prepared.section.name.clone();
-        self.sections.push(prepared.section);
-        self.awaited += 1;
-        match prepared.runs {
-            Runs::Commands(commands) => {
-                let commands = Commands::new(commands, &self.groups, interrupts);
-                let about = commands.about();
-                let _ = opens.send((index, Ok((Source::Commands(commands), about, Duration::ZERO))));
-            }
-            Runs::Server(spec) => {
-                interrupts.install();
-                let (groups, report) = (self.groups.clone(), Arc::clone(report));
-                let began = Instant::now();
-                let started = unix::start_thread(move || {
-                    let opened = Server::open(spec, &groups, &report);
-                    let opened = opened.map(|(server, about)| (Source::Server(server), about, began.elapsed()));
-                    // Where nobody waits any more, the server ends here.
-                    let _ = opens.send((index, opened));
-                });
-                if let Err(error) = started {
-                    let _ = self.opens.send((index, Err(Error::new(Kind::Tools, format!("{name}: {error}")))));
-                }
-            }
-        }
     }
 
     /// The names of all that must start.
@@ -217,9 +195,7 @@ impl Starting {
         }
         notes.sign().wait_for(&format!("waiting for {}", self.servers().join(", ")));
         let (mut sources, mut offers, mut remarks) = (Sources::default(), Vec::new(), Vec::new());
-        while self.awaited > 0 {
-            let Ok((index, opened)) = self.opened.recv() else { break };
-            self.awaited -= 1;
+        for (index, opened) in &self.opened {
             let section = &self.sections[index];
             let offered = opened.and_then(|(source, about, took)| {
                 if matches!(source, Source::Server(_)) {
@@ -261,7 +237,7 @@ impl Starting {
 /// Servers that nobody waits for are asked to end.
 impl Drop for Starting {
     fn drop(&mut self) {
-        if self.awaited > 0 {
+        if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
             self.groups.terminate();
         }
     }
@@ -272,7 +248,7 @@ fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
     let (of, count) = (format!("{} {}", about.name, about.version), about.tools.len());
     let tools = if count == 1 { "tool" } else { "tools" };
     let (name, took) = (&section.name, took.as_secs_f64());
-    format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.protocol)
+    format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.revision)
 }
 
 /// The server, or what is wrong with its configuration.

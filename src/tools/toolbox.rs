@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::consent::{Asked, Consent};
+use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::{self, Outcome};
 use super::server::Sources;
@@ -136,8 +136,7 @@ impl Toolbox {
         let source = &mut self.sources.0[offer.source];
         source.check(&offer.tool, &arguments)?;
         // The user must see all of it to agree.
-        let asked = Asked { name: &call.name, arguments: &whole, allowed: offer.allowed, setting: &offer.setting };
-        self.consent.ask(&asked, notes)?;
+        self.consent.ask(offer, &whole, notes)?;
         let shown = secret::redact(&whole, &self.secrets);
         if watched {
             notes.note(&shortened_line(&format!("{} {shown}", call.name)));

@@ -431,10 +431,10 @@ fn a_server_that_forgets_again_is_given_up() {
     let (model, site) = (model(2), forgetful(9));
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
     let outcome = sandbox.q(&["-t", "web", "go"]).run();
-    outcome
-        .exit(0)
-        .stdout("the answer\n")
-        .stderr_contains_all(&["q: web: 404 Not Found: Session not found", "has lost two sessions"]);
+    outcome.exit(0).stdout("the answer\n").stderr_contains_all(&[
+        "q: web: 404 Not Found: Session not found",
+        "has failed twice and is not started again",
+    ]);
     outcome.stderr_lacks("HTTP+SSE");
     let calls = kept(&sandbox);
     assert!(calls.len() == 2 && calls.iter().all(|call| call["error"] == true), "{calls:?}");
@@ -513,10 +513,11 @@ fn a_server_that_does_not_list_its_tools_in_time_is_given_up() {
         });
         let model = model(0);
         // The silence that a call may last is not meant here.
-        let sandbox = with_web(&model, &site.url(), "start = \"1s\"\ntimeout = \"5m\"");
+        let sandbox = with_web(&model, &format!("{}/mcp", site.url()), "start = \"1s\"\ntimeout = \"5m\"");
         let outcome = sandbox.q(&["-t", "web", "go"]).run();
         let remedy = "q: a longer start may help, such as start = \"2m\" in [tools.web]";
-        outcome.exit(1).stdout_is_empty().stderr(format!("q: web: did not list its tools within 1 s\n{remedy}\n"));
+        let late = format!("q: web: did not list its tools within 1 s ({}/mcp)\n{remedy}\n", site.url());
+        outcome.exit(1).stdout_is_empty().stderr(late);
         model.expect_requests(0);
     }
 }
