@@ -208,7 +208,6 @@ fn taken(kind: &Value, value: &Value) -> Result<Vec<String>, String> {
             return Ok(items.iter().filter_map(Value::as_str).map(str::to_owned).collect());
         }
         ("array", _) => return Err("must be a list of strings".to_owned()),
-        ("path", _) => return Err("must be a string".to_owned()),
         (kind, _) => return Err(format!("must be of the type {kind}")),
     };
     Ok(vec![text])
@@ -352,7 +351,7 @@ mod tests {
             ("l", json!(["a", 1]), "l must be a list of strings"),
             ("l", json!(["a", "-rf"]), "because l begins with “-”"),
             ("l", json!(["a", "\0"]), "l has a NUL"),
-            ("p", json!(1), "p must be a string"),
+            ("p", json!(1), "p must be of the type path"),
             ("p", json!("\0"), "p has a NUL"),
             ("b", json!("true"), "b must be of the type boolean"),
         ] {

@@ -175,9 +175,8 @@ impl Delivery {
     /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.sign().stop();
-        if self.record.saves() {
-            self.interrupts.install();
-        }
+        // A signal must end what is about to run, too.
+        self.interrupts.install();
         if self.output.form == Form::Text {
             self.screen.end()?;
         }

@@ -119,16 +119,16 @@ impl ToolServer {
         for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
             server.set(key.get_ref(), value.get_ref()).map_err(|reason| wrong(key, reason))?;
         }
-        if is_server {
-            return match commands.first() {
-                Some((key, _)) => {
-                    Err(wrong(key, "a section with a command or a url has no commands below it".to_owned()))
-                }
-                None => Ok(server),
-            };
-        }
-        if let Some((key, _)) = entries.iter().find(|(key, _)| key.get_ref() == "start") {
-            return Err(wrong(key, "is for a server".to_owned()));
+        match (is_server, commands.first(), entries.iter().find(|(key, _)| key.get_ref() == "start")) {
+            (true, None, _) => return Ok(server),
+            (true, Some((key, _)), _) => {
+                return Err(wrong(key, "a section with a command or a url has no commands below it".to_owned()));
+            }
+            (false, None, _) => {
+                return Err((None, format!("tools.{name}: has neither a command nor a url, nor a table with a run")));
+            }
+            (false, _, Some((key, _))) => return Err(wrong(key, "is for a server".to_owned())),
+            (false, _, None) => (),
         }
         let Place::Local(shared) = &server.place else { return Ok(server) };
         let commands = commands.into_iter().map(|(key, table)| {
@@ -136,11 +136,7 @@ impl ToolServer {
             let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
             command.map_err(|reason| wrong(key, reason))
         });
-        let commands = commands.collect::<Result<Vec<_>, _>>()?;
-        if commands.is_empty() {
-            return Err((None, format!("tools.{name}: has neither a command nor a url, nor a table with a run")));
-        }
-        server.place = Place::Commands(commands);
+        server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
         Ok(server)
     }
 

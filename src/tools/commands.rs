@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{ChildStdin, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -15,25 +14,17 @@ use super::outcome::Outcome;
 use super::process::{Groups, POLL, Process, Program};
 use super::protocol::{About, ListedTool};
 use crate::argv::Filled;
-use crate::interrupt::Interrupts;
 use crate::settings::Command;
 use crate::unix;
 
 /// The most bytes of a command's output that are read.
 const MOST_OUTPUT: usize = 1_000_000;
 
-/// The commands of a section.
-pub(crate) struct Commands {
-    commands: Vec<(Command, Program)>,
-    groups: Groups,
-    interrupts: Arc<Interrupts>,
-}
+/// The commands of a section, and the programs that they run.
+#[derive(Clone)]
+pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
 
 impl Commands {
-    pub(super) fn new(commands: Vec<(Command, Program)>, groups: &Groups, interrupts: &Arc<Interrupts>) -> Commands {
-        Commands { commands, groups: groups.clone(), interrupts: Arc::clone(interrupts) }
-    }
-
     /// The tools that they are.
     pub(super) fn about(&self) -> About {
         let tool = |(command, _): &(Command, Program)| ListedTool {
@@ -43,7 +34,7 @@ impl Commands {
             reads: command.reads,
             is_harmless: command.reads,
         };
-        About { tools: self.commands.iter().map(tool).collect(), ..About::default() }
+        About { tools: self.0.iter().map(tool).collect(), ..About::default() }
     }
 
     /// What a call would run.
@@ -55,19 +46,16 @@ impl Commands {
         tool: &str,
         arguments: &Map<String, Value>,
     ) -> Result<(&Command, &Program, Filled), String> {
-        let found = self.commands.iter().find(|(command, _)| command.name == tool);
+        let found = self.0.iter().find(|(command, _)| command.name == tool);
         let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
         let filled = command.argv.fill(arguments, |path| resolve(path, &program.folder))?;
         Ok((command, program, filled))
     }
 
     /// Runs a call, and returns what the model gets.
-    pub(super) fn call(&self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
-        // Unless a server has started, no signal needed to be handled before.
-        self.interrupts.install();
-        self.groups.be_patient();
+    pub(super) fn call(&self, tool: &str, arguments: &Map<String, Value>, groups: &Groups) -> Outcome {
         match self.fill(tool, arguments) {
-            Ok((command, program, filled)) => run(program, &filled, command.timeout, &self.groups),
+            Ok((command, program, filled)) => run(program, &filled, command.timeout, groups),
             Err(reason) => Outcome::failed(reason),
         }
     }

@@ -15,8 +15,8 @@ const MAX_TOOLS: usize = 128;
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Offer {
-    /// The index of what runs its calls.
-    pub(super) source: usize,
+    /// The index of its server.
+    pub(super) server: usize,
     /// The server's own name for it.
     pub(super) tool: String,
     /// The tool for the model.
@@ -34,7 +34,7 @@ pub(crate) struct Offer {
 /// # Errors
 /// `Tools`: nothing.
 pub(super) fn of_server(
-    source: usize,
+    server: usize,
     section: &ToolServer,
     about: &About,
     file: &Path,
@@ -46,7 +46,7 @@ pub(super) fn of_server(
         return Err(failed("the server offers no tools", "leave it out of -t"));
     }
     let offered = tools.iter().filter(|tool| section.offers(&tool.name));
-    let offers: Vec<Offer> = offered.map(|tool| offer(source, section, tool, file)).collect();
+    let offers: Vec<Offer> = offered.map(|tool| offer(server, section, tool, file)).collect();
     if offers.is_empty() {
         let what = format!("only = [...] in [tools.{name}] matches none of its tools");
         return Err(failed(&what, "correct its patterns"));
@@ -59,12 +59,12 @@ pub(super) fn of_server(
 }
 
 /// A tool of a server.
-fn offer(source: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
+fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
     let ListedTool { name, description, schema, reads, is_harmless } = tool.clone();
     // An address may belong to anyone, so what it says about itself allows nothing.
     let is_trusted = !matches!(section.place, Place::Remote(_));
     Offer {
-        source,
+        server,
         allowed: section.allows(&name) || (is_trusted && is_harmless),
         reads,
         setting: setting_that_allows(section, &name, file),

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::commands::Commands;
 use super::http::Site;
 use super::names::{self, Selection};
 use super::process::Program;
@@ -24,41 +25,20 @@ const DEFAULT_PATH: &str = "/usr/bin:/bin";
 /// A section whose server can be started, or whose commands can be called.
 pub(super) struct Prepared {
     pub(super) section: ToolServer,
-    pub(super) runs: Runs,
+    pub(super) spec: Spec,
     /// Values that only its programs may get.
     pub(super) keys: Vec<Secret>,
     /// Other values that must not be shown.
     pub(super) hidden: Vec<Secret>,
 }
 
-/// What runs the calls of a section's tools.
-pub(super) enum Runs {
-    Server(Spec),
-    /// With the programs that the commands run.
-    Commands(Vec<(Command, Program)>),
-}
-
 /// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
-/// Commands that are not selected do not matter; `None` selects all.
 ///
 /// # Errors
-/// `Settings`: there is no such program, or a command's folder is missing.
-pub(super) fn check(
-    section: &ToolServer,
-    selection: Option<&Selection>,
-    environment: &Environment,
-) -> Result<(), Error> {
-    let is_selected = |command: &&Command| {
-        let full = names::full_name(&section.name, &command.name);
-        section.offers(&command.name) && selection.is_none_or(|selection| selection.has(&full, &command.name))
-    };
-    match &section.place {
-        Place::Local(local) => file_of(&section.name, local, environment).map(drop),
-        Place::Commands(commands) => {
-            commands.iter().filter(is_selected).try_for_each(|one| program_of(section, one, environment).map(drop))
-        }
-        Place::Remote(_) => Ok(()),
-    }
+/// `Settings`: there is no such program.
+pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
+    let Place::Local(local) = &server.place else { return Ok(()) };
+    file_of(&server.name, local, environment).map(drop)
 }
 
 /// The program of a command; its argv is the file alone.
@@ -90,11 +70,17 @@ fn file_of(name: &str, program: &LocalProgram, environment: &Environment) -> Res
     })
 }
 
-/// Prepares a server or commands. A note says when a key leaves this machine unencrypted.
+/// Prepares a server, or commands, of which only those matter that are selected; `None` selects all. A note says when a
+/// key leaves this machine unencrypted.
 ///
 /// # Errors
-/// `Settings`: its folder or its key is missing, or proxy or certificates cannot be used.
-pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
+/// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.
+pub(super) fn prepare(
+    section: ToolServer,
+    selection: Option<&Selection>,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Prepared, Error> {
     let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
     let (location, keys, hidden) = match &section.place {
         Place::Local(local) => {
@@ -105,11 +91,17 @@ pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -
             let programs = commands.iter().map(|command| &command.program);
             let keys = programs.clone().flat_map(|program| program.keys(&settings.environment)).collect();
             let hidden = programs.flat_map(hidden).collect();
-            // Those that are selected have been checked.
-            let with_program =
-                |one: &Command| Some((one.clone(), program_of(&section, one, &settings.environment).ok()?));
-            let commands = commands.iter().filter_map(with_program).collect();
-            return Ok(Prepared { section, runs: Runs::Commands(commands), keys, hidden });
+            let mut ready = Vec::new();
+            for command in commands {
+                let full = names::full_name(&section.name, &command.name);
+                match program_of(&section, command, &settings.environment) {
+                    Ok(program) => ready.push((command.clone(), program)),
+                    Err(_) if !section.offers(&command.name) => (),
+                    Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
+                    Err(error) => return Err(error),
+                }
+            }
+            (Location::Commands(Commands(ready)), keys, hidden)
         }
         Place::Remote(remote) => {
             let site = site(&section, remote, settings, notes)
@@ -120,7 +112,7 @@ pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -
         }
     };
     let spec = Spec { name: section.name.clone(), location, start: section.start, timeout: section.timeout };
-    Ok(Prepared { section, runs: Runs::Server(spec), keys, hidden })
+    Ok(Prepared { section, spec, keys, hidden })
 }
 
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {

@@ -1,4 +1,4 @@
-//! A tool server from its start to its last call, whether it is a program or an address.
+//! A tool server from its start to its last call, whether it is a program or an address; or commands, which need no start.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,6 +34,8 @@ pub(crate) struct Spec {
 pub(crate) enum Location {
     Local(Program),
     Remote(Arc<Site>),
+    /// Each is a tool, and starts when it is called.
+    Commands(Commands),
 }
 
 /// A running server. Dropping it ends it.
@@ -41,7 +43,7 @@ pub(crate) struct Server {
     spec: Spec,
     groups: Groups,
     report: Report,
-    /// None after the server has ended.
+    /// None after the server has ended, and for commands.
     session: Option<Session>,
     /// Whether the server has been started a second time.
     is_second: bool,
@@ -70,6 +72,10 @@ impl Server {
             let (report, name) = (Arc::clone(report), spec.name.clone());
             Arc::new(move |text: &str| report(&format!("{name}: {text}")))
         };
+        if let Location::Commands(commands) = &spec.location {
+            let about = commands.about();
+            return Ok((Server { spec, groups: groups.clone(), report, session: None, is_second: false }, about));
+        }
         let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
             groups.wait_if_closed();
             let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
@@ -78,12 +84,26 @@ impl Server {
         Ok((Server { spec, groups: groups.clone(), report, session: Some(session), is_second: false }, about))
     }
 
+    /// Checks what can be checked before a person is asked.
+    ///
+    /// # Errors
+    /// Why the call cannot run, in words for the model.
+    pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+        match &self.spec.location {
+            Location::Commands(commands) => commands.fill(tool, arguments).map(drop),
+            Location::Local(_) | Location::Remote(_) => Ok(()),
+        }
+    }
+
     /// Calls a tool by the server's own name, and returns what the model gets.
     ///
     /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
     /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         self.groups.be_patient();
+        if let Location::Commands(commands) = &self.spec.location {
+            return commands.call(tool, arguments, &self.groups);
+        }
         let mut called = self.try_call(tool, arguments);
         if let Err(CallError::SessionExpired(failure)) = &called {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
@@ -156,6 +176,7 @@ impl Session {
                         .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
                 )
             }
+            Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
                 let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
                 Transport::Remote(Http::new(site, protocol, sender, report, [spec.start, spec.timeout]))
@@ -323,41 +344,14 @@ fn after(patience: Option<Duration>) -> Option<Instant> {
     patience.and_then(|patience| Instant::now().checked_add(patience))
 }
 
-/// The servers and commands of one run. Dropping them ends all servers at the same time.
+/// The servers of one run. Dropping them ends them all at the same time.
 #[derive(Default)]
-pub(crate) struct Sources(pub(crate) Vec<Source>);
+pub(crate) struct Servers(pub(crate) Vec<Server>);
 
-/// What runs calls.
-pub(crate) enum Source {
-    Server(Server),
-    Commands(Commands),
-}
-
-impl Source {
-    /// Checks what can be checked before a person is asked.
-    ///
-    /// # Errors
-    /// Why the call cannot run, in words for the model.
-    pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
-        match self {
-            Source::Server(_) => Ok(()),
-            Source::Commands(commands) => commands.fill(tool, arguments).map(drop),
-        }
-    }
-
-    /// Calls a tool by the source's own name for it, and returns what the model gets.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
-        match self {
-            Source::Server(server) => server.call(tool, arguments),
-            Source::Commands(commands) => commands.call(tool, arguments),
-        }
-    }
-}
-
-impl Drop for Sources {
+impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel::<()>();
-        for server in self.0.drain(..).filter(|source| matches!(source, Source::Server(_))) {
+        for server in self.0.drain(..).filter(|server| server.session.is_some()) {
             let is_open = is_open.clone();
             // Without a thread it ends here.
             let _ = unix::start_thread(move || {
@@ -611,11 +605,11 @@ mod tests {
     fn servers_end_together() {
         let groups = Groups::default();
         let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
-        let servers = (0..3).map(|_| Server::open(spec(&script), &groups, &silent()).expect("tools").0);
-        let sources = Sources(servers.map(Source::Server).collect());
+        let servers = (0..3).map(|_| Server::open(spec(&script), &groups, &silent()).expect("tools").0).collect();
+        let servers = Servers(servers);
         groups.be_patient();
         let start = Instant::now();
-        drop(sources);
+        drop(servers);
         let took = start.elapsed();
         // One after the other would take at least six seconds.
         assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use super::commands::Commands;
 use super::names::Selection;
 use super::offers::{self, Offer};
-use super::prepare::{self, Prepared, Runs};
+use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::About;
-use super::server::{Server, Source, Sources};
+use super::server::{Server, Servers};
 use super::toolbox::Toolbox;
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
@@ -21,7 +20,7 @@ use crate::settings::{Configured, Key, Place, Settings, ToolServer};
 use crate::unix;
 
 /// A server that has listed its tools, and the time that it took.
-type Opened = Result<(Source, About, Duration), Error>;
+type Opened = Result<(Server, About, Duration), Error>;
 
 /// Servers that are starting.
 pub(crate) struct Starting {
@@ -31,8 +30,8 @@ pub(crate) struct Starting {
     sections: Vec<ToolServer>,
     /// What comes of each, by its index.
     opened: Receiver<(usize, Opened)>,
-    /// What has come, where there is no server to wait for.
-    collected: Option<(Sources, Vec<Offer>)>,
+    /// What has come, where there is nothing to wait for.
+    collected: Option<(Servers, Vec<Offer>)>,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -62,12 +61,13 @@ impl Starting {
             let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
             // No key is asked for where a program is missing.
             for section in &sections {
-                prepare::check(section, Some(selection), &settings.environment)?;
+                prepare::check(section, &settings.environment)?;
             }
-            let servers = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
+            let servers =
+                sections.into_iter().map(|section| prepare::prepare(section, Some(selection), settings, notes));
             prepared = servers.collect::<Result<_, _>>()?;
         }
-        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)
+        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)?.check_commands(notes)
     }
 
     /// Starts every configured server; a note names each one that cannot be started.
@@ -82,12 +82,12 @@ impl Starting {
     ) -> Result<Starting, Error> {
         let prepare = |one: Configured| {
             let section = valid(one)?;
-            prepare::check(&section, None, &settings.environment)?;
-            prepare::prepare(section, settings, notes)
+            prepare::check(&section, &settings.environment)?;
+            prepare::prepare(section, None, settings, notes)
         };
         let servers = settings.tool_servers()?.into_iter().map(prepare);
         let prepared = servers.filter_map(|server| server.inspect_err(|error| note(error, notes)).ok()).collect();
-        Starting::begin(None, prepared, settings, interrupts, groups, notes)
+        Starting::begin(None, prepared, settings, interrupts, groups, notes)?.check_commands(notes)
     }
 
     fn begin(
@@ -116,42 +116,40 @@ impl Starting {
         };
         let (sender, opened) = mpsc::channel();
         let mut sections = Vec::new();
-        for (index, Prepared { section, runs, .. }) in prepared.into_iter().enumerate() {
-            match runs {
-                Runs::Commands(commands) => {
-                    let commands = Commands::new(commands, groups, interrupts);
-                    let about = commands.about();
-                    let _ = sender.send((index, Ok((Source::Commands(commands), about, Duration::ZERO))));
-                }
-                Runs::Server(spec) => {
-                    interrupts.install();
-                    let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
-                    let began = Instant::now();
-                    let started = unix::start_thread(move || {
-                        let opened = Server::open(spec, &groups, &report);
-                        let opened = opened.map(|(server, about)| (Source::Server(server), about, began.elapsed()));
-                        // Where nobody waits any more, the server ends here.
-                        let _ = sender.send((index, opened));
-                    });
-                    started.map_err(|error| Error::new(Kind::Tools, format!("{}: {error}", section.name)))?;
-                }
+        for (index, Prepared { section, spec, .. }) in prepared.into_iter().enumerate() {
+            let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
+            let began = Instant::now();
+            let open = move || {
+                let opened = Server::open(spec, &groups, &report);
+                // Where nobody waits any more, the server ends here.
+                let _ = sender.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
+            };
+            if matches!(section.place, Place::Commands(_)) {
+                open();
+            } else {
+                interrupts.install();
+                let failed = |error| Error::new(Kind::Tools, format!("{}: {error}", section.name));
+                unix::start_thread(open).map_err(failed)?;
             }
             sections.push(section);
         }
         drop(sender);
         let (file, groups) = (settings.file.clone(), groups.clone());
-        let mut starting = Starting { selection, sections, opened, collected: None, groups, file, keys, secrets };
-        // What needs no server is checked before q waits for input.
-        if starting.servers().is_empty() {
-            starting.collected = Some(starting.collect(&mut Vec::new(), notes)?);
+        Ok(Starting { selection, sections, opened, collected: None, groups, file, keys, secrets })
+    }
+
+    /// Where there are only commands, their names are checked before q waits for input.
+    fn check_commands(mut self, notes: &Notes) -> Result<Starting, Error> {
+        if self.awaited().is_empty() {
+            self.collected = Some(self.collect(&mut Vec::new(), notes)?);
         }
-        Ok(starting)
+        Ok(self)
     }
 
     /// The names of all that must start.
-    fn servers(&self) -> Vec<&str> {
-        let servers = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
-        servers.map(|section| section.name.as_str()).collect()
+    fn awaited(&self) -> Vec<&str> {
+        let awaited = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
+        awaited.map(|section| section.name.as_str()).collect()
     }
 
     /// Whether there is any server.
@@ -168,10 +166,10 @@ impl Starting {
             return Ok(None);
         }
         let mut instructions = Vec::new();
-        let (sources, offers) = self.collect(&mut instructions, notes)?;
+        let (servers, offers) = self.collect(&mut instructions, notes)?;
         offers::check_count(&offers)?;
         let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
-        Ok(Some(Toolbox::new(sources, offers, &instructions, yes, keys, secrets)))
+        Ok(Some(Toolbox::new(servers, offers, &instructions, yes, keys, secrets)))
     }
 
     /// The tools, or the selected ones, sorted by name. Without a selection, a note names each server that fails.
@@ -179,7 +177,7 @@ impl Starting {
     /// # Errors
     /// As for [`Starting::finish`].
     pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let (_sources, offers) = self.collect(&mut Vec::new(), notes)?;
+        let (_servers, offers) = self.collect(&mut Vec::new(), notes)?;
         self.groups.be_patient();
         Ok(offers)
     }
@@ -189,20 +187,20 @@ impl Starting {
         &mut self,
         instructions: &mut Vec<(String, String)>,
         notes: &Notes,
-    ) -> Result<(Sources, Vec<Offer>), Error> {
+    ) -> Result<(Servers, Vec<Offer>), Error> {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes.sign().wait_for(&format!("waiting for {}", self.servers().join(", ")));
-        let (mut sources, mut offers, mut remarks) = (Sources::default(), Vec::new(), Vec::new());
+        notes.sign().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
+        let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
         for (index, opened) in &self.opened {
             let section = &self.sections[index];
-            let offered = opened.and_then(|(source, about, took)| {
-                if matches!(source, Source::Server(_)) {
+            let offered = opened.and_then(|(server, about, took)| {
+                if !matches!(section.place, Place::Commands(_)) {
                     notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
                 }
-                let (offered, noted) = offers::of_server(sources.0.len(), section, &about, &self.file)?;
-                sources.0.push(source);
+                let (offered, noted) = offers::of_server(servers.0.len(), section, &about, &self.file)?;
+                servers.0.push(server);
                 instructions.push((section.name.clone(), about.instructions));
                 remarks.extend(noted);
                 Ok(offered)
@@ -230,7 +228,7 @@ impl Starting {
         }
         remarks.extend(offers::leave_out_twins(&mut offers));
         remarks.iter().for_each(|remark| notes.note(remark));
-        Ok((sources, offers))
+        Ok((servers, offers))
     }
 }
 

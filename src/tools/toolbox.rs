@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::{self, Outcome};
-use super::server::Sources;
+use super::server::Servers;
 use crate::fence;
 use crate::message::{Attachment, Call, MAX_ATTACHMENT, MAX_ATTACHMENTS, Ran, Tool};
 use crate::one_line::on_one_line;
@@ -27,7 +27,7 @@ const MAX_MARK: usize = 40;
 
 /// The tools that a question may use.
 pub(crate) struct Toolbox {
-    sources: Sources,
+    servers: Servers,
     /// Sorted by name, as are `offers`.
     tools: Vec<Tool>,
     offers: Vec<Offer>,
@@ -47,7 +47,7 @@ impl Toolbox {
     /// `offers` are sorted by name; `instructions` are those of each server, by its name; with `yes` every call runs without
     /// asking; the model does not get the `keys`, and the `secrets` are not shown.
     pub(super) fn new(
-        sources: Sources,
+        servers: Servers,
         offers: Vec<Offer>,
         instructions: &[(String, String)],
         yes: bool,
@@ -62,7 +62,7 @@ impl Toolbox {
             })
             .collect();
         Toolbox {
-            sources,
+            servers,
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions: fence::join(instructions.iter().map(String::as_str)),
@@ -133,8 +133,8 @@ impl Toolbox {
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
-        let source = &mut self.sources.0[offer.source];
-        source.check(&offer.tool, &arguments)?;
+        let server = &mut self.servers.0[offer.server];
+        server.check(&offer.tool, &arguments)?;
         // The user must see all of it to agree.
         self.consent.ask(offer, &whole, notes)?;
         let shown = secret::redact(&whole, &self.secrets);
@@ -145,7 +145,7 @@ impl Toolbox {
         }
         notes.sign().wait_for(&format!("waiting for {}", call.name));
         runs();
-        Ok(source.call(&offer.tool, &arguments))
+        Ok(server.call(&offer.tool, &arguments))
     }
 }
 

@@ -605,7 +605,7 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
         ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
         ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
         ("[tools.db]\n", "line 1: tools.db: has neither a command nor a url"),
-        ("[tools.Db]\ncommand = [\"sh\"]\n", "a server's name"),
+        ("[tools.Db]\ncommand = [\"sh\"]\n", "the name must be"),
         ("", "none is configured"),
     ] {
         sandbox.config(config);
