@@ -83,7 +83,7 @@ impl Place {
         let Which::Named(name) = &self.which else { return None };
         let others = self.folder.list(false).unwrap_or_default().into_iter();
         let others = others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
-        let others = others.filter(|other| other != name && matches!(Which::of_stem(other), Which::Named(_)));
+        let others = others.filter(|other| other != name && matches!(Which::from_stem(other), Which::Named(_)));
         others
             .map(|other| (strsim::jaro_winkler(name, &other), other))
             .filter(|(likeness, _)| *likeness >= LIKENESS)

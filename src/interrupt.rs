@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
-use crate::output::Sign;
+use crate::output::Spinner;
 use crate::unix;
 
 /// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
@@ -23,6 +23,8 @@ pub(crate) fn survive_size_limit() {
 /// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
+    /// Nothing more is recorded, not even that those programs have ended.
+    AtOnce,
     /// Programs that q has started are asked to end.
     First,
     /// What would be lost is saved.
@@ -42,17 +44,20 @@ impl std::fmt::Debug for Action {
 /// What q must do before a signal ends it.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    sign: Sign,
+    spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
     installed: AtomicBool,
 }
 
 impl Interrupts {
-    /// With nothing to do yet, a signal ends q by itself, unless there is a sign to wipe.
-    pub(crate) fn new(sign: &Sign) -> Arc<Interrupts> {
-        let interrupts =
-            Arc::new(Interrupts { sign: sign.clone(), actions: Mutex::default(), installed: AtomicBool::new(false) });
-        if sign.is_active() {
+    /// With nothing to do yet, a signal ends q by itself, unless there is a spinner to wipe.
+    pub(crate) fn new(spinner: &Spinner) -> Arc<Interrupts> {
+        let interrupts = Arc::new(Interrupts {
+            spinner: spinner.clone(),
+            actions: Mutex::default(),
+            installed: AtomicBool::new(false),
+        });
+        if spinner.is_active() {
             interrupts.install();
         }
         interrupts
@@ -95,7 +100,7 @@ impl Interrupts {
                     std::thread::sleep(SAME_SIGNAL);
                     after_first.store(true, Ordering::Relaxed);
                 });
-                interrupts.sign.stop();
+                interrupts.spinner.stop();
                 interrupts.run_actions();
                 let _ = low_level::emulate_default_handler(signal);
             }

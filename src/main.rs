@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use crate::context::Context;
 use crate::error::{Error, Kind};
 use crate::flags::{Arguments, Mode};
-use crate::output::{Notes, Sign};
+use crate::output::{Notes, Spinner};
 use crate::session::folder::Folder;
 use crate::session::name::Which;
 use crate::settings::Environment;
@@ -49,11 +49,11 @@ fn main() -> ExitCode {
     };
     interrupt::survive_size_limit();
     let environment: Environment = std::env::vars_os().collect();
-    let sign = match arguments.mode {
-        Mode::Ask | Mode::Models | Mode::ListTools => Sign::new(arguments.quiet, environment.get("TERM")),
-        _ => Sign::default(),
+    let spinner = match arguments.mode {
+        Mode::Ask | Mode::Models | Mode::ListTools => Spinner::new(arguments.quiet, environment.get("TERM")),
+        _ => Spinner::default(),
     };
-    let notes = Notes::new(arguments.quiet, arguments.verbose, sign);
+    let notes = Notes::new(arguments.quiet, arguments.verbose, spinner);
     let servers = Groups::default();
     let status = match run(&arguments, environment, notes.clone(), &servers) {
         Ok(()) => ExitCode::SUCCESS,
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 
 /// The only place that reports an error.
 fn failure(error: &Error, json: bool, notes: &Notes) -> ExitCode {
-    notes.sign().stop();
+    notes.spinner().stop();
     // The JSON of an incomplete answer has been printed already.
     if json && error.kind != Kind::Incomplete {
         // If not even that can be printed, the exit status and the next line still report the failure.

@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 pub(crate) type Unknown = Map<String, Value>;
 
 /// Who wrote a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
+    #[default]
     User,
     Assistant,
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::{Attachment, Step};
 use crate::one_line::on_one_line;
-use crate::output::{OutputError, Stdout, code, print, print_prose};
+use crate::output::{code, print, print_prose};
 use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -116,7 +116,7 @@ fn steps_as_text(steps: &[Step]) -> String {
 
 /// The settings, even if some are wrong.
 fn settings(context: &Context) -> Values {
-    Settings::of_actions(&context.environment, &context.configuration)
+    Settings::for_actions(&context.environment, &context.configuration)
 }
 
 /// Whether messages are wrapped.
@@ -173,28 +173,21 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     print(&report.to_string())
 }
 
-/// Prints the question of the last exchange and drops the exchange; an earlier state keeps it. Nothing is dropped if the
-/// question cannot be printed.
+/// Drops the last exchange and prints its question; an earlier state keeps it.
 pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     not_by_number(context, "--undo")?;
     let place = context.place()?;
     let nothing = || Error::nothing("there is nothing to undo");
     place.check_owner()?;
-    let mut rest = place.read()?.ok_or_else(nothing)?;
-    let undone = rest.undo().ok_or_else(nothing)?;
-    let question = undone.question().ok_or_else(nothing)?;
-    let id = place.folder.id(&place.location.path, rest.created);
-    let failed = |error: io::Error| Error::file(format!("nothing was undone: {error}"));
-    // Without the lock, nothing is printed either.
-    drop(place.lock()?);
-    let text = if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() };
-    print_to_reader(&text)?;
+    place.read()?.and_then(|mut conversation| conversation.undo()).ok_or_else(nothing)?;
     let lock = place.lock()?;
-    let rules = rules(&settings(context));
-    if !commit::undo(&place.folder, &place.location.path, &undone, &rules, lock.as_ref()).map_err(failed)? {
-        return Err(Error::file("nothing was undone: the conversation has changed in the meantime")
-            .advise(format!("q --last{} shows what it says now", place.which.option())));
-    }
+    let undone = commit::undo(&place.folder, &place.location.path, &rules(&settings(context)), lock.as_ref());
+    // Printing may take long.
+    drop(lock);
+    let undone = undone.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
+    let (id, exchange) = undone.ok_or_else(nothing)?;
+    let question = exchange.question().ok_or_else(nothing)?;
+    print(&if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() })?;
     if let Some(note) = attached_note(&question.attachments) {
         context.notes.note(&note);
     }
@@ -220,15 +213,6 @@ fn attached_note(attachments: &[Attachment]) -> Option<String> {
         [] => format!("the question had {last} attached, which is not printed"),
         others => format!("the question had {} and {last} attached, which are not printed", others.join(", ")),
     })
-}
-
-/// Prints a text. Here, it is an error if the reader has gone away.
-fn print_to_reader(text: &str) -> Result<(), Error> {
-    let printed = Stdout::open().and_then(|mut stdout| {
-        stdout.write(text)?;
-        stdout.end_line()
-    });
-    printed.map_err(|error: OutputError| Error::new(Kind::Output, format!("nothing was undone: {error}")))
 }
 
 /// Copies the conversation under another name. The original stays.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use time::OffsetDateTime;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::context::{Context, Place};
 use crate::error::Error;
@@ -21,10 +21,10 @@ use crate::session::{Conversation, Entry, Exchange, age};
 use crate::unix::{self, Size};
 
 /// How many characters of a question, or around a match, a list shows.
-const LONGEST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
-/// How many columns of a name are always shown, where the terminal has them: `-s` needs those that q gives, whole.
-const GIVEN_NAME: usize = "session_20261121100000123".len();
+/// How many columns of a name are always shown, where the terminal has them: `-s` needs all of a name that q generated.
+const GENERATED_NAME: usize = "session_20261121100000123".len();
 
 /// How many characters before a match are shown.
 const BEFORE_MATCH: usize = 20;
@@ -81,7 +81,7 @@ struct Rows {
 /// A conversation could not be read, or the list could not be printed.
 pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let words: Vec<String> = typed.iter().map(|word| folded(&word.to_string_lossy())).collect();
+    let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().to_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
     let size = unix::terminal_size(&io::stdout()).filter(|_| io::stdout().is_terminal() && !json);
     // What the screen does not hold is not opened.
@@ -173,43 +173,25 @@ fn shown(question: &Entry) -> String {
 }
 
 /// The first match in the first message that has all the words, in upper or lower case, or in what the model said
-/// before a call. The words are folded.
+/// before a call. The words are in lower case.
 fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     if words.is_empty() {
         return None;
     }
     let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
     conversation.entries().flat_map(texts).find_map(|text| {
-        let folded = folded(text);
+        let folded = text.to_lowercase();
         let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
     })
 }
 
-/// Text in which upper and lower case are the same.
-fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    text.chars().for_each(|character| fold(character, &mut folded));
-    folded
-}
-
-fn fold(character: char, folded: &mut String) {
-    match character {
-        'A'..='Z' => folded.push(character.to_ascii_lowercase()),
-        '\0'..='\x7f' => folded.push(character),
-        // These have other lower-case forms at the end of a word, or in Turkish.
-        'ς' => folded.push('σ'),
-        'İ' => folded.push('i'),
-        _ => folded.extend(character.to_lowercase()),
-    }
-}
-
-/// The text around a match, whose place is given in bytes of the folded text.
+/// The text around a match, whose place is given in bytes of the text in lower case.
 fn around(text: &str, place: usize) -> Match {
-    let mut folded = String::new();
+    let mut lower = 0;
     let at = text.char_indices().find(|(_, character)| {
-        fold(*character, &mut folded);
-        folded.len() > place
+        lower += character.to_lowercase().map(char::len_utf8).sum::<usize>();
+        lower > place
     });
     let at = at.map_or(0, |(at, _)| at);
     let begin = text[..at].char_indices().rev().take(BEFORE_MATCH).last().map_or(at, |(begin, _)| begin);
@@ -227,7 +209,7 @@ fn around(text: &str, place: usize) -> Match {
 
 /// The beginning of a text, on one line.
 fn shortened(text: &str) -> String {
-    on_one_line(&text.trim_start().chars().take(LONGEST_TEXT).collect::<String>())
+    on_one_line(&text.trim_start().chars().take(MAX_TEXT).collect::<String>())
 }
 
 /// For programs: tabs between the fields.
@@ -254,17 +236,17 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     let shown = if files > room { room - 1 } else { files }.min(rows.len());
     let rows = &rows[..shown];
     let ages: Vec<String> = rows.iter().map(|row| age::short(row.updated.elapsed_until(now))).collect();
-    let most = (size.columns / 2).max(GIVEN_NAME);
+    let most = (size.columns / 2).max(GENERATED_NAME);
     let names: Vec<String> = rows.iter().map(|row| cut(&visible(&row.name), most)).collect();
-    let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
+    let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
     let digits = rows.iter().map(|row| row.number.to_string().len()).max().unwrap_or_default();
     let mut text = String::new();
     for ((row, age), name) in rows.iter().zip(&ages).zip(&names) {
         let mark = if row.current { '*' } else { ' ' };
-        let padding = " ".repeat(widest - width(name));
+        let padding = " ".repeat(widest - name.width());
         let begin = format!("{mark} {:>digits$}  {name}{padding}  {age:>longest$}  ", row.number);
-        let room = size.columns.saturating_sub(width(&begin));
+        let room = size.columns.saturating_sub(begin.width());
         let line = format!("{begin}{}", visible(&question(row, room)));
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
@@ -281,14 +263,9 @@ fn question(row: &Row, room: usize) -> String {
     if surplus == 0 { text.clone() } else { ['…'].into_iter().chain(text.chars().skip(surplus + 1)).collect() }
 }
 
-/// How many columns a text takes.
-fn width(text: &str) -> usize {
-    text.chars().map(|character| character.width().unwrap_or_default()).sum()
-}
-
 /// As much of a line as fits into these columns, with a mark if something is cut off.
 fn cut(line: &str, columns: usize) -> String {
-    if width(line) <= columns {
+    if line.width() <= columns {
         return line.to_owned();
     }
     let mut used = 1;
@@ -324,16 +301,16 @@ mod tests {
         for (text, word, expected) in [
             ("Bäume im Wald", "wald", "Bäume im Wald"),
             ("ÄÖÜ straße", "äö", "ÄÖÜ straße"),
-            ("İİİ wald", "wald", "İİİ wald"),
+            ("İİİ ΟΔΟΣ wald", "wald", "İİİ ΟΔΟΣ wald"),
             (long, "eight", "…four five six seven eight nine ten"),
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
-            let place = folded(text).find(word).expect("the word");
+            let place = text.to_lowercase().find(word).expect("the word");
             let found = around(text, place);
             assert_eq!(found.text, expected, "{text}");
             let shown: String = found.text.chars().skip(found.lead).collect();
-            assert!(folded(&shown).starts_with(word), "{text}: {shown}");
+            assert!(shown.to_lowercase().starts_with(word), "{text}: {shown}");
         }
     }
 

@@ -16,12 +16,12 @@ use crate::settings::Settings;
 /// There is no provider, or its list cannot be fetched.
 pub(crate) fn list(arguments: &Arguments, context: &Context) -> Result<(), Error> {
     let notes = &context.notes;
-    let _interrupts = Interrupts::new(notes.sign());
+    let _interrupts = Interrupts::new(notes.spinner());
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let mut target = discover::find(&settings, None, notes)?;
     target.fetch_key(notes)?;
     let models = target.models(notes)?;
-    notes.sign().stop();
+    notes.spinner().stop();
     if models.is_empty() {
         return Err(Error::nothing(format!("{} has no models", target.provider().name)));
     }

@@ -109,7 +109,7 @@ fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, S
 
 fn asks(chosen: &Result<Chosen, String>) -> Section {
     let (line, asks) = match chosen {
-        Err(why) => (format!("asks no provider: {why}"), json!({"provider": null, "model": null, "why": why})),
+        Err(why) => (format!("no provider to ask: {why}"), json!({"provider": null, "model": null, "why": why})),
         Ok(Chosen { provider, model, why }) => {
             let what =
                 model.as_ref().map_or("the first model on its list".to_owned(), |model| format!("model {model}"));
@@ -131,7 +131,7 @@ fn configuration(context: &Context, error: Option<String>) -> Section {
     let mut lines = vec![format!("configuration  {path}")];
     if let Some(error) = &error {
         lines.push(format!("  wrong: {error}"));
-        lines.push("  q asks nothing until that is corrected; these are the defaults:".to_owned());
+        lines.push("  no question is asked until that is corrected; these are the defaults:".to_owned());
     }
     Section { lines, fields: vec![("config", json!(path)), ("error", json!(error))] }
 }

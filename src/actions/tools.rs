@@ -42,7 +42,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
     let notes = &context.notes;
     let selection = Selection::typed(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
-    let interrupts = Interrupts::new(notes.sign());
+    let interrupts = Interrupts::new(notes.spinner());
     let starting = match &selection {
         Some(selection) => Starting::new(selection, &settings, &interrupts, groups, notes)?,
         None => Starting::all(&settings, &interrupts, groups, notes)?,

@@ -136,6 +136,10 @@ impl Delivery {
             output.form = Form::Whole;
         }
         let record = Arc::new(record);
+        interrupts.before_the_end(When::AtOnce, {
+            let record = Arc::clone(&record);
+            move || record.close()
+        });
         interrupts.before_the_end(When::Then, {
             let record = Arc::clone(&record);
             move || record.save_interrupted()
@@ -165,7 +169,7 @@ impl Delivery {
         if self.output.form != Form::Text {
             return Ok(());
         }
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         self.screen.show(piece)
     }
 
@@ -174,7 +178,7 @@ impl Delivery {
     /// # Errors
     /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         // A signal must end what is about to run, too.
         self.interrupts.install();
         if self.output.form == Form::Text {
@@ -190,12 +194,12 @@ impl Delivery {
 
     /// A call is about to run.
     pub(super) fn runs(&self, call: &Call) {
-        self.record.runs(call);
+        self.record.call_started(call);
     }
 
     /// A call has ended.
     pub(super) fn ran(&self, ran: Ran) {
-        self.record.ran(ran);
+        self.record.call_finished(ran);
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.
@@ -203,7 +207,7 @@ impl Delivery {
     /// # Errors
     /// Why the answer is incomplete, or was not printed.
     pub(super) fn finish(self, ended: Result<(), CallEnd>, reply: &Reply, facts: &Facts) -> Result<(), Error> {
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         match ended {
             Ok(()) => self.finish_complete(reply, facts),
             Err(CallEnd::Output(error)) => {

@@ -183,16 +183,16 @@ impl Reader {
     ) -> Result<Vec<u8>, Error> {
         let (progress, watched) = mpsc::channel();
         // On a terminal the waiting sign says this, and sooner.
-        if !self.notes.sign().is_active() {
+        if !self.notes.spinner().is_active() {
             let (notes, note) = (self.notes.clone(), source.waiting());
             // Without a thread only the note is missing.
             let _ = unix::start_thread(move || watch(&watched, &notes, &note));
         }
-        self.notes.sign().wait_for(&format!("waiting for {}", source.name));
+        self.notes.spinner().wait_for(&format!("waiting for {}", source.name));
         let reader = open().map_err(|error| source.unreadable(&error))?;
         // A watcher that has printed its note has ended.
         let bytes = self.read(reader, source, &mut || _ = progress.send(()))?;
-        self.notes.sign().stop();
+        self.notes.spinner().stop();
         Ok(bytes)
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let notes = &context.notes;
     let mut typed = Typed::check(arguments, context)?;
     let known = typed.known.take();
-    let interrupts = Interrupts::new(notes.sign());
+    let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
     let start = |tools: &Selection| Starting::new(tools, &typed.settings, &interrupts, groups, notes);

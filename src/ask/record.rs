@@ -41,6 +41,7 @@ pub(super) struct Record {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run has one of it")]
 enum State {
     Growing(Growing),
     Saving,
@@ -57,21 +58,10 @@ struct Growing {
     is_complete: bool,
     /// What the model said and called before the answer.
     steps: Vec<Step>,
-    /// The last of its calls is running.
-    runs: bool,
+    /// The call that is running.
+    running: Option<Ran>,
     /// The model that answers, if it is not the chosen one.
     model: Option<String>,
-}
-
-impl Growing {
-    /// If none of the last calls has run, the text before them is the answer.
-    fn settle(&mut self) {
-        if self.text.is_empty()
-            && let Some(step) = self.steps.pop_if(|step| step.calls.is_empty())
-        {
-            self.text = step.text;
-        }
-    }
 }
 
 impl Record {
@@ -115,23 +105,15 @@ impl Record {
     }
 
     /// A call of the last step is about to run. From here on, it may have had an effect.
-    pub(super) fn runs(&self, call: &Call) {
-        self.grow(|growing| {
-            if let Some(step) = growing.steps.last_mut() {
-                step.calls.push(Ran::new(call, NO_RESULT, true));
-            }
-            growing.runs = true;
-        });
+    pub(super) fn call_started(&self, call: &Call) {
+        self.grow(|growing| growing.running = Some(Ran::new(call, NO_RESULT, true)));
     }
 
     /// A call of the last step has ended.
-    pub(super) fn ran(&self, ran: Ran) {
+    pub(super) fn call_finished(&self, ran: Ran) {
         self.grow(|growing| {
-            let was_running = std::mem::take(&mut growing.runs);
+            growing.running = None;
             if let Some(step) = growing.steps.last_mut() {
-                if was_running {
-                    step.calls.pop();
-                }
                 step.calls.push(ran);
             }
         });
@@ -143,48 +125,49 @@ impl Record {
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
-    /// been called. `finish` is the provider's word for how the answer ended, unless that was a normal end.
+    /// been called. `finish` is the provider's finish reason, unless the answer ended as usual.
     pub(super) fn save(&self, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        let Some(growing) = self.take() else { wait_for_the_end() };
+        let growing = if self.is_signalled() { None } else { self.take() };
+        let Some(growing) = growing else { wait_for_the_end() };
         let committed = self.commit(growing, breaks_off, finish, usage);
-        self.enter(State::Saved);
-        if let Some(note) = &committed.note {
-            self.notes.note(note);
-        }
-        self.enter(State::Reported);
-        if self.signalled.load(Ordering::Relaxed) {
+        self.report(committed.note.as_deref());
+        if self.is_signalled() {
             wait_for_the_end();
         }
         committed
     }
 
-    /// A signal has come, and ends q when this returns. Saves what has come, or waits for a save that is under way.
-    pub(super) fn save_interrupted(self: &Arc<Self>) {
+    /// A signal has come: no other thread changes or saves the record any more.
+    pub(super) fn close(&self) {
         self.signalled.store(true, Ordering::Relaxed);
+    }
+
+    /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way.
+    pub(super) fn save_interrupted(self: &Arc<Self>) {
         if let Some(growing) = self.take() {
             let breaks_off = !growing.is_complete;
-            let committed = self.commit(growing, breaks_off, None, None);
-            self.enter(State::Saved);
+            let note = self.commit(growing, breaks_off, None, None).note;
             let record = Arc::clone(self);
             // On its own thread: a standard error that nobody reads must not keep q from ending.
-            let _ = unix::start_thread(move || {
-                if let Some(note) = &committed.note {
-                    record.notes.note(note);
-                }
-                record.enter(State::Reported);
-            });
+            let _ = unix::start_thread(move || record.report(note.as_deref()));
         }
         self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saving));
         self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saved));
     }
 
-    fn commit(&self, mut growing: Growing, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        growing.settle();
-        let Growing { text, steps, model, .. } = growing;
-        let Some(committer) = self.committer.as_ref().filter(|_| !text.is_empty() || !steps.is_empty()) else {
-            return Committed::default();
-        };
-        let mut committer = committer.clone();
+    fn commit(&self, growing: Growing, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
+        let Growing { mut text, mut steps, running, model, .. } = growing;
+        if let (Some(running), Some(step)) = (running, steps.last_mut()) {
+            step.calls.push(running);
+        }
+        // If none of the last calls has run, the text before them is the answer.
+        if text.is_empty()
+            && let Some(step) = steps.pop_if(|step| step.calls.is_empty())
+        {
+            text = step.text;
+        }
+        let committer = self.committer.clone().filter(|_| !text.is_empty() || !steps.is_empty());
+        let Some(mut committer) = committer else { return Committed::default() };
         committer.model = model.unwrap_or(committer.model);
         let question = Entry::new(self.question.clone(), committer.asked);
         let answered = Timestamp::new(OffsetDateTime::now_utc());
@@ -195,30 +178,41 @@ impl Record {
         answer.model = Some(committer.model.clone());
         answer.usage = usage.map(|usage| json!(usage));
         answer.steps = steps;
-        committer.commit(&Exchange::new(question, answer), &|waited| {
-            let signalled = self.signalled.load(Ordering::Relaxed);
-            waited >= if signalled { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
-        })
+        let committed = committer.commit(&Exchange { entries: vec![question, answer] }, &|waited| {
+            waited >= if self.is_signalled() { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }
+        });
+        self.enter(State::Saved);
+        committed
+    }
+
+    fn report(&self, note: Option<&str>) {
+        if let Some(note) = note {
+            self.notes.note(note);
+        }
+        self.enter(State::Reported);
     }
 
     /// What has come, for the one that saves it. `None`: another thread does.
     fn take(&self) -> Option<Growing> {
         let mut state = self.state();
-        if !matches!(*state, State::Growing(_)) {
-            return None;
-        }
-        match std::mem::replace(&mut *state, State::Saving) {
-            State::Growing(growing) => Some(growing),
-            _ => None,
-        }
+        let State::Growing(growing) = &mut *state else { return None };
+        let growing = std::mem::take(growing);
+        *state = State::Saving;
+        Some(growing)
     }
 
-    /// Changes what has come. Once a signal has taken it, nothing more comes.
+    /// Changes what has come. After a signal it does not return.
     fn grow<T>(&self, change: impl FnOnce(&mut Growing) -> T) -> T {
-        if let State::Growing(growing) = &mut *self.state() {
+        if !self.is_signalled()
+            && let State::Growing(growing) = &mut *self.state()
+        {
             return change(growing);
         }
         wait_for_the_end();
+    }
+
+    fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
     }
 
     fn enter(&self, state: State) {

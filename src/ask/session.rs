@@ -18,8 +18,9 @@ use crate::session::name::Which;
 use crate::session::rules::{self, Asked, Found, Intent, Rules, Seen};
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
+use crate::unix;
 
-/// What the conversation has to do with this question.
+/// The conversation of a question, and the server that is asked.
 pub(super) struct Session {
     /// `None`: without a home folder nothing is read or saved.
     place: Option<Place>,
@@ -125,7 +126,7 @@ pub(super) fn open(
         Some(place) if arguments.again => open_again(place, settings, &context.notes)?,
         Some(place) if !place.which.is_current() => open_named(place, arguments, settings, context)?,
         Some(place) if arguments.follow => follow(place, known, settings, &context.notes, now)?,
-        place => Session::new(place, of_settings(known, settings, &context.notes)?, Intent::New, None),
+        place => Session::new(place, target_from_settings(known, settings, &context.notes)?, Intent::New, None),
     };
     session.pins |= arguments.provider.is_some() || arguments.model.is_some();
     Ok(session)
@@ -150,12 +151,12 @@ fn find_place(arguments: &Arguments, context: &Context) -> Result<Option<Place>,
 }
 
 /// The server that the settings choose.
-fn of_settings(known: Option<Target>, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
+fn target_from_settings(known: Option<Target>, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
     known.map_or_else(|| discover::find(settings, None, notes), Ok)
 }
 
 /// The server for a conversation that keeps its own provider and model.
-fn of_conversation(conversation: &Conversation, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
+fn target_from_conversation(conversation: &Conversation, settings: &Settings, notes: &Notes) -> Result<Target, Error> {
     let Conversation { provider, model, .. } = conversation.clone();
     discover::find(settings, Some(&HeldWith { provider, model }), notes)
 }
@@ -169,7 +170,7 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
         (None, false) => return Err(place.missing()),
     };
     let intent = Intent::Again(Seen::new(&conversation), conversation.undo().ok_or_else(nothing)?);
-    let target = of_conversation(&conversation, settings, notes)?;
+    let target = target_from_conversation(&conversation, settings, notes)?;
     Ok(Session::new(Some(place), target, intent, Some(conversation)))
 }
 
@@ -188,11 +189,11 @@ fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context:
         let target = discover::find(settings, None, notes)?;
         return Ok(Session::new(Some(place), target, Intent::Named, None));
     };
-    let target = of_conversation(&conversation, settings, notes)?;
+    let target = target_from_conversation(&conversation, settings, notes)?;
     let mut becomes_current = None;
     if is_unnamed {
-        if settings.values.save && !arguments.dry_run {
-            place.folder.touch(&place.location);
+        if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
+            unix::touch(&place.location.path);
         }
         if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
             && io::stdout().is_terminal()
@@ -245,15 +246,20 @@ fn follow(
         Ok(found) => found,
         Err(error) => {
             notes.note(&format!("the conversation cannot be read ({error}); starting a new conversation"));
-            return Ok(Session::new(Some(place), of_settings(known, settings, notes)?, Intent::FollowOrNew, None));
+            return Ok(Session::new(
+                Some(place),
+                target_from_settings(known, settings, notes)?,
+                Intent::FollowOrNew,
+                None,
+            ));
         }
     };
     let rules = context::rules(&settings.values);
     let target = match &found {
         Found::Conversation(conversation) if conversation.pinned && !rules.is_idle(conversation, now) => {
-            of_conversation(conversation, settings, notes)?
+            target_from_conversation(conversation, settings, notes)?
         }
-        _ => of_settings(known, settings, notes)?,
+        _ => target_from_settings(known, settings, notes)?,
     };
     let model = target.choice.named_model().map(str::to_owned);
     let asked = Asked { provider: target.provider().name.clone(), model, at: now };

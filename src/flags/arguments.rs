@@ -57,6 +57,6 @@ pub(crate) struct Arguments {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) dry_run: bool,
-    /// One of [`super::table::KINDS`].
+    /// Which document.
     pub(crate) generate: Option<String>,
 }

@@ -6,4 +6,4 @@ mod table;
 
 pub(crate) use arguments::{Arguments, Mode};
 pub(crate) use parse::{asks_for_json, parse};
-pub(crate) use table::{Completion, Effect, FLAGS, Flag};
+pub(crate) use table::{Completion, FLAGS, Flag, Value};

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag};
+use super::table::{Effect, FLAGS, Flag, Value};
 use crate::error::Error;
 
 /// An option less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
@@ -62,9 +62,9 @@ pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
             // The question begins.
             Arg::Value(_) => return false,
         };
-        match flag.map(|flag| (flag.long, &flag.effect)) {
-            Some((Some("json"), _)) => return true,
-            Some((_, Effect::Value { .. })) => drop(parser.value()),
+        match flag {
+            Some(flag) if flag.long == Some("json") => return true,
+            Some(flag) if flag.value().is_some() => drop(parser.value()),
             // It may have a value all the same, after an equals sign.
             _ if is_long => drop(parser.optional_value()),
             _ => {}
@@ -90,19 +90,15 @@ fn apply(
         }
         arguments.mode = mode;
     }
-    match flag.effect {
-        Effect::Mode(_) => Ok(()),
-        Effect::Switch(set) => {
-            set(arguments);
-            Ok(())
-        }
-        Effect::Value { name, set, .. } => {
-            let value = parser
-                .value()
-                .map_err(|_| Error::usage(format!("{} needs a value: {} {name}", flag.name(), flag.name())))?;
-            set(arguments, value).map_err(|reason| Error::usage(format!("{}: {reason}", flag.name())))
-        }
+    if let Effect::Switch(field) = flag.effect {
+        *field(arguments) = true;
     }
+    if let Some(Value(name, _, setter)) = flag.value() {
+        let flag = flag.name();
+        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {name}")))?;
+        setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
+    }
+    Ok(())
 }
 
 fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
@@ -159,7 +155,7 @@ fn nearest(typed: &str) -> Option<String> {
         .filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1)
         .map(|(flag, name)| (strsim::jaro_winkler(&typed, name), flag.name()))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
 }
 

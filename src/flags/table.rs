@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::arguments::{Arguments, Mode};
 
 /// What can be generated from the table of options.
-pub(crate) const KINDS: &[&str] = &["man", "bash", "zsh", "fish"];
+const KINDS: &[&str] = &["man", "bash", "zsh", "fish"];
 
 /// One option.
 #[derive(Debug)]
@@ -26,16 +26,28 @@ pub(crate) struct Flag {
 pub(crate) enum Effect {
     /// Chooses what q does.
     Mode(Mode),
-    Switch(fn(&mut Arguments)),
-    /// Takes a value. `mode` is what q does then, where the option chooses that too.
-    Value {
-        name: &'static str,
-        completion: Completion,
-        mode: Option<Mode>,
-        /// It may be given more than once.
-        repeats: bool,
-        set: fn(&mut Arguments, OsString) -> Result<(), String>,
-    },
+    /// Chooses what q does, and takes a value for it.
+    ModeWith(Mode, Value),
+    Switch(fn(&mut Arguments) -> &mut bool),
+    Value(Value),
+}
+
+/// The value of an option: its name in the documents, what a shell can offer for it, and where it goes.
+#[derive(Debug)]
+pub(crate) struct Value(pub(crate) &'static str, pub(crate) Completion, pub(crate) Setter);
+
+/// Where a value goes. Those that go into a list may be given more than once.
+#[derive(Debug)]
+pub(crate) enum Setter {
+    Text(fn(&mut Arguments) -> &mut Option<String>),
+    Texts(fn(&mut Arguments) -> &mut Vec<String>),
+    /// Names with commas between them.
+    Names(fn(&mut Arguments) -> &mut Vec<String>),
+    /// One of these words.
+    Choice(&'static [&'static str], fn(&mut Arguments) -> &mut Option<String>),
+    /// Text that need not be UTF-8, or a path.
+    Raw(fn(&mut Arguments) -> &mut Option<OsString>),
+    Raws(fn(&mut Arguments) -> &mut Vec<OsString>),
 }
 
 /// What a shell can offer as a value.
@@ -55,9 +67,16 @@ impl Flag {
     /// What q does with this option, where the option chooses that.
     pub(crate) fn mode(&self) -> Option<Mode> {
         match self.effect {
-            Effect::Mode(mode) => Some(mode),
-            Effect::Value { mode, .. } => mode,
-            Effect::Switch(_) => None,
+            Effect::Mode(mode) | Effect::ModeWith(mode, _) => Some(mode),
+            Effect::Switch(_) | Effect::Value(_) => None,
+        }
+    }
+
+    /// The value that it takes, if it takes one.
+    pub(crate) fn value(&self) -> Option<&Value> {
+        match &self.effect {
+            Effect::Value(value) | Effect::ModeWith(_, value) => Some(value),
+            Effect::Mode(_) | Effect::Switch(_) => None,
         }
     }
 
@@ -71,9 +90,34 @@ impl Flag {
     pub(crate) fn name(&self) -> String {
         match (self.long, self.short) {
             (Some(long), _) => format!("--{long}"),
-            (None, Some(short)) => format!("-{short}"),
-            (None, None) => String::new(),
+            (None, short) => short.map_or_else(String::new, |short| format!("-{short}")),
         }
+    }
+}
+
+impl Setter {
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self, Setter::Texts(_) | Setter::Names(_) | Setter::Raws(_))
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// What is wrong with it, to follow the name of the option.
+    pub(crate) fn set(&self, arguments: &mut Arguments, value: OsString) -> Result<(), String> {
+        let text = |value: OsString| value.into_string().map_err(|value| format!("{} is not UTF-8", value.display()));
+        match self {
+            Setter::Text(field) => *field(arguments) = Some(text(value)?),
+            Setter::Texts(field) => field(arguments).push(text(value)?),
+            Setter::Names(field) => field(arguments).extend(text(value)?.split(',').map(str::to_owned)),
+            Setter::Choice(words, _) if !words.iter().any(|word| value == *word) => {
+                return Err(format!("“{}” is not one of {}", value.display(), words.join(", ")));
+            }
+            Setter::Choice(_, field) => *field(arguments) = Some(text(value)?),
+            Setter::Raw(field) => *field(arguments) = Some(value),
+            Setter::Raws(field) => field(arguments).push(value),
+        }
+        Ok(())
     }
 }
 
@@ -99,7 +143,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('f'),
         long: Some("follow"),
-        effect: Effect::Switch(|arguments| arguments.follow = true),
+        effect: Effect::Switch(|a| &mut a.follow),
         modes: ASK,
         help: "continue the conversation",
         doc: "Continue the current conversation. q starts a new one, with a note that says why, if there is none, if it was \
@@ -110,16 +154,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('s'),
         long: Some("session"),
-        effect: Effect::Value {
-            name: "NAME",
-            completion: Completion::Conversations,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.session = Some(value);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("NAME", Completion::Conversations, Setter::Raw(|a| &mut a.session))),
         modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Copy, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
@@ -131,16 +166,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('p'),
         long: Some("provider"),
-        effect: Effect::Value {
-            name: "NAME",
-            completion: Completion::Providers,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.provider = Some(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("NAME", Completion::Providers, Setter::Text(|a| &mut a.provider))),
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "which provider to ask",
         doc: "Ask this provider: one from the table below, or one from the configuration file.",
@@ -148,16 +174,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('m'),
         long: Some("model"),
-        effect: Effect::Value {
-            name: "ID",
-            completion: Completion::Nothing,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.model = Some(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("ID", Completion::Nothing, Setter::Text(|a| &mut a.model))),
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
@@ -165,16 +182,11 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('e'),
         long: Some("effort"),
-        effect: Effect::Value {
-            name: "LEVEL",
-            completion: Completion::Words(&["low", "medium", "high"]),
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.effort = Some(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value(
+            "LEVEL",
+            Completion::Words(&["low", "medium", "high"]),
+            Setter::Text(|a| &mut a.effort),
+        )),
         modes: SET,
         help: "how much the model thinks",
         doc: "How much the model thinks before it answers: low, medium, high, or a value that the provider defines.",
@@ -182,16 +194,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('o'),
         long: Some("option"),
-        effect: Effect::Value {
-            name: "KEY=VALUE",
-            completion: Completion::Nothing,
-            mode: None,
-            repeats: true,
-            set: |arguments, value| {
-                arguments.options.push(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("KEY=VALUE", Completion::Nothing, Setter::Texts(|a| &mut a.options))),
         modes: SET,
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
@@ -201,16 +204,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('S'),
         long: Some("system"),
-        effect: Effect::Value {
-            name: "TEXT",
-            completion: Completion::Nothing,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.system = Some(value);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("TEXT", Completion::Nothing, Setter::Raw(|a| &mut a.system))),
         modes: SET,
         help: "replace the system prompt",
         doc: "Send TEXT in place of the built-in system prompt. It is kept with the conversation, for its follow-ups too, \
@@ -219,16 +213,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('a'),
         long: Some("attach"),
-        effect: Effect::Value {
-            name: "FILE",
-            completion: Completion::Files,
-            mode: None,
-            repeats: true,
-            set: |arguments, value| {
-                arguments.attach.push(value);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("FILE", Completion::Files, Setter::Raws(|a| &mut a.attach))),
         modes: ASK,
         help: "ask about a file",
         doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is standard input. \
@@ -238,16 +223,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("schema"),
-        effect: Effect::Value {
-            name: "SPEC",
-            completion: Completion::Files,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.schema = Some(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("SPEC", Completion::Files, Setter::Text(|a| &mut a.schema))),
         modes: ASK,
         help: "answer in JSON of this shape",
         doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or fields separated by commas \
@@ -258,16 +234,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('t'),
         long: Some("tools"),
-        effect: Effect::Value {
-            name: "NAME",
-            completion: Completion::Tools,
-            mode: None,
-            repeats: true,
-            set: |arguments, value| {
-                arguments.tools.extend(utf8(value)?.split(',').map(str::to_owned));
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("NAME", Completion::Tools, Setter::Names(|a| &mut a.tools))),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
         doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
@@ -277,7 +244,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("yes"),
-        effect: Effect::Switch(|arguments| arguments.yes = true),
+        effect: Effect::Switch(|a| &mut a.yes),
         modes: &[Mode::Ask, Mode::Clear],
         help: "run tools without asking",
         doc: "Run every call of a tool without asking; with --clear --all, delete without asking.",
@@ -285,16 +252,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("messages"),
-        effect: Effect::Value {
-            name: "N",
-            completion: Completion::Nothing,
-            mode: None,
-            repeats: false,
-            set: |arguments, value| {
-                arguments.messages = Some(utf8(value)?);
-                Ok(())
-            },
-        },
+        effect: Effect::Value(Value("N", Completion::Nothing, Setter::Text(|a| &mut a.messages))),
         modes: SET,
         help: "how many messages a follow-up sends",
         doc: "Send the last N messages of the conversation with a follow-up (10); 0 sends none.",
@@ -302,7 +260,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('n'),
         long: Some("no-stdin"),
-        effect: Effect::Switch(|arguments| arguments.no_stdin = true),
+        effect: Effect::Switch(|a| &mut a.no_stdin),
         modes: ASK,
         help: "leave standard input alone",
         doc: "Do not read standard input: for loops such as while read, which share it with the commands inside them.",
@@ -310,7 +268,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("no-save"),
-        effect: Effect::Switch(|arguments| arguments.no_save = true),
+        effect: Effect::Switch(|a| &mut a.no_save),
         modes: SET,
         help: "leave no trace of this exchange",
         doc: "Leave no trace of this exchange: the conversation and its file stay as they are.",
@@ -318,7 +276,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("no-stream"),
-        effect: Effect::Switch(|arguments| arguments.no_stream = true),
+        effect: Effect::Switch(|a| &mut a.no_stream),
         modes: ASK,
         help: "print the answer when it is complete",
         doc: "Ask for the answer in one piece, and print it when it is complete.",
@@ -326,7 +284,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('x'),
         long: Some("extract"),
-        effect: Effect::Switch(|arguments| arguments.extract = true),
+        effect: Effect::Switch(|a| &mut a.extract),
         modes: &[Mode::Ask, Mode::Last],
         help: "print only the answer's code blocks",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. Without a code block \
@@ -335,7 +293,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('j'),
         long: Some("json"),
-        effect: Effect::Switch(|arguments| arguments.json = true),
+        effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
         doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
@@ -345,7 +303,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('q'),
         long: Some("quiet"),
-        effect: Effect::Switch(|arguments| arguments.quiet = true),
+        effect: Effect::Switch(|a| &mut a.quiet),
         modes: ALL,
         help: "no notes at all",
         doc: "Print no notes on standard error, only errors. That an answer is incomplete or has no code block shows only in \
@@ -354,7 +312,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: Some('v'),
         long: Some("verbose"),
-        effect: Effect::Switch(|arguments| arguments.verbose = true),
+        effect: Effect::Switch(|a| &mut a.verbose),
         modes: ALL,
         help: "report what q does",
         doc: "Report on standard error the provider and the model, the index, role and length of each message, each new \
@@ -363,7 +321,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("dry-run"),
-        effect: Effect::Switch(|arguments| arguments.dry_run = true),
+        effect: Effect::Switch(|a| &mut a.dry_run),
         modes: ASK,
         help: "print the request, send nothing",
         doc: "Print the body of the request that would be sent, as JSON, and do not ask the model. Tool servers are asked for \
@@ -372,7 +330,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("again"),
-        effect: Effect::Switch(|arguments| arguments.again = true),
+        effect: Effect::Switch(|a| &mut a.again),
         modes: ASK,
         help: "ask the last question again",
         doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. New \
@@ -418,16 +376,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("copy"),
-        effect: Effect::Value {
-            name: "NAME",
-            completion: Completion::Nothing,
-            mode: Some(Mode::Copy),
-            repeats: false,
-            set: |arguments, value| {
-                arguments.copy = Some(value);
-                Ok(())
-            },
-        },
+        effect: Effect::ModeWith(Mode::Copy, Value("NAME", Completion::Nothing, Setter::Raw(|a| &mut a.copy))),
         modes: &[],
         help: "copy the conversation under a new name",
         doc: "Copy the conversation under NAME, which must be new: to keep it, or to continue it in two ways. The original stays.",
@@ -443,7 +392,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("all"),
-        effect: Effect::Switch(|arguments| arguments.all = true),
+        effect: Effect::Switch(|a| &mut a.all),
         modes: &[Mode::Clear, Mode::List],
         help: "with --clear, --list: all, with earlier states",
         doc: "With --clear: delete every conversation, including named ones; on a terminal q asks first. With --list: list earlier \
@@ -478,20 +427,10 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag {
         short: None,
         long: Some("generate"),
-        effect: Effect::Value {
-            name: "KIND",
-            completion: Completion::Words(KINDS),
-            mode: Some(Mode::Generate),
-            repeats: false,
-            set: |arguments, value| {
-                let kind = utf8(value)?;
-                if !KINDS.contains(&kind.as_str()) {
-                    return Err(format!("“{kind}” is not one of {}", KINDS.join(", ")));
-                }
-                arguments.generate = Some(kind);
-                Ok(())
-            },
-        },
+        effect: Effect::ModeWith(
+            Mode::Generate,
+            Value("KIND", Completion::Words(KINDS), Setter::Choice(KINDS, |a| &mut a.generate)),
+        ),
         modes: &[],
         help: "print the man page or a completion",
         doc: "Print the man page (man), or the completion for a shell (bash, zsh, fish).",
@@ -521,10 +460,6 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "Print the version.",
     },
 ];
-
-fn utf8(value: OsString) -> Result<String, String> {
-    value.into_string().map_err(|value| format!("{} is not UTF-8", value.display()))
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::template;
-use crate::flags::{Completion, Effect, FLAGS, Flag};
+use crate::flags::{Completion, FLAGS, Flag, Value};
 use crate::provider::table::PROVIDERS;
 
 /// Prints the names of the providers that the configuration file adds, in any shell.
@@ -24,16 +24,9 @@ fn spellings(flag: &Flag) -> Vec<String> {
     short.into_iter().chain(flag.long.map(|long| format!("--{long}"))).collect()
 }
 
-fn completion(flag: &Flag) -> Option<Completion> {
-    match flag.effect {
-        Effect::Value { completion, .. } => Some(completion),
-        Effect::Mode(_) | Effect::Switch(_) => None,
-    }
-}
-
 /// Extended regular expressions, as a bunch of short options and as a long one, for a word whose last option takes a value.
 fn valued() -> (String, String) {
-    let (valued, switches): (Vec<&Flag>, Vec<&Flag>) = FLAGS.iter().partition(|flag| completion(flag).is_some());
+    let (valued, switches): (Vec<&Flag>, Vec<&Flag>) = FLAGS.iter().partition(|flag| flag.value().is_some());
     let letters = |flags: &[&Flag]| flags.iter().filter_map(|flag| flag.short).collect::<String>();
     let long = valued.iter().filter_map(|flag| flag.long).collect::<Vec<_>>().join("|");
     (format!("-[{}]*([{}])", letters(&switches), letters(&valued)), format!("--({long})"))
@@ -42,9 +35,9 @@ fn valued() -> (String, String) {
 /// For bash, with or without the package bash-completion.
 pub(super) fn bash() -> String {
     let mut cases = String::new();
-    for (flag, kind) in FLAGS.iter().filter_map(|flag| Some((flag, completion(flag)?))) {
+    for (flag, Value(_, completion, _)) in FLAGS.iter().filter_map(|flag| Some((flag, flag.value()?))) {
         // If nothing matches, bash offers files unless asked not to.
-        let action = match kind {
+        let action = match completion {
             Completion::Conversations => "_q_conversations".to_owned(),
             // Bash offers files by itself.
             Completion::Files => ":".to_owned(),
@@ -77,9 +70,9 @@ pub(super) fn zsh() -> String {
     let mut specifications = String::new();
     for flag in FLAGS {
         let help = flag.help.replace('\'', "'\\''").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");
-        let value = match flag.effect {
-            Effect::Mode(_) | Effect::Switch(_) => String::new(),
-            Effect::Value { name, completion, .. } => {
+        let value = match flag.value() {
+            None => String::new(),
+            Some(Value(name, completion, _)) => {
                 let action = match completion {
                     Completion::Nothing => String::new(),
                     Completion::Providers => "_q_providers".to_owned(),
@@ -93,7 +86,7 @@ pub(super) fn zsh() -> String {
         };
         let spelled = spellings(flag);
         // An option that may be repeated is offered again.
-        let repeats = matches!(flag.effect, Effect::Value { repeats: true, .. });
+        let repeats = flag.value().is_some_and(|Value(_, _, setter)| setter.repeats());
         let group = if repeats { "*".to_owned() } else { format!("({})", spelled.join(" ")) };
         for spelling in &spelled {
             // A value may be glued to a short option, or follow a long one's equals sign.
@@ -127,7 +120,7 @@ pub(super) fn fish() -> String {
         if let Some(long) = flag.long {
             let _ = write!(line, " -l {long}");
         }
-        let value = match completion(flag) {
+        let value = match flag.value().map(|Value(_, completion, _)| completion) {
             None => String::new(),
             Some(Completion::Nothing) => " -x".to_owned(),
             Some(Completion::Providers) => format!(" -x -a '{} (__q_providers)'", provider_names()),

@@ -1,7 +1,7 @@
 //! The two helps, short and long, made from the tables of options, settings and providers.
 
 use super::template;
-use crate::flags::{Effect, FLAGS, Flag};
+use crate::flags::{FLAGS, Flag, Value};
 use crate::provider::table::{DIALECTS, PROVIDERS};
 use crate::settings::table::SETTINGS;
 
@@ -14,6 +14,13 @@ COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 
 /// The long help without the parts from the tables; `@NAME@` marks their places.
 const TEMPLATE: &str = include_str!("help.in");
+
+/// What both the long help and the man page show: questions, and sections of the configuration file.
+const SAMPLES: [(&str, &str); 3] = [
+    ("EXAMPLES", include_str!("examples.in")),
+    ("PROVIDER", include_str!("provider.in")),
+    ("TOOLS", include_str!("tools.in")),
+];
 
 /// The width that the texts are wrapped to.
 const WIDTH: usize = 80;
@@ -29,23 +36,24 @@ pub(crate) fn short() -> String {
     text
 }
 
-/// The dialects as values of `api`: the usual one, and the others in a comment.
-pub(super) fn dialects() -> String {
+/// Fills the samples into a template, each of their lines as `format` shows it.
+pub(super) fn with_samples(template: &str, format: impl Fn(&str) -> String) -> String {
     let names: Vec<String> = DIALECTS.iter().map(|dialect| format!("\"{}\"", dialect.name)).collect();
-    names.split_first().map_or_else(String::new, |(usual, others)| format!("{usual}        # or {}", others.join(", ")))
+    let (usual, others) = names.split_at(1);
+    let dialects = format!("{}        # or {}", usual.concat(), others.join(", "));
+    let shown = |text: &str| {
+        let text = template::fill(text, &[("DIALECTS", &dialects)]);
+        text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format(line) + "\n" }).collect::<String>()
+    };
+    SAMPLES.iter().fold(template.to_owned(), |text, (name, sample)| template::fill(&text, &[(name, &shown(sample))]))
 }
 
 /// Everything.
 pub(crate) fn long() -> String {
+    let template = with_samples(TEMPLATE, |line| format!("    {line}"));
     template::fill(
-        TEMPLATE,
-        &[
-            ("DIALECTS", &dialects()),
-            ("SYNOPSIS", SYNOPSIS),
-            ("OPTIONS", &options()),
-            ("SETTINGS", &settings()),
-            ("PROVIDERS", &providers()),
-        ],
+        &template,
+        &[("SYNOPSIS", SYNOPSIS), ("OPTIONS", &options()), ("SETTINGS", &settings()), ("PROVIDERS", &providers())],
     )
 }
 
@@ -58,7 +66,7 @@ fn settings() -> String {
     let width = SETTINGS.iter().map(|row| row.key.len()).max().unwrap_or_default();
     let text = SETTINGS.iter().map(|row| {
         let default = row.default.map_or_else(String::new, |default| format!(" ({default})"));
-        let line = format!("{:width$}  {:15} {}{default}", row.key, row.variable, row.doc);
+        let line = format!("{:width$}  {:15} {}{default}", row.key, row.variable(), row.doc);
         hanging(&line, 2, width + 20)
     });
     text.collect()
@@ -76,10 +84,7 @@ fn providers() -> String {
 
 /// `-f, --follow`, `-m, --model ID`.
 pub(super) fn names(flag: &Flag) -> String {
-    let value = match flag.effect {
-        Effect::Value { name, .. } => format!(" {name}"),
-        Effect::Mode(_) | Effect::Switch(_) => String::new(),
-    };
+    let value = flag.value().map_or_else(String::new, |Value(name, ..)| format!(" {name}"));
     match (flag.short, flag.long) {
         (Some(short), Some(long)) => format!("-{short}, --{long}{value}"),
         (Some(short), None) => format!("-{short}{value}"),
@@ -106,7 +111,7 @@ mod tests {
             assert!(short.contains(&names(flag)) && long.contains(&names(flag)), "{}", flag.name());
         }
         for row in SETTINGS {
-            assert!(long.contains(row.variable), "{}", row.key);
+            assert!(long.contains(&row.variable()), "{}", row.key);
         }
         for row in PROVIDERS {
             assert!(long.contains(row.base_url), "{}", row.name);

@@ -2,25 +2,24 @@
 
 use super::{help, template};
 use crate::flags::FLAGS;
-use crate::provider::table::PROVIDERS;
+use crate::provider::table::{PROVIDERS, base_url_variable};
 use crate::settings::table::SETTINGS;
 
 /// The page without the parts from the tables; `@NAME@` marks their places.
 const TEMPLATE: &str = include_str!("q.1.in");
 
 /// The longest line that mandoc's lint accepts.
-const LONGEST_LINE: usize = 80;
+const MAX_LINE: usize = 80;
 
 /// The page in the man(7) language.
 pub(super) fn page() -> String {
     let page = template::fill(
-        TEMPLATE,
+        &help::with_samples(TEMPLATE, escaped),
         &[
             ("VERSION", env!("CARGO_PKG_VERSION")),
             ("OPTIONS", &options()),
             ("SETTINGS", &settings()),
             ("PROVIDERS", &providers()),
-            ("DIALECTS", &help::dialects()),
         ],
     );
     let mut is_example = false;
@@ -44,7 +43,7 @@ fn filled(line: &str) -> String {
     }
     // A line that begins with one of these would be a request.
     let guard = |line: &String| if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-    template::wrap(line, LONGEST_LINE, LONGEST_LINE).iter().map(|line| format!("{}{line}\n", guard(line))).collect()
+    template::wrap(line, MAX_LINE, MAX_LINE).iter().map(|line| format!("{}{line}\n", guard(line))).collect()
 }
 
 fn options() -> String {
@@ -59,7 +58,7 @@ fn settings() -> String {
     let text = SETTINGS.iter().map(|row| {
         let default = row.default.map_or_else(String::new, |default| format!("; default {default}"));
         let (key, doc) = (escaped(row.key), escaped(row.doc));
-        format!(".TP\n.BR {key} \", \" {}\n{doc}{}.\n", row.variable, escaped(&default))
+        format!(".TP\n.BR {key} \", \" {}\n{doc}{}.\n", row.variable(), escaped(&default))
     });
     text.collect()
 }
@@ -72,7 +71,7 @@ fn providers() -> String {
         };
         let model =
             row.model.map_or_else(|| "the first model on its list".to_owned(), |model| format!("model {model}"));
-        let text = format!("{}, {key}, {model}; moved by {}.", row.base_url, row.base_url_variable());
+        let text = format!("{}, {key}, {model}; moved by {}.", row.base_url, base_url_variable(row.name));
         format!(".TP\n.B {}\n{}\n", row.name, escaped(&text))
     });
     text.collect()
@@ -90,9 +89,8 @@ mod tests {
 
     #[test]
     fn what_is_shown_as_it_stands_is_not_broken() {
-        let page = page();
-        for line in TEMPLATE.split(".nf\n").skip(1).flat_map(|rest| rest.split(".fi\n").next()).flat_map(str::lines) {
-            let line = line.replace("@DIALECTS@", &help::dialects());
+        let (page, template) = (page(), help::with_samples(TEMPLATE, escaped));
+        for line in template.split(".nf\n").skip(1).flat_map(|rest| rest.split(".fi\n").next()).flat_map(str::lines) {
             assert!(page.contains(&format!("\n{line}\n")), "{line}");
         }
     }

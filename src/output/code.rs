@@ -1,457 +1,36 @@
-//! The code in an answer: the contents of its fenced blocks, by CommonMark's rules for blocks (CommonMark 0.31, chapters 4
-//! and 5), line by line.
+//! The code in an answer: the contents of its fenced blocks, by CommonMark's rules.
 
-use super::wrap::{opening_fence, run_of};
-
-/// A line indented further than this is indented code or text of a paragraph, and begins no other block.
-const FURTHEST_INDENT: usize = 3;
-
-/// The columns from one tab stop to the next.
-const TAB: usize = 4;
-
-/// How deeply lists and block quotes may be nested. Each line looks at all of them, and nobody reads so deep.
-const DEEPEST: usize = 100;
-
-/// HTML elements that hold everything up to their closing tag (start condition 1 of HTML blocks).
-const RAW_ELEMENTS: &[&str] = &["script", "pre", "style", "textarea"];
-
-/// HTML elements that hold everything up to a blank line (start condition 6).
-const BLOCK_ELEMENTS: &[&str] = &[
-    "address",
-    "article",
-    "aside",
-    "base",
-    "basefont",
-    "blockquote",
-    "body",
-    "caption",
-    "center",
-    "col",
-    "colgroup",
-    "dd",
-    "details",
-    "dialog",
-    "dir",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figcaption",
-    "figure",
-    "footer",
-    "form",
-    "frame",
-    "frameset",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "head",
-    "header",
-    "hr",
-    "html",
-    "iframe",
-    "legend",
-    "li",
-    "link",
-    "main",
-    "menu",
-    "menuitem",
-    "nav",
-    "noframes",
-    "ol",
-    "optgroup",
-    "option",
-    "p",
-    "param",
-    "search",
-    "section",
-    "summary",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "title",
-    "tr",
-    "track",
-    "ul",
-];
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes; `None` if
 /// there is no block. A last block that is not closed extends to the end.
 pub(crate) fn extract(answer: &str) -> Option<String> {
-    let mut document = Document::default();
-    for line in answer.split_inclusive('\n') {
-        document.read(&mut Line::new(line));
-    }
-    document.code
-}
-
-/// A block that contains other blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Container {
-    Quote,
-    Item {
-        /// How many columns its lines are indented within the block that contains the item.
-        indent: usize,
-        /// Its first line has only the marker, and nothing has followed yet.
-        empty: bool,
-    },
-}
-
-/// The innermost block, which contains text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Leaf {
-    #[default]
-    None,
-    Paragraph,
-    Fence(Fence),
-    /// HTML, up to a line with this text, or up to a blank line if this is empty.
-    Html(&'static str),
-}
-
-/// The line that opens a fenced block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fence {
-    indent: usize,
-    character: char,
-    length: usize,
-}
-
-/// The blocks that are open at the end of a line.
-#[derive(Debug, Default)]
-struct Document {
-    containers: Vec<Container>,
-    leaf: Leaf,
-    code: Option<String>,
-}
-
-impl Document {
-    fn read(&mut self, line: &mut Line) {
-        let matched = self.match_containers(line);
-        let all_matched = matched == self.containers.len();
-        match self.leaf {
-            Leaf::Fence(fence) if all_matched => return self.read_code(fence, line),
-            Leaf::Html(end) if all_matched => {
-                let ended = if end.is_empty() { line.is_blank() } else { contains(line.rest(), end) };
-                self.leaf = if ended { Leaf::None } else { self.leaf };
-                return;
+    let mut code: Option<String> = None;
+    let mut is_inside = false;
+    for (event, range) in Parser::new(answer).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
+                is_inside = true;
+                code.get_or_insert_default();
+            }
+            Event::End(TagEnd::CodeBlock) => is_inside = false,
+            Event::Text(text) if is_inside => {
+                let code = code.get_or_insert_default();
+                // The parser leaves carriage returns out.
+                if text.starts_with('\n') && answer[..range.start].ends_with('\r') {
+                    code.push('\r');
+                }
+                code.push_str(&text);
             }
             _ => {}
         }
-        let in_paragraph = self.leaf == Leaf::Paragraph;
-        // A line of a paragraph may lack the markers of the blocks around the paragraph.
-        let open = self.containers.clone();
-        self.containers.truncate(matched);
-        self.leaf = if all_matched { self.leaf } else { Leaf::None };
-        loop {
-            if line.is_blank() {
-                self.leaf = Leaf::None;
-                return;
-            }
-            if line.indent() > FURTHEST_INDENT || self.containers.len() == DEEPEST {
-                break;
-            }
-            if line.skip_quote_marker() {
-                self.containers.push(Container::Quote);
-            } else if let Some(leaf) = self.begin_leaf(line, in_paragraph && self.containers.len() == matched) {
-                self.leaf = leaf;
-                return;
-            } else if let Some(item) = line.skip_item_marker(self.leaf == Leaf::Paragraph) {
-                self.containers.push(item);
-            } else {
-                break;
-            }
-            self.leaf = Leaf::None;
-        }
-        let continues_lazily = in_paragraph && !all_matched && self.containers.len() == matched;
-        if continues_lazily {
-            self.containers = open;
-            self.leaf = Leaf::Paragraph;
-        } else if line.indent() <= FURTHEST_INDENT || self.leaf == Leaf::Paragraph {
-            self.leaf = Leaf::Paragraph;
-        } else {
-            // Indented code.
-            self.leaf = Leaf::None;
-        }
     }
-
-    /// Skips the markers and the indent of the containers that the line continues. Returns the number of containers.
-    fn match_containers(&mut self, line: &mut Line) -> usize {
-        for (index, container) in self.containers.iter_mut().enumerate() {
-            let matched = match container {
-                Container::Quote => line.indent() <= FURTHEST_INDENT && line.skip_quote_marker(),
-                // An item that begins with a blank line ends with the next one.
-                Container::Item { empty: true, .. } if line.is_blank() => false,
-                Container::Item { indent, empty } => {
-                    let matched = line.indent() >= *indent || line.is_blank();
-                    if matched {
-                        line.skip_columns(*indent);
-                        *empty = false;
-                    }
-                    matched
-                }
-            };
-            if !matched {
-                return index;
-            }
-        }
-        self.containers.len()
-    }
-
-    fn read_code(&mut self, fence: Fence, line: &mut Line) {
-        if line.indent() <= FURTHEST_INDENT && fence.is_closed_by(line.text()) {
-            self.leaf = Leaf::None;
-            return;
-        }
-        line.skip_columns(line.indent().min(fence.indent));
-        let code = self.code.get_or_insert_default();
-        code.extend(std::iter::repeat_n(' ', line.left_of_tab));
-        code.push_str(line.rest());
-        if !line.rest().ends_with('\n') {
-            code.push('\n');
-        }
-    }
-
-    /// The block, not a container, that begins with this line, in its state after it. `may_continue`: otherwise the
-    /// line would continue a paragraph.
-    fn begin_leaf(&mut self, line: &Line, may_continue: bool) -> Option<Leaf> {
-        let text = line.text();
-        if let Some(fence) = Fence::opened_by(text, line.indent()) {
-            self.code.get_or_insert_default();
-            return Some(Leaf::Fence(fence));
-        }
-        if let Some(end) = html_end(text, may_continue) {
-            let ended = !end.is_empty() && contains(text, end);
-            return Some(if ended { Leaf::None } else { Leaf::Html(end) });
-        }
-        let one_line =
-            is_heading(text) || is_thematic_break(text) || (self.leaf == Leaf::Paragraph && is_underline(text));
-        one_line.then_some(Leaf::None)
-    }
-}
-
-impl Fence {
-    fn opened_by(text: &str, indent: usize) -> Option<Fence> {
-        let (character, length) = opening_fence(text)?;
-        Some(Fence { indent, character, length })
-    }
-
-    fn is_closed_by(self, text: &str) -> bool {
-        let length = run_of(text, self.character);
-        length >= self.length && text[length..].trim().is_empty()
-    }
-}
-
-/// A line, and how much of it has been read. Tabs count as blanks up to the next tab stop.
-struct Line<'a> {
-    text: &'a str,
-    at: usize,
-    column: usize,
-    /// The columns left of a tab that has been read in part.
-    left_of_tab: usize,
-}
-
-impl<'a> Line<'a> {
-    fn new(text: &'a str) -> Line<'a> {
-        Line { text, at: 0, column: 0, left_of_tab: 0 }
-    }
-
-    /// What has not been read, without the rest of a tab.
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
-    }
-
-    /// The same without leading blanks.
-    fn text(&self) -> &'a str {
-        self.rest().trim_start_matches([' ', '\t'])
-    }
-
-    fn is_blank(&self) -> bool {
-        self.rest().trim_matches([' ', '\t', '\r', '\n']).is_empty()
-    }
-
-    /// How many columns of blanks come next.
-    fn indent(&self) -> usize {
-        let mut column = self.column + self.left_of_tab;
-        for byte in self.rest().bytes() {
-            column += match byte {
-                b' ' => 1,
-                b'\t' => TAB - column % TAB,
-                _ => break,
-            };
-        }
-        column - self.column
-    }
-
-    /// Reads up to this many columns of blanks.
-    fn skip_columns(&mut self, count: usize) {
-        for _ in 0..count.min(self.indent()) {
-            if self.left_of_tab > 0 {
-                self.left_of_tab -= 1;
-            } else {
-                if self.rest().starts_with('\t') {
-                    self.left_of_tab = TAB - self.column % TAB - 1;
-                }
-                self.at += 1;
-            }
-            self.column += 1;
-        }
-    }
-
-    /// Reads `>` with the blanks around it that belong to it, if that comes next.
-    fn skip_quote_marker(&mut self) -> bool {
-        if !self.text().starts_with('>') {
-            return false;
-        }
-        self.skip_marker(1);
-        self.skip_columns(1);
-        true
-    }
-
-    /// Reads the marker of a list item, if one comes next.
-    fn skip_item_marker(&mut self, in_paragraph: bool) -> Option<Container> {
-        let text = self.text();
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let width = match text.as_bytes().get(digits)? {
-            b'-' | b'*' | b'+' if digits == 0 => 1,
-            b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
-            _ => return None,
-        };
-        let after = &text[width..];
-        let empty = after.trim().is_empty();
-        let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
-        // Text like “1986. A great year” continues its paragraph.
-        let may_begin = !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
-        if !blank_follows || !may_begin {
-            return None;
-        }
-        let before = self.indent();
-        self.skip_marker(width);
-        // Text that is indented further is indented code within the item.
-        let blanks = match self.indent() {
-            blanks @ 1..=4 if !empty => blanks,
-            _ => 1,
-        };
-        self.skip_columns(blanks);
-        Some(Container::Item { indent: before + width + blanks, empty })
-    }
-
-    /// Reads blanks, and a marker of so many characters, each one byte.
-    fn skip_marker(&mut self, width: usize) {
-        self.skip_columns(self.indent());
-        self.at += width;
-        self.column += width;
-    }
-}
-
-fn is_heading(text: &str) -> bool {
-    let level = run_of(text, '#');
-    (1..=6).contains(&level) && matches!(text.as_bytes().get(level), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
-}
-
-fn is_thematic_break(text: &str) -> bool {
-    let marks: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| run_of(&marks, *mark) == marks.len())
-}
-
-/// Whether the line makes the paragraph above it a heading.
-fn is_underline(text: &str) -> bool {
-    let text = text.trim_end();
-    ['=', '-'].iter().any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
-}
-
-/// What ends the block of HTML that begins with this text, if one does: a text in its last line, or nothing if that is
-/// a blank line.
-fn html_end(text: &str, may_continue: bool) -> Option<&'static str> {
-    let inside = text.strip_prefix('<')?;
-    for (begin, end) in [("!--", "-->"), ("?", "?>"), ("![CDATA[", "]]>")] {
-        if inside.starts_with(begin) {
-            return Some(end);
-        }
-    }
-    if inside.strip_prefix('!').is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_alphabetic())) {
-        return Some(">");
-    }
-    let closing = inside.starts_with('/');
-    let tag = inside.strip_prefix('/').unwrap_or(inside);
-    let length = tag.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'-').count();
-    let (name, after) = (tag[..length].to_ascii_lowercase(), &tag[length..]);
-    let name_ends = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n', '>']);
-    let raw = RAW_ELEMENTS.contains(&name.as_str());
-    if raw && name_ends && !closing {
-        // The closing tag of any of them ends the block.
-        return Some("</");
-    }
-    if BLOCK_ELEMENTS.contains(&name.as_str()) && (name_ends || after.starts_with("/>")) {
-        return Some("");
-    }
-    let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic()) && (closing || !raw);
-    let complete = named && after.find('>').is_some_and(|at| after[at + 1..].trim().is_empty());
-    (complete && !may_continue).then_some("")
-}
-
-/// Whether a line of HTML ends its block.
-fn contains(text: &str, end: &str) -> bool {
-    match end {
-        "</" => {
-            let text = text.to_ascii_lowercase();
-            RAW_ELEMENTS.iter().any(|name| text.contains(&format!("</{name}>")))
-        }
-        end => text.contains(end),
-    }
+    code
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
-
     use super::*;
-
-    /// The same, by another CommonMark parser.
-    fn extracted_by_another(answer: &str) -> Option<String> {
-        let mut code: Option<String> = None;
-        let mut inside = false;
-        for event in Parser::new(answer) {
-            match event {
-                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
-                    inside = true;
-                    code.get_or_insert_default();
-                }
-                Event::End(TagEnd::CodeBlock) => inside = false,
-                Event::Text(text) if inside => code.get_or_insert_default().push_str(&text),
-                _ => {}
-            }
-        }
-        code
-    }
-
-    proptest! {
-        #[test]
-        fn another_parser_finds_the_same(
-            lines in proptest::collection::vec(
-                (
-                    prop::sample::select(vec![
-                        "", "", " ", "  ", "   ", "    ", "\t", "      ", "> ", ">", "> > ", "- ", "-\t", "* ", "- - ", "1. ",
-                        "2) ", "> - ", "- > ", "  > ", ">   ", ">     ", "1.  ",
-                    ]),
-                    prop::sample::select(vec![
-                        "", "", "a", "b", "```", "```", "~~~", "````", "``` sh", "``` `", "# h", "---", "***", "===", "<pre>",
-                        "</pre>", "<div>", "<b>", "<!-- c", "-->",
-                    ]),
-                ),
-                1..9,
-            ),
-        ) {
-            let text: String = lines.iter().map(|(begin, end)| format!("{begin}{end}\n")).collect();
-            prop_assert_eq!(extract(&text), extracted_by_another(&text), "{}", text);
-        }
-    }
 
     #[test]
     fn the_contents_of_fences_are_extracted() {
@@ -461,51 +40,22 @@ mod tests {
             ("```\na\n```\nthen\n~~~ python\nb\n~~~\n", Some("a\nb\n")),
             ("````md\n```sh\nx\n```\n````\n", Some("```sh\nx\n```\n")),
             ("```\na\n~~~\nb\n```\n", Some("a\n~~~\nb\n")),
-            ("```\na\n`````\nb\n", Some("a\n")),
-            ("```\nnot closed", Some("not closed\n")),
+            ("```\nnot closed", Some("not closed")),
             ("```\n``` not a close\n```\n", Some("``` not a close\n")),
             ("  ```\n    a\n  b\nc\n  ```\n", Some("  a\nb\nc\n")),
             ("```\n\n\ta\n  \n```\n", Some("\n\ta\n  \n")),
-            ("```\r\na\r\n```\r\n", Some("a\r\n")),
+            ("```\n&amp; \\* <b>\n```\n", Some("&amp; \\* <b>\n")),
+            ("```\r\na\r\n\r\n\tb\r\n```\r\n", Some("a\r\n\r\n\tb\r\n")),
+            ("> - x\r\n>   ```\r\n>   a\r\n>\r\n>   ```\r\n", Some("a\r\n\r\n")),
             ("1. Run\n   ```sh\n   ls\n   ```\n2. Then\n\n   ```sh\n   df\n   ```\n", Some("ls\ndf\n")),
             ("- a\n  - b\n\n    ```\n    deep\n      er\n    ```\n", Some("deep\n  er\n")),
-            ("- ```\n  a\n  ```\n", Some("a\n")),
-            ("10. x\n\n    ```\n    y\n    ```\n", Some("y\n")),
-            ("```\n    ```\n```\n", Some("    ```\n")),
-            ("``` a`b\n", None),
-            ("``\nx\n``\n", None),
-            ("   ```\n   x\n   ```\n", Some("x\n")),
-            ("```\nx\n   ```\ny\n", Some("x\n")),
-            ("    ```\n    x\n    ```\n", None),
-            ("- a\n\n     ```\n     x\n     ```\n", Some("x\n")),
-            ("- a\n\n      ```\n      x\n      ```\n", None),
-            ("123456789. ```\n           x\n           ```\n", Some("x\n")),
-            ("1- ```\n   x\n", None),
-            ("1234567890. ```\n            x\n", None),
-            ("inline ```x``` code\n", None),
-            ("> ```sh\n> ls -l\n>\n> df\n> ```\n", Some("ls -l\n\ndf\n")),
-            ("> ```\n> a\n\nafter\n```\nb\n```\n", Some("a\nb\n")),
-            ("   > ```\n   > a\n   > ```\n", Some("a\n")),
-            ("   text\n2) ```\n   x\n", None),
-            ("> - x\r\n>   ```\r\n>   a\r\n>   ```\r\n", Some("a\r\n")),
             ("-\tx\n\n\t```\n\ta\n\t\tb\n\t```\n", Some("a\n\tb\n")),
-            ("1.\t```\n\ta\n\t```\n", Some("a\n")),
+            ("> ```sh\n> ls -l\n>\n> df\n> ```\n", Some("ls -l\n\ndf\n")),
+            ("    ```\n    x\n    ```\n", None),
+            ("``\nx\n``\n", None),
+            ("inline ```x``` code\n", None),
             ("<pre>\n```\nx\n```\n</pre>\n\n```\ny\n```\n", Some("y\n")),
-            ("<!-- ```\nx\n``` -->\n~~~\ny\n", Some("y\n")),
             ("<details>\n\n```\nx\n```\n\n</details>\n", Some("x\n")),
-            // What follows shows whether a paragraph is open: a list that begins with 2 cannot interrupt it.
-            ("a\n2) ```\n   x\n   ```\n", Some("")),
-            ("a\n===\n2) ```\n   x\n   ```\n", Some("x\n")),
-            ("# a\n2) ```\n   x\n   ```\n", Some("x\n")),
-            ("#a\n2) ```\n   x\n   ```\n", Some("")),
-            ("####### a\n2) ```\n   x\n   ```\n", Some("")),
-            ("<1>\n```\nx\n```\n", Some("x\n")),
-            ("<b c\n```\nx\n```\n", Some("x\n")),
-            ("a\n<b>\n```\nx\n```\n", Some("x\n")),
-            ("<b>\n```\nx\n```\n", None),
-            // An item that begins with a blank line ends with the next one, so the fence is not in it.
-            ("-\n\n  ```\n  x\n ```\ny\n", Some("x\n")),
-            ("- a\n\n   ```\n  \tx\n   ```\n", Some(" x\n")),
             ("```\n```\n", Some("")),
             ("", None),
             ("plain\n", None),

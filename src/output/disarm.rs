@@ -1,8 +1,6 @@
 //! Text for a terminal: every character that could control it is shown in visible form. Only the carriage return of a
 //! line end is dropped.
 
-use unicode_width::UnicodeWidthChar;
-
 /// Makes text that may come in pieces harmless.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Disarmer {
@@ -39,16 +37,6 @@ pub(crate) fn visible(text: &str) -> String {
     let mut visible = disarmer.feed(text);
     visible.push_str(disarmer.finish());
     visible
-}
-
-/// How many columns the visible form of a character takes by itself, unless it is a tab or a line end.
-pub(super) fn width(character: char) -> usize {
-    match character {
-        '\0'..='\u{1f}' | '\u{7f}' => 2,
-        '\u{80}'..='\u{9f}' => 4,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => 8,
-        _ => character.width().unwrap_or_default(),
-    }
 }
 
 fn push_visible(character: char, visible: &mut String) {
@@ -88,17 +76,6 @@ mod tests {
             ("e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本", "e\u{301} 👩\u{200d}👧 ‎\u{200f} ü 日本"),
         ] {
             assert_eq!(visible(text), shown, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_character_is_as_wide_as_its_visible_form() {
-        for character in '\0'..='\u{ffff}' {
-            if !matches!(character, '\t' | '\n') {
-                let shown = visible(&character.to_string());
-                let columns: usize = shown.chars().filter_map(UnicodeWidthChar::width).sum();
-                assert_eq!(width(character), columns, "{character:?}");
-            }
         }
     }
 

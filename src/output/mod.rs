@@ -3,11 +3,11 @@
 pub(crate) mod code;
 mod disarm;
 mod notes;
-mod sign;
+mod spinner;
 mod stdout;
 mod wrap;
 
 pub(crate) use disarm::visible;
 pub(crate) use notes::Notes;
-pub(crate) use sign::Sign;
+pub(crate) use spinner::Spinner;
 pub(crate) use stdout::{OutputError, Stdout, print, print_prose};

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::disarm;
-use super::sign::Sign;
+use super::spinner::Spinner;
 use crate::error::{Error, Kind};
 
 /// Writes notes. A standard error that cannot be written changes nothing else.
@@ -11,13 +11,13 @@ use crate::error::{Error, Kind};
 pub(crate) struct Notes {
     quiet: bool,
     verbose: bool,
-    sign: Sign,
+    spinner: Spinner,
 }
 
 impl Notes {
     /// `quiet` prints only errors; `verbose` prints details too.
-    pub(crate) fn new(quiet: bool, verbose: bool, sign: Sign) -> Notes {
-        Notes { quiet, verbose, sign }
+    pub(crate) fn new(quiet: bool, verbose: bool, spinner: Spinner) -> Notes {
+        Notes { quiet, verbose, spinner }
     }
 
     /// Prints a note: something did not go as asked.
@@ -46,8 +46,8 @@ impl Notes {
         }
     }
 
-    pub(crate) fn sign(&self) -> &Sign {
-        &self.sign
+    pub(crate) fn spinner(&self) -> &Spinner {
+        &self.spinner
     }
 
     /// One write for each call, so that the lines of several processes do not mix.
@@ -56,7 +56,7 @@ impl Notes {
         let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
         let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
         // A standard error that is closed or full must not end q, and there is nowhere left to say so.
-        self.sign.make_room(|| {
+        self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());
         });
     }

@@ -15,7 +15,7 @@ use crate::unix;
 const FULL_PIPE_POLL: Duration = Duration::from_millis(5);
 
 /// The columns of a terminal that does not report its size.
-const USUAL_COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Standard output. It has no buffer, except for an unfinished word where text is wrapped.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Stdout {
 
     fn put_wrapped(&mut self, wrap: &dyn Fn(&mut Wrapper, usize) -> String) -> Result<(), OutputError> {
         let Some(wrapper) = &mut self.wrapper else { return Ok(()) };
-        let wrapped = wrap(wrapper, unix::terminal_size(&io::stdout()).map_or(USUAL_COLUMNS, |size| size.columns));
+        let wrapped = wrap(wrapper, unix::terminal_size(&io::stdout()).map_or(DEFAULT_COLUMNS, |size| size.columns));
         self.put(&wrapped)
     }
 

@@ -6,12 +6,12 @@
 //! pieces that it comes in make no difference, unless a pause shows the beginning of a word that turns out to be too
 //! long for its line.
 
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::disarm;
+use super::disarm::visible;
 
 /// Longer lines are hard to read, however wide the terminal is.
-const WIDEST: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// The columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
@@ -20,18 +20,19 @@ const TAB: usize = 8;
 const CODE_INDENT: usize = 4;
 
 /// A closing fence may be indented this much further than its opening one.
-const FURTHER_INDENT: usize = 3;
+const MAX_FURTHER_INDENT: usize = 3;
 
-/// The fewest characters of a fence.
-const SHORTEST_FENCE: usize = 3;
+/// The shortest fence.
+const MIN_FENCE: usize = 3;
 
 /// The most digits in the number of a list item.
-const LONGEST_NUMBER: usize = 9;
+const MAX_DIGITS: usize = 9;
 
-const JOINER: char = '\u{200d}';
+/// The most characters that an emoji is made of.
+const MAX_EMOJI: usize = 64;
 
-/// Turns the character before it into an emoji, which is wide.
-const EMOJI_SELECTOR: char = '\u{fe0f}';
+/// The most bytes of a word that wait for its end.
+const MAX_HELD: usize = 4_000;
 
 /// These do not begin a line.
 const CLOSING: &str = "、。，．！？：；）」』】〉》";
@@ -109,8 +110,9 @@ impl Wrapper {
                 }
             }
         }
-        // A word that is too long for a line will not become shorter.
-        if self.word.shown > 0 || self.word.width > self.width().saturating_sub(self.indent()) {
+        // A word that is too long for a line will not become shorter. Many bytes may take no columns.
+        let is_long = |word: &Word, room| word.rest().len() > MAX_HELD || word.width() > room;
+        if self.word.shown > 0 || is_long(&self.word, self.width().saturating_sub(self.indent())) {
             self.put_word(&mut wrapped);
         }
         wrapped
@@ -143,7 +145,7 @@ impl Wrapper {
 
     /// The columns that a line may have. The last column of the terminal may hold a blank.
     fn width(&self) -> usize {
-        self.columns.saturating_sub(1).clamp(1, WIDEST)
+        self.columns.saturating_sub(1).clamp(1, MAX_COLUMNS)
     }
 
     /// How far lines are indented after a break: as far as the text before it, unless that leaves no room.
@@ -184,13 +186,13 @@ impl Wrapper {
         if self.line == Line::Table {
             return wrapped.push(letter);
         }
-        self.word.push(letter);
+        self.word.text.push(letter);
     }
 
     /// The text after an opening fence is not prose. With another backtick, the fence was code within a line.
     fn push_info(&mut self, character: char, wrapped: &mut String) {
         wrapped.push(character);
-        self.column += disarm::width(character);
+        self.column += visible(character.encode_utf8(&mut [0; 4])).width();
         if character == '`' && self.fence.is_some_and(|fence| fence.character == '`') {
             self.fence = None;
             self.line = Line::Prose;
@@ -218,9 +220,6 @@ impl Wrapper {
     fn end_word(&mut self, before_blank: bool, wrapped: &mut String) {
         if self.word.text.is_empty() {
             return;
-        }
-        if before_blank {
-            self.word.settle_return();
         }
         if self.line == Line::Begin {
             self.line = self.line_of_first_word(before_blank);
@@ -250,7 +249,8 @@ impl Wrapper {
 
     /// Puts the rest of the word on this line or, if none of it is shown yet and there is no room, on the next.
     fn put_word(&mut self, wrapped: &mut String) {
-        let fits = self.column + self.word.width <= self.width();
+        let width = self.word.width();
+        let fits = self.column + width <= self.width();
         if self.word.shown == 0 && self.has_word && !fits && !self.after_return {
             let indent = self.indent();
             wrapped.push('\n');
@@ -259,11 +259,11 @@ impl Wrapper {
             self.has_word = false;
         }
         self.put_blanks(wrapped);
-        let rest = &self.word.text[self.word.shown..];
+        let rest = self.word.rest();
         wrapped.push_str(rest);
         self.after_return = if rest.is_empty() { self.after_return } else { rest.ends_with('\r') };
         self.word.shown = self.word.text.len();
-        self.column += std::mem::take(&mut self.word.width);
+        self.column += width;
     }
 
     fn put_blanks(&mut self, wrapped: &mut String) {
@@ -282,15 +282,18 @@ impl Wrapper {
 impl Fence {
     /// `word` is the first one of the line.
     fn opened_by(word: &str, begin: usize, quoted: bool) -> Option<Fence> {
-        let (character, length) = opening_fence(word)?;
-        Some(Fence { character, length, begin, quoted })
+        let character = word.chars().next().filter(|character| matches!(character, '`' | '~'))?;
+        let length = run_of(word, character);
+        // With more backticks after it, it is code within a line.
+        let opens = length >= MIN_FENCE && (character == '~' || !word[length..].contains('`'));
+        opens.then_some(Fence { character, length, begin, quoted })
     }
 
     fn is_closed_by(self, line: &str) -> bool {
         let precedes = |character: char| matches!(character, ' ' | '\t') || (self.quoted && character == '>');
         let text = line.trim_start_matches(precedes);
         let length = run_of(text, self.character);
-        line.len() - text.len() <= self.begin + FURTHER_INDENT
+        line.len() - text.len() <= self.begin + MAX_FURTHER_INDENT
             && length >= self.length
             && text[length..].trim().is_empty()
     }
@@ -302,80 +305,52 @@ struct Word {
     text: String,
     /// How many bytes of it have been put on the line.
     shown: usize,
-    /// The columns of the rest.
-    width: usize,
-    /// The last character that others combine with.
-    base: char,
-    is_emoji: bool,
-    /// What comes next is joined with the base.
-    joins: bool,
 }
 
 impl Word {
-    fn push(&mut self, character: char) {
-        self.settle_return();
-        self.text.push(character);
-        let width = match character {
-            // At a line's end it is invisible.
-            '\r' => 0,
-            '!'..='~' => 1,
-            JOINER => {
-                self.joins = is_pictograph(self.base) && (self.is_emoji || is_wide(self.base));
-                return;
-            }
-            EMOJI_SELECTOR => {
-                self.width += usize::from(!self.is_emoji && self.base.width() == Some(1));
-                self.is_emoji = true;
-                return;
-            }
-            _ if self.continues_emoji(character) => {
-                (self.base, self.is_emoji, self.joins) = (character, true, false);
-                return;
-            }
-            _ => disarm::width(character),
-        };
-        self.width += width;
-        // A character without width combines with the one before it.
-        if width > 0 {
-            (self.base, self.is_emoji, self.joins) = (character, false, false);
-        }
-    }
-
     /// Adds text that is on the line already.
     fn push_shown(&mut self, character: char) {
         self.text.push(character);
         self.shown = self.text.len();
     }
 
-    /// A carriage return without a line end after it is shown.
-    fn settle_return(&mut self) {
-        if self.text.ends_with('\r') {
-            self.width += disarm::width('\r');
-            self.base = '\r';
-        }
+    fn rest(&self) -> &str {
+        &self.text[self.shown..]
     }
 
-    /// Whether the character is shown as a part of the emoji before it.
-    fn continues_emoji(&self, character: char) -> bool {
-        let is_modified = is_modifier(character) && is_wide(self.base) && !is_modifier(self.base);
-        is_pictograph(self.base) && is_pictograph(character) && (is_modified || self.joins)
+    /// The columns of the rest, which may change the end of what is shown: a skin tone comes after its emoji.
+    fn width(&self) -> usize {
+        let before = end_of(&self.text[..self.shown]);
+        columns(&format!("{before}{}", self.rest())).saturating_sub(columns(before))
     }
 
-    /// Whether a break is allowed before the character though there is no blank.
+    /// Whether a break is allowed before the character though there is no blank: between two wide ones that are not
+    /// parts of one emoji.
     fn may_end_before(&self, character: char) -> bool {
-        is_wide(character)
-            && is_wide(self.base)
-            && !self.text.ends_with('\r')
-            && !self.continues_emoji(character)
-            && !CLOSING.contains(character)
-            && !OPENING.contains(self.base)
+        if !is_wide(character) || CLOSING.contains(character) {
+            return false;
+        }
+        let before = end_of(&self.text);
+        let base = before.chars().rev().find(|character| character.width() != Some(0));
+        base.is_some_and(|base| is_wide(base) && !OPENING.contains(base))
+            && format!("{before}{character}").width() > before.width()
     }
 
     /// Another word may come.
     fn clear(&mut self) {
         self.text.clear();
-        *self = Word { text: std::mem::take(&mut self.text), ..Word::default() };
+        self.shown = 0;
     }
+}
+
+/// As much of the end of a text as what follows may combine with.
+fn end_of(text: &str) -> &str {
+    text.char_indices().rev().nth(MAX_EMOJI).map_or(text, |(at, _)| &text[at..])
+}
+
+/// The columns of a part of a word. A carriage return at its end may belong to a line's end, which is invisible.
+fn columns(text: &str) -> usize {
+    visible(text.strip_suffix('\r').unwrap_or(text)).width()
 }
 
 /// Whether the word begins a list item or a line of a block quote.
@@ -384,7 +359,7 @@ fn is_marker(word: &str) -> bool {
     let digits = word.len() - number.len();
     match number {
         "-" | "*" | "+" => digits == 0,
-        "." | ")" => (1..=LONGEST_NUMBER).contains(&digits),
+        "." | ")" => (1..=MAX_DIGITS).contains(&digits),
         _ => word.bytes().all(|byte| byte == b'>'),
     }
 }
@@ -393,35 +368,15 @@ fn is_wide(character: char) -> bool {
     !character.is_ascii() && character.width() == Some(2)
 }
 
-fn is_pictograph(character: char) -> bool {
-    matches!(character, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
-}
-
-/// Whether the character changes the skin tone of the emoji before it.
-fn is_modifier(character: char) -> bool {
-    matches!(character, '\u{1f3fb}'..='\u{1f3ff}')
-}
-
-/// The character and the length of the fence at the beginning of the text, if it opens fenced code.
-pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
-    let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
-    let length = run_of(text, character);
-    // With more backticks after it, it is code within a line.
-    let opens = length >= SHORTEST_FENCE && (character == '~' || !text[length..].contains('`'));
-    opens.then_some((character, length))
-}
-
 /// How often the character, of one byte, stands at the beginning.
-pub(super) fn run_of(text: &str, character: char) -> usize {
+fn run_of(text: &str, character: char) -> usize {
     text.len() - text.trim_start_matches(character).len()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use unicode_width::UnicodeWidthStr;
 
-    use super::super::disarm::visible;
     use super::*;
 
     /// The text in these pieces, wrapped.
@@ -531,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_quotes_go_on_under_their_text() {
+    fn lists_and_quotes_continue_under_their_text() {
         for (text, columns, expected) in [
             ("- one two three", 12, "- one two \n  three"),
             ("* one two three", 12, "* one two \n  three"),
@@ -635,6 +590,8 @@ mod tests {
             assert_eq!(wrapper.feed(piece, 10), expected, "{piece:?}");
         }
         assert_eq!(wrapper.finish(10), "");
+        // It has no width, but it would have to be measured again with each piece.
+        assert!(!wrapper.feed(&"\u{301}".repeat(MAX_HELD), 10).is_empty());
     }
 
     #[test]

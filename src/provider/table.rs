@@ -114,11 +114,9 @@ pub(crate) const PROVIDERS: &[Row] = &[
     local("vllm", "http://127.0.0.1:8000/v1", "vllm serve MODEL"),
 ];
 
-impl Row {
-    /// The variable that moves the provider to another address.
-    pub(crate) fn base_url_variable(&self) -> String {
-        format!("{}_BASE_URL", self.name.to_ascii_uppercase())
-    }
+/// The variable that moves a provider to another address.
+pub(crate) fn base_url_variable(provider: &str) -> String {
+    format!("{}_BASE_URL", provider.to_ascii_uppercase().replace('-', "_"))
 }
 
 /// The dialect with this name.

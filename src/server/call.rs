@@ -146,7 +146,7 @@ impl Call<'_> {
     }
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
-        self.notes.sign().wait_for(&format!("waiting for {}", self.provider));
+        self.notes.spinner().wait_for(&format!("waiting for {}", self.provider));
         self.client.send(request).map_err(|failure| self.explain(failure, request))
     }
 
@@ -157,7 +157,7 @@ impl Call<'_> {
         }
         let Some(wait) = retry::wait(tried, failed.retry_after) else { return false };
         self.notes.detail(|| format!("{}; retrying in {:.1} s", failed.error, wait.as_secs_f64()));
-        self.notes.sign().count_down("retrying", wait);
+        self.notes.spinner().count_down("retrying", wait);
         std::thread::sleep(wait);
         true
     }
@@ -248,15 +248,15 @@ impl Call<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Sign;
+    use crate::output::Spinner;
     use crate::provider::table::OPENAI_LIKE;
     use crate::settings::Environment;
 
     #[test]
     fn what_q_says_itself_is_never_about_a_model() {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
-        let notes = Notes::new(true, false, Sign::new(true, None));
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
+        let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
         assert_eq!(call.no_answer("the page “Models” does not exist").meaning, Meaning::Other);
@@ -267,8 +267,8 @@ mod tests {
     #[test]
     fn a_request_with_attachments_that_is_refused_gets_a_hint_and_is_not_sent_again() {
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
-        let notes = Notes::new(true, false, Sign::new(true, None));
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
+        let notes = Notes::new(true, false, Spinner::new(true, None));
         let key_advice = Some("check the key".to_owned());
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice, notes: &notes };
@@ -320,8 +320,8 @@ mod tests {
     fn calls_are_an_answer_without_text_where_tools_were_offered() {
         const CALL: &str = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#;
         let address = Address::parse("http://127.0.0.1:1").expect("an address");
-        let client = Client::new(&address, None, 1, &Environment::of(&[])).expect("a client");
-        let notes = Notes::new(true, false, Sign::new(true, None));
+        let client = Client::new(&address, None, 1, &Environment::new(&[])).expect("a client");
+        let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
         for (word, offers_tools, words) in [

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Kind};
-use crate::settings::{Given, Origin, Provider, Settings};
+use crate::settings::{Origin, Provider, Settings, Sourced};
 
 /// A provider, and the model as far as it is known without asking the server.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub(crate) struct HeldWith {
 /// `Session`: the conversation's provider is no longer configured.
 pub(crate) fn choose(settings: &Settings, keeps: Option<&HeldWith>) -> Result<Option<Choice>, Error> {
     let by_option =
-        |given: &Option<Given>| given.as_ref().is_some_and(|given| matches!(given.origin, Origin::Option(_)));
+        |given: &Option<Sourced>| given.as_ref().is_some_and(|given| matches!(given.origin, Origin::Option(_)));
     let Some(held) = keeps else {
         return Ok(settings.chosen_provider().map(|provider| of_settings(settings, provider)));
     };
@@ -132,7 +132,7 @@ mod tests {
             let option = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             let arguments = Arguments { provider: option(provider), model: option(model), ..Arguments::default() };
             let settings =
-                Settings::load(&arguments, &Environment::of(variables), Path::new("")).expect("valid settings");
+                Settings::load(&arguments, &Environment::new(variables), Path::new("")).expect("valid settings");
             let held = |(provider, model): (&str, &str)| HeldWith { provider: provider.into(), model: model.into() };
             let choice = choose(&settings, keeps.map(held).as_ref())
                 .expect("a provider that is configured")
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
-        let settings = Settings::load(&Arguments::default(), &Environment::of(&[("XAI_API_KEY", "k")]), Path::new(""));
+        let settings = Settings::load(&Arguments::default(), &Environment::new(&[("XAI_API_KEY", "k")]), Path::new(""));
         let settings = settings.expect("valid settings");
         let choice = choose(&settings, None).expect("no error").expect("xai");
         for (model, continued) in [

@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_not_resolved_now_may_be_resolved_later() {
-        let client = Client::new(&address("http://h.example"), None, 1, &Environment::of(&[])).expect("a client");
+        let client = Client::new(&address("http://h.example"), None, 1, &Environment::new(&[])).expect("a client");
         for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
             assert_eq!(failed.may_pass(), may_pass, "{failed:?}");
@@ -487,12 +487,12 @@ mod tests {
     #[test]
     fn proxies_go_by_scheme_and_never_for_loopback() {
         let last = ("ALL_PROXY", "socks5://all.example:3");
-        let all = Environment::of(&[
+        let all = Environment::new(&[
             ("HTTPS_PROXY", "http://secure.example:1"),
             ("http_proxy", "http://plain.example:2"),
             last,
         ]);
-        let only_all = Environment::of(&[last]);
+        let only_all = Environment::new(&[last]);
         let chosen = |url, environment: &Environment| {
             proxy_for(&address(url), environment).expect(url).map(|(name, proxy)| (name, proxy.host().to_owned()))
         };
@@ -502,7 +502,7 @@ mod tests {
         for url in ["http://127.0.0.1:8080", "https://localhost", "http://[::1]"] {
             assert_eq!(chosen(url, &all), None, "{url}");
         }
-        let broken = Environment::of(&[("ALL_PROXY", "http://u:hunter22@:x")]);
+        let broken = Environment::new(&[("ALL_PROXY", "http://u:hunter22@:x")]);
         let error = proxy_for(&address("http://h.example"), &broken).expect_err("not a proxy");
         assert!(error.message.contains("ALL_PROXY") && !error.message.contains("hunter22"));
     }

@@ -66,7 +66,7 @@ impl Target {
         let provider = Arc::clone(&self.choice.provider);
         if let Key::Command(command) = &provider.key {
             // It may ask for a password on the same terminal.
-            notes.sign().stop();
+            notes.spinner().stop();
             let named = |error: Error| Error { message: format!("{}: {}", provider.name, error.message), ..error };
             self.key = Some(key_command::run(command).map_err(named)?);
         }

@@ -1,5 +1,7 @@
 //! Saves an exchange: under the lock, at the end of the conversation as it is then, and without losing another one.
 
+use std::fmt::Display;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -46,15 +48,24 @@ pub(crate) struct Committed {
     pub(crate) note: Option<String>,
 }
 
+impl Committed {
+    fn unsaved(reason: &dyn Display) -> Committed {
+        Committed { note: Some(format!("this exchange was not saved: {reason}")), ..Committed::default() }
+    }
+}
+
 impl Committer {
     /// Saves an exchange. While another process has the lock, `give_up` is asked from time to time, with the time waited.
     pub(crate) fn commit(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> Committed {
-        let is_elsewhere = self.location.path.parent() != Some(self.folder.sessions());
+        let is_elsewhere = !self.folder.has(&self.location.path);
         let prepared = self.folder.prepare();
         let may_sweep = prepared.is_ok();
         let saved = match (prepared, &self.location.link) {
             (Err(error), _) if !is_elsewhere => Err(error),
-            (_, Some(link)) if self.intent == Intent::New && self.needs_no_lock(link) => {
+            // Nothing is moved or removed, so no lock is needed.
+            (_, Some(link))
+                if self.intent == Intent::New && self.rules.keeps() && (link.is_symlink() || !link.exists()) =>
+            {
                 self.begin_current(exchange, link, None)
             }
             _ => self.commit_locked(exchange, give_up),
@@ -62,15 +73,7 @@ impl Committer {
         if may_sweep {
             self.folder.sweep_if_due(self.rules.keep, SystemTime::now());
         }
-        saved.unwrap_or_else(|error| Committed {
-            note: Some(format!("this exchange was not saved: {error}")),
-            ..Committed::default()
-        })
-    }
-
-    /// Whether a new conversation neither moves nor removes the one before it.
-    fn needs_no_lock(&self, link: &Path) -> bool {
-        self.rules.keeps() && (link.is_symlink() || !link.exists())
+        saved.unwrap_or_else(|error| Committed::unsaved(&error))
     }
 
     fn commit_locked(&self, exchange: &Exchange, give_up: &dyn Fn(Duration) -> bool) -> io::Result<Committed> {
@@ -98,22 +101,18 @@ impl Committer {
             Action::Begin => match &self.location.link {
                 Some(link) => self.begin_current(exchange, link, Some(lock)),
                 None => {
-                    let conversation = self.of_its_own(exchange);
+                    let conversation = self.new_conversation(exchange);
                     self.folder.write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
                     Ok(self.saved(path, &conversation))
                 }
             },
-            Action::Extend(conversation) => self.extend(&path, conversation, exchange, None, lock),
+            Action::Extend(conversation) => self.extend(&path, conversation, exchange, false, lock),
             Action::Replace(mut conversation) => {
-                let state = self.keep_state(&path)?;
                 conversation.exchanges.pop();
-                self.extend(&path, conversation, exchange, state, lock)
+                self.extend(&path, conversation, exchange, true, lock)
             }
             Action::Separate(reason) => self.save_separately(exchange, Some(lock), reason),
-            Action::Refuse(reason) => {
-                let note = format!("this exchange was not saved: {}: {reason}", path.display());
-                Ok(Committed { note: Some(note), ..Committed::default() })
-            }
+            Action::Refuse(reason) => Ok(Committed::unsaved(&format!("{}: {reason}", path.display()))),
         }
     }
 
@@ -147,15 +146,15 @@ impl Committer {
     /// A new conversation, which becomes the current one.
     fn begin_current(&self, exchange: &Exchange, link: &Path, lock: Option<&Lock>) -> io::Result<Committed> {
         let left = self.folder.leave(link, lock)?;
-        let mut conversation = self.of_its_own(exchange);
+        let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
-        Ok(self.make_current(link, left, self.saved(path, &conversation)))
+        Ok(self.make_current(Some(link), left, self.saved(path, &conversation)))
     }
 
-    /// Points the link at a conversation that was saved, in place of the one that was `left`. A failure becomes a note,
-    /// because the exchange is saved.
-    fn make_current(&self, link: &Path, left: Option<PathBuf>, mut saved: Committed) -> Committed {
-        let Some(path) = &saved.path else { return saved };
+    /// Points the link, if there is one, at a conversation that was saved, in place of the one that was `left`. A failure
+    /// becomes a note, because the exchange is saved.
+    fn make_current(&self, link: Option<&Path>, left: Option<PathBuf>, mut saved: Committed) -> Committed {
+        let (Some(link), Some(path)) = (link, &saved.path) else { return saved };
         match self.folder.point(link, path) {
             Ok(path) => saved.path = Some(path),
             Err(error) => {
@@ -172,48 +171,37 @@ impl Committer {
         saved
     }
 
+    /// Writes a conversation with the exchange at its end. If it `drops` another one, an earlier state keeps that.
     fn extend(
         &self,
         path: &Path,
         mut conversation: Conversation,
         exchange: &Exchange,
-        mut state: Option<PathBuf>,
+        mut drops: bool,
         lock: &Lock,
     ) -> io::Result<Committed> {
         self.add(&mut conversation, exchange);
         conversation.keep_last(self.rules.pairs);
-        let mut note = None;
-        let bytes = match format::to_bytes(&conversation) {
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                format::shrink(&mut conversation)?;
-                let bytes = format::to_bytes(&conversation)?;
-                if state.is_none() {
-                    state = self.keep_state(path)?;
-                }
-                note = Some(has_become_too_large(&conversation, state.as_deref()));
-                bytes
-            }
-            bytes => bytes?,
-        };
-        let becomes_current = self.becomes_current.as_ref();
+        let mut bytes = format::to_bytes(&conversation);
+        let is_too_large = matches!(&bytes, Err(error) if error.kind() == io::ErrorKind::FileTooLarge);
+        if is_too_large {
+            format::shrink(&mut conversation)?;
+            bytes = format::to_bytes(&conversation);
+            drops = true;
+        }
+        let bytes = bytes?;
+        let becomes_current = self.becomes_current.as_deref();
         let left = becomes_current.map(|link| self.folder.leave(link, Some(lock))).transpose()?;
-        self.folder.replace(path, &bytes).inspect_err(|_| forget(state.as_deref()))?;
+        let state = rewrite(&self.folder, path, &bytes, drops && self.rules.keeps())?;
+        let note = is_too_large.then(|| has_become_too_large(&conversation, state.as_deref()));
         let saved = Committed { note, ..self.saved(path.to_owned(), &conversation) };
-        Ok(match becomes_current {
-            Some(link) => self.make_current(link, left.flatten(), saved),
-            None => saved,
-        })
-    }
-
-    /// Keeps a conversation as it is, unless nothing is kept.
-    fn keep_state(&self, path: &Path) -> io::Result<Option<PathBuf>> {
-        if self.rules.keeps() { self.folder.keep_state(path).map(Some) } else { Ok(None) }
+        Ok(self.make_current(becomes_current, left.flatten(), saved))
     }
 
     /// Saves in a conversation of its own, if necessary without the lock.
     fn save_separately(&self, exchange: &Exchange, lock: Option<&Lock>, reason: &str) -> io::Result<Committed> {
         self.folder.prepare()?;
-        let mut conversation = self.of_its_own(exchange);
+        let mut conversation = self.new_conversation(exchange);
         let path = self.folder.create(&mut conversation, lock)?;
         let note = format!("{reason}: this exchange is saved on its own, in {}", path.display());
         Ok(Committed { note: Some(note), saved_separately: true, ..self.saved(path, &conversation) })
@@ -225,7 +213,7 @@ impl Committer {
     }
 
     /// A conversation of this exchange alone.
-    fn of_its_own(&self, exchange: &Exchange) -> Conversation {
+    fn new_conversation(&self, exchange: &Exchange) -> Conversation {
         let mut conversation = Conversation::new(&self.provider, &self.model, self.asked);
         self.add(&mut conversation, exchange);
         conversation
@@ -244,11 +232,15 @@ impl Committer {
     }
 }
 
-/// Removes an earlier state after which nothing has changed.
-fn forget(state: Option<&Path>) {
-    if let Some(state) = state {
-        let _ = std::fs::remove_file(state);
-    }
+/// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned.
+fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> io::Result<Option<PathBuf>> {
+    let state = if keeps_state { Some(folder.keep_state(path)?) } else { None };
+    folder.replace(path, bytes).inspect_err(|_| {
+        if let Some(state) = &state {
+            let _ = fs::remove_file(state);
+        }
+    })?;
+    Ok(state)
 }
 
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
@@ -260,26 +252,22 @@ fn has_become_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     )
 }
 
-/// Drops the last exchange of a conversation, if it is still this one; an earlier state keeps it. Returns whether it was.
+/// Drops the last exchange of a conversation; an earlier state keeps it. Returns the id of the conversation, and the
+/// exchange. `None`: there was none.
 ///
 /// # Errors
 /// A file could not be read or written.
 pub(crate) fn undo(
     folder: &Folder,
     path: &Path,
-    undone: &Exchange,
     rules: &Rules,
     lock: Option<&Lock>,
-) -> io::Result<bool> {
+) -> io::Result<Option<(String, Exchange)>> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
-    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(false) };
-    if conversation.exchanges.last() != Some(undone) {
-        return Ok(false);
-    }
-    let state = if rules.keeps() { Some(folder.keep_state(&path)?) } else { None };
-    conversation.undo();
-    folder.replace(&path, &format::to_bytes(&conversation)?).inspect_err(|_| forget(state.as_deref()))?;
-    Ok(true)
+    let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(None) };
+    let Some(undone) = conversation.undo() else { return Ok(None) };
+    rewrite(folder, &path, &format::to_bytes(&conversation)?, rules.keeps())?;
+    Ok(Some((folder.id(&path, conversation.created), undone)))
 }
 
 /// Writes a conversation into a file that must not exist yet.

@@ -50,7 +50,7 @@ pub(crate) struct Exchange {
 }
 
 /// A message, and what its file says about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "a message")]
 pub(crate) struct Entry {
     pub(crate) role: Role,
@@ -65,7 +65,7 @@ pub(crate) struct Entry {
     /// The answer broke off.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
-    /// The provider's word for how the answer ended, if it is incomplete or was blocked.
+    /// The provider's finish reason, if the answer is incomplete or was blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finish: Option<String>,
     /// The provider and the model that answered. Files of q 0.2 may lack them.
@@ -91,13 +91,7 @@ impl Entry {
             text: message.text,
             timestamp: Some(timestamp.to_string()),
             attachments: message.attachments,
-            interrupted: false,
-            finish: None,
-            provider: None,
-            model: None,
-            usage: None,
-            steps: Vec::new(),
-            unknown: Unknown::new(),
+            ..Entry::default()
         }
     }
 
@@ -113,7 +107,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        // On an answer they are another tool's.
+        // Those of an answer come from another program, and no provider takes them.
         let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
         let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {
@@ -125,11 +119,6 @@ impl Entry {
 }
 
 impl Exchange {
-    /// A question with its answer.
-    pub(crate) fn new(question: Entry, answer: Entry) -> Exchange {
-        Exchange { entries: vec![question, answer] }
-    }
-
     /// The question, if there is one.
     pub(crate) fn question(&self) -> Option<&Entry> {
         self.entries.first().filter(|entry| entry.role == Role::User)
@@ -145,7 +134,7 @@ impl Exchange {
         self.answer().is_some_and(|answer| !answer.interrupted && answer.finish.is_none())
     }
 
-    /// Whether the provider blocked the answer: it broke off with a word for why.
+    /// Whether the provider blocked the answer: it broke off, with a finish reason.
     fn is_blocked(&self) -> bool {
         self.answer().is_some_and(|answer| answer.interrupted && answer.finish.is_some())
     }
@@ -174,7 +163,7 @@ impl Conversation {
     }
 
     pub(crate) fn message_count(&self) -> usize {
-        self.exchanges.iter().map(|exchange| exchange.entries.len()).sum()
+        self.entries().count()
     }
 
     /// At most this many of the last messages, oldest first. Blocked exchanges are not sent again.
@@ -244,10 +233,9 @@ pub(super) mod tests {
     }
 
     pub(in crate::session) fn exchange(question: &str, answer: &str, second: i64) -> Exchange {
-        Exchange::new(
-            Entry::new(Message::text(Role::User, question), moment(second)),
-            Entry::new(Message::text(Role::Assistant, answer), moment(second + 1)),
-        )
+        let question = Entry::new(Message::text(Role::User, question), moment(second));
+        let answer = Entry::new(Message::text(Role::Assistant, answer), moment(second + 1));
+        Exchange { entries: vec![question, answer] }
     }
 
     /// A conversation with these exchanges, begun at moment 0.

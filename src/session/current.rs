@@ -2,24 +2,26 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::conversation::Conversation;
-use super::files::{self, are_same, named, read, second_name};
-use super::folder::{Folder, UNREADABLE, is_current, temporary_link};
+use super::files::{self, are_same, named, read, remove, second_name};
+use super::folder::{Folder, TEMPORARY, UNREADABLE, is_current, own_temporary};
 use super::format;
 use super::lock::Lock;
 use super::rules::Found;
 use super::timestamp::Timestamp;
 use crate::unix;
 
-/// How often q tries to replace a link that others replace, too.
-const MAX_ATTEMPTS: usize = 100;
+/// How long to wait until another q has changed a link.
+const LINK_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Folder {
-    /// The conversation that is current and will not be any more; the time to keep it starts now. `None`: there is none, or
-    /// it is not q's to change. Without the lock, a file in place of the link is left alone.
+    /// The conversation that has been current until now; the time for which it is kept starts. `None`: there is none, or it
+    /// is not q's to change. Without the lock, a file in place of the link is left alone.
     pub(super) fn leave(&self, link: &Path, lock: Option<&Lock>) -> io::Result<Option<PathBuf>> {
         let path = match lock {
             Some(lock) if is_file(link) => self.adopt(link, lock)?,
@@ -38,7 +40,7 @@ impl Folder {
         let link = self.link(None);
         // A q that was killed may have given this name to the file in place of the link.
         let path = if are_same(path, &link) { &link } else { path };
-        if !self.has(path) || !is_current(path) || !is_file(path) || !can_link(path) {
+        if !self.has(path) || !is_current(path) || !is_file(path) {
             return self.resolve(path);
         }
         let adopted = self.adopt(path, lock)?;
@@ -55,8 +57,9 @@ impl Folder {
         let adopted = match read(link)? {
             Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
             Found::Unusable(_) | Found::Nothing => {
-                let modified = fs_err::metadata(link)?.modified()?;
-                self.free_name(link, Timestamp::of_file(modified), UNREADABLE)?
+                let changed = Timestamp::from_mtime(fs_err::metadata(link)?.modified()?);
+                let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
+                self.link_first_free(link, moments.map(|moment| format!("{}{UNREADABLE}", moment.id())))?
             }
         };
         let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
@@ -78,62 +81,55 @@ impl Folder {
         self.create(&mut conversation, Some(lock))
     }
 
-    /// Gives a file a second name, that of this moment or the first free one after it.
-    fn free_name(&self, path: &Path, mut moment: Timestamp, ending: &str) -> io::Result<PathBuf> {
-        loop {
-            let name = self.sessions.join(format!("{}{ending}", moment.id()));
-            match second_name(path, &name, &self.temporary(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !are_same(path, &name) => {
-                    moment = moment.next();
-                }
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {
-                    unix::touch(&name);
-                    return Ok(name);
-                }
-            }
-        }
-    }
-
     /// Makes a link lead to a conversation. Where there are no links, the conversation's file takes its place. Returns
     /// where the conversation is then.
     pub(super) fn point(&self, link: &Path, path: &Path) -> io::Result<PathBuf> {
-        let (temporary, name) = (temporary_link(link), path.file_name().unwrap_or_default());
-        let failed = |error| {
+        let name = path.file_name().unwrap_or_default();
+        if fs::read_link(link).is_ok_and(|target| target.as_os_str() == name) {
+            return Ok(path.to_owned());
+        }
+        let lock = self.lock_links();
+        let temporary = if lock.is_some() { self.temporary_link() } else { own_temporary(link) };
+        // A killed run may have left it.
+        let _ = fs::remove_file(&temporary);
+        match symlink(name, &temporary) {
+            Err(_) if !link.is_symlink() => return fs_err::rename(path, link).map(|()| link.to_owned()),
+            linked => linked.map_err(|error| named(error, "make the link", link))?,
+        }
+        fs::rename(&temporary, link).map(|()| path.to_owned()).map_err(|error| {
             let _ = fs::remove_file(&temporary);
             named(error, "replace", link)
-        };
-        let mut last = io::Error::from(io::ErrorKind::ResourceBusy);
-        for _ in 0..MAX_ATTEMPTS {
-            if fs::read_link(link).is_ok_and(|target| target.as_os_str() == name) {
-                return Ok(path.to_owned());
-            }
-            match symlink(name, &temporary) {
-                // Another q is about to replace the link, or was killed before it did.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    let _ = fs::remove_file(&temporary);
-                    continue;
-                }
-                Err(_) if !link.is_symlink() => return fs_err::rename(path, link).map(|()| link.to_owned()),
-                linked => linked.map_err(|error| named(error, "make the link", link))?,
-            }
-            match fs::rename(&temporary, link) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => last = error,
-                renamed => return renamed.map(|()| path.to_owned()).map_err(failed),
-            }
+        })
+    }
+
+    /// Removes a link, unless another q has made it lead to another conversation by now.
+    pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
+        let _lock = self.lock_links();
+        if self.leads_to(link, path)? { remove(link).map(drop) } else { Ok(()) }
+    }
+
+    /// Removes the link that a killed run was about to put in the place of another.
+    pub(super) fn remove_temporary_link(&self) {
+        if self.temporary_link().is_symlink() {
+            let _lock = self.lock_links();
+            let _ = fs::remove_file(self.temporary_link());
         }
-        Err(failed(last))
+    }
+
+    /// The lock for changing links, so that no q removes a link that another has just made. Each holds it only for a moment.
+    /// It is not that of the conversations, so a new question does not wait for a save. Without it, q continues:
+    /// the worst is a lost link.
+    fn lock_links(&self) -> Option<Lock> {
+        Lock::acquire(&self.root, &|waited| waited >= LINK_PATIENCE).ok()
+    }
+
+    /// The link that is made before it replaces another. Only the holder of the lock makes it, so one name is enough.
+    fn temporary_link(&self) -> PathBuf {
+        self.sessions.join(format!("{TEMPORARY}-link"))
     }
 }
 
+/// Whether it is a file itself, not a link to one.
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
-}
-
-/// Whether the file system has links.
-fn can_link(link: &Path) -> bool {
-    let temporary = temporary_link(link);
-    let can_link = symlink("-", &temporary).map_err(|error| error.kind());
-    let _ = fs::remove_file(&temporary);
-    matches!(can_link, Ok(()) | Err(io::ErrorKind::AlreadyExists))
 }

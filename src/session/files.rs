@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use super::format::{self, MAX_SIZE, Unusable};
+use super::format;
 use super::rules::Found;
 use crate::unix;
 
@@ -28,22 +28,23 @@ pub(crate) fn read(path: &Path) -> io::Result<Found> {
 /// # Errors
 /// As for [`read`].
 pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
+    let nothing = |error| check_missing(error, "read", path).map(|()| (Found::Nothing, Vec::new()));
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return check_dangling_link(path.parent()).map(|()| (Found::Nothing, Vec::new()));
-        }
-        Err(error) => return Err(named(error, "read", path)),
+        Err(error) => return nothing(error),
     };
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
-    if metadata.len() > MAX_SIZE as u64 {
-        return Ok((Err(Unusable::TooLarge(metadata.len())).into(), Vec::new()));
+    if let Err(too_large) = format::check_size(metadata.len()) {
+        return Ok((Found::Unusable(too_large), Vec::new()));
     }
-    let bytes = fs::read(path).map_err(|error| named(error, "read", path))?;
-    Ok((format::read(&bytes).into(), bytes))
+    match fs::read(path) {
+        Ok(bytes) => Ok((format::read(&bytes).map_or_else(Found::Unusable, Found::Conversation), bytes)),
+        // Another q may have deleted it just now.
+        Err(error) => nothing(error),
+    }
 }
 
 /// Whether there is anything at a path, even a link to nothing.
@@ -51,10 +52,15 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
 /// # Errors
 /// It cannot be known, because a folder above it cannot be entered.
 pub(crate) fn exists(path: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => check_dangling_link(path.parent()).map(|()| false),
-        Err(error) => Err(named(error, "look at", path)),
+    let found = fs::symlink_metadata(path).map(|_| true);
+    found.or_else(|error| check_missing(error, "look at", path).map(|()| false))
+}
+
+/// Nothing, for an error that says that there is no such file; any other is returned.
+fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound => check_dangling_link(path.parent()),
+        _ => Err(named(error, action, path)),
     }
 }
 
@@ -72,11 +78,8 @@ pub(super) fn check_dangling_link(folder: Option<&Path>) -> io::Result<()> {
 
 /// Deletes a file. Returns whether it existed.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    match fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(named(error, "remove", path)),
-    }
+    let removed = fs::remove_file(path).map(|()| true);
+    removed.or_else(|error| check_missing(error, "remove", path).map(|()| false))
 }
 
 /// Writes a file that must not exist yet by way of one without a name, which disappears with its process. `None`: the
@@ -135,10 +138,7 @@ pub(super) fn are_same(a: &Path, b: &Path) -> bool {
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
     let written = || {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove(path)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;
@@ -163,4 +163,28 @@ fn keep_owner(file: &File, like: &Metadata) -> io::Result<()> {
 /// An error that says what failed on which file.
 pub(super) fn named(error: io::Error, action: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {action} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_deleted_while_it_is_read_is_not_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("talk.json");
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for _ in 0..5000 {
+                    fs::write(&path, "").expect("a file");
+                    fs::remove_file(&path).expect("no file");
+                }
+            });
+            while !writer.is_finished() {
+                assert!(!matches!(read(&path).expect("a look at the file"), Found::Conversation(_)));
+            }
+        });
+    }
 }

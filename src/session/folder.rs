@@ -94,7 +94,7 @@ impl Folder {
     /// How users name the conversation in a file.
     pub(crate) fn which(&self, path: &Path) -> Which {
         match path.file_stem().and_then(OsStr::to_str) {
-            Some(stem) if self.has(path) && !is_current(path) => Which::of_stem(stem),
+            Some(stem) if self.has(path) && !is_current(path) => Which::from_stem(stem),
             _ => Which::File(path.to_owned()),
         }
     }
@@ -103,9 +103,8 @@ impl Folder {
     pub(crate) fn id(&self, path: &Path, created: Timestamp) -> String {
         match self.which(path) {
             Which::Named(name) | Which::Id(name) => name,
-            _ if !self.has(path) => path.to_string_lossy().into_owned(),
-            _ if is_current(path) => created.id(),
-            _ => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            _ if self.has(path) && is_current(path) => created.id(),
+            _ => path.to_string_lossy().into_owned(),
         }
     }
 
@@ -137,17 +136,16 @@ impl Folder {
             _ => return Ok(path.to_owned()),
         }
         let real = name::resolve(path).map_err(io::Error::other)?;
-        let sessions = fs::canonicalize(&self.sessions).map_err(|error| named(error, "look at", &self.sessions))?;
+        let sessions = fs_err::canonicalize(&self.sessions)?;
         Ok(real.strip_prefix(&sessions).map_or_else(|_| real.clone(), |below| self.sessions.join(below)))
     }
 
     /// The file of q 0.2 that has the conversation with this id: its name has the second only, or is that of a current one.
     fn find_created(&self, id: &str) -> io::Result<Option<PathBuf>> {
-        let Some(created) = Timestamp::from_id(id) else { return Ok(None) };
-        let old_name = format!("{UNNAMED}{}", created.stamp());
+        let Some(to_the_second) = id.get(.."session_20261121100000".len()) else { return Ok(None) };
         for Listed { path, .. } in self.list(false)? {
-            let may_be = is_current(&path) || name_of(&path).starts_with(&old_name);
-            if may_be && matches!(read(&path)?, Found::Conversation(conversation) if conversation.created == created) {
+            let may_be = is_current(&path) || name_of(&path).starts_with(to_the_second);
+            if may_be && matches!(read(&path)?, Found::Conversation(conversation) if conversation.created.id() == id) {
                 return Ok(Some(path));
             }
         }
@@ -195,7 +193,6 @@ impl Folder {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(PRIVATE_FOLDER);
         check_dangling_link(Some(&self.sessions))?;
-        let made = builder.create(&self.sessions);
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {
             let is_open = |it: fs::Metadata| it.is_dir() && it.mode() & 0o7777 != PRIVATE_FOLDER;
@@ -203,8 +200,7 @@ impl Folder {
                 fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
-        let made = made.or_else(|_| builder.create(&self.sessions));
-        made.map_err(|error| named(error, "make the folder", &self.sessions))
+        builder.create(&self.sessions).map_err(|error| named(error, "make the folder", &self.sessions))
     }
 
     /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with
@@ -214,7 +210,7 @@ impl Folder {
         // A killed run may have left them.
         let _ = fs::remove_file(self.temporary(path));
         if self.has(path) {
-            let _ = fs::remove_file(temporary_link(&self.link(None)));
+            self.remove_temporary_link();
         }
         Ok(lock)
     }
@@ -253,13 +249,9 @@ impl Folder {
         if let Some(created) = files::create_unnamed(path, bytes) {
             return created;
         }
-        if has_lock {
-            return files::create(path, bytes, &temporary);
-        }
-        match self.lock(path, &|waited| waited >= LOCK_PATIENCE) {
-            Ok(_lock) => files::create(path, bytes, &temporary),
-            Err(_) => files::create(path, bytes, &path.with_file_name(format!("{TEMPORARY}-{}", std::process::id()))),
-        }
+        let lock = if has_lock { None } else { self.lock(path, &|waited| waited >= LOCK_PATIENCE).ok() };
+        let temporary = if has_lock || lock.is_some() { temporary } else { own_temporary(path) };
+        files::create(path, bytes, &temporary)
     }
 
     /// Replaces a file, so that a reader finds either the complete old one or the complete new one. The caller has
@@ -282,26 +274,23 @@ impl Folder {
             return self.create(&mut conversation, None);
         }
         let id = self.id(path, conversation.created);
-        for number in 1.. {
-            let state = self.file(&format!("{}{STATE}{number}", name::base(&id)));
-            match second_name(path, &state, &self.temporary(&state)) {
+        self.link_first_free(path, (1..).map(|number| format!("{}{STATE}{number}{ENDING}", name::base(&id))))
+    }
+
+    /// Gives a file the first of these names that is free. The time to keep it starts now.
+    pub(super) fn link_first_free(&self, path: &Path, names: impl Iterator<Item = String>) -> io::Result<PathBuf> {
+        for name in names {
+            let name = self.sessions.join(name);
+            match second_name(path, &name, &self.temporary(&name)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    // The time to keep it starts now.
-                    unix::touch(&state);
-                    return Ok(state);
+                linked => {
+                    linked?;
+                    unix::touch(&name);
+                    return Ok(name);
                 }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    /// Marks a conversation as used, so that it is kept.
-    pub(crate) fn touch(&self, location: &Location) {
-        if location.is_unnamed {
-            unix::touch(&location.path);
-        }
     }
 
     /// Whether a new file in place of this one would have another group, or lock its owner out.
@@ -357,10 +346,8 @@ impl Folder {
     pub(crate) fn clear(&self, location: &Location, link: Option<&Path>) -> io::Result<bool> {
         let is_own_link = location.link.is_some() && !location.is_unnamed;
         let existed = !is_own_link && self.remove(&location.path)?;
-        match link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink())) {
-            Some(link) => Ok(remove(link)? || existed),
-            None => Ok(existed),
-        }
+        let link = link.filter(|link| is_own_link || (location.link.is_none() && link.is_symlink()));
+        Ok(link.map_or(Ok(false), remove)? || existed)
     }
 
     /// Deletes every conversation. Returns how many there were, without earlier states. The caller has the lock.
@@ -410,22 +397,6 @@ impl Folder {
         Ok(existed)
     }
 
-    /// Removes a link, unless another q has made it lead to another conversation by now.
-    pub(super) fn remove_link(&self, link: &Path, path: &Path) -> io::Result<()> {
-        let temporary = self.temporary(link);
-        match fs::rename(link, &temporary) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            renamed => renamed.map_err(|error| named(error, "remove", link))?,
-        }
-        let led_to = self.resolve(&temporary);
-        if !matches!(&led_to, Ok(real) if real == path) {
-            // A still newer one stays.
-            let _ = fs::hard_link(&temporary, link);
-        }
-        remove(&temporary)?;
-        led_to.map(drop)
-    }
-
     /// Removes a conversation that is not current any more, unless it is current elsewhere.
     pub(super) fn remove_left(&self, path: &Path) -> io::Result<()> {
         for other in self.paths()? {
@@ -437,7 +408,7 @@ impl Folder {
     }
 
     /// Whether this is a link to a conversation.
-    fn leads_to(&self, link: &Path, path: &Path) -> io::Result<bool> {
+    pub(super) fn leads_to(&self, link: &Path, path: &Path) -> io::Result<bool> {
         match self.resolve(link) {
             Ok(real) => Ok(link != real && real == path),
             // A link of the user's own may lead to a disk that is not mounted.
@@ -462,14 +433,16 @@ pub(super) fn stem_of(name: &str) -> Option<&str> {
     name.strip_suffix(ENDING).or_else(|| name.strip_suffix(UNREADABLE))
 }
 
-/// The link that is made before it replaces another.
-pub(super) fn temporary_link(link: &Path) -> PathBuf {
-    link.with_file_name(format!("{TEMPORARY}-{}", name_of(link)))
+/// A temporary file beside this one that only this process makes.
+pub(super) fn own_temporary(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{TEMPORARY}-{}", std::process::id()))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::Barrier;
+    use std::thread;
 
     use super::*;
 
@@ -484,6 +457,25 @@ mod tests {
         assert_eq!(fs::read_link(&link).expect("a link"), Path::new("session_2.json"));
         folder.remove_link(&link, &folder.file("session_2")).expect("no link");
         assert!(!link.is_symlink() && folder.paths().expect("no files").is_empty());
+    }
+
+    #[test]
+    fn two_links_made_at_once_are_both_made() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::find(Some(home.path().to_owned())).expect("a folder");
+        folder.prepare().expect("folders");
+        let (together, link) = (Barrier::new(2), folder.link(None));
+        let point = |conversation: &str| {
+            for number in 0..1000 {
+                together.wait();
+                let path = folder.file(&format!("{conversation}{number}"));
+                assert_eq!(folder.point(&link, &path).expect("a link"), path);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| point("session_1"));
+            point("session_2");
+        });
     }
 
     #[test]

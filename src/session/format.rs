@@ -1,9 +1,9 @@
 //! The JSON of a conversation's file, version 1: read completely, and written without losing what q does not know.
 
-use std::fmt;
+use std::fmt::Display;
 use std::io;
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::conversation::{Conversation, VERSION};
 
@@ -12,7 +12,7 @@ pub(crate) const MAX_SIZE: usize = 10_000_000;
 
 /// What remains of a conversation that would grow too large: less than the limit, so that not every further exchange
 /// keeps an earlier state.
-const SHRUNK: usize = MAX_SIZE / 10 * 9;
+const MAX_SHRUNK_SIZE: usize = MAX_SIZE / 10 * 9;
 
 /// The bytes between two messages.
 const SEPARATOR: usize = 2;
@@ -20,50 +20,32 @@ const SEPARATOR: usize = 2;
 /// What some editors write at the beginning of a file (UTF-8 byte order mark).
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Why q cannot use a file as a conversation.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unusable {
-    /// In the parser's words.
-    Malformed(String),
-    Version(u64),
-    /// Bytes.
-    TooLarge(u64),
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unusable::Malformed(reason) => write!(formatter, "it cannot be parsed ({reason})"),
-            Unusable::Version(version) => write!(formatter, "it has version {version}, but q reads version {VERSION}"),
-            Unusable::TooLarge(bytes) => write!(formatter, "it is {bytes} bytes, more than {MAX_SIZE}"),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct Versioned {
-    version: u64,
-}
-
 /// Reads a file's bytes.
 ///
 /// # Errors
 /// Why it cannot be used as a conversation.
-pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, Unusable> {
-    if bytes.len() > MAX_SIZE {
-        return Err(Unusable::TooLarge(bytes.len() as u64));
-    }
-    let text = std::str::from_utf8(bytes.strip_prefix(MARK).unwrap_or(bytes))
-        .map_err(|_| Unusable::Malformed("it is not UTF-8".to_owned()))?;
-    let conversation: Conversation = serde_json::from_str(text).map_err(|error| match serde_json::from_str(text) {
+pub(crate) fn read(bytes: &[u8]) -> Result<Conversation, String> {
+    check_size(bytes.len() as u64)?;
+    let malformed = |reason: &dyn Display| format!("it cannot be parsed ({reason})");
+    let text = str::from_utf8(bytes.strip_prefix(MARK).unwrap_or(bytes)).map_err(|_| malformed(&"it is not UTF-8"))?;
+    let conversation: Result<Conversation, _> = serde_json::from_str(text);
+    let version = match &conversation {
+        Ok(conversation) => conversation.version,
         // Another version may have another form.
-        Ok(Versioned { version }) if version != VERSION => Unusable::Version(version),
-        _ => Unusable::Malformed(error.to_string()),
-    })?;
-    if conversation.version != VERSION {
-        return Err(Unusable::Version(conversation.version));
+        Err(_) => serde_json::from_str(text).ok().and_then(|file: Value| file["version"].as_u64()).unwrap_or(VERSION),
+    };
+    if version != VERSION {
+        return Err(format!("it has version {version}, but q reads version {VERSION}"));
     }
-    Ok(conversation)
+    conversation.map_err(|error| malformed(&error))
+}
+
+/// Refuses files that are too large, which are not opened.
+///
+/// # Errors
+/// Why it cannot be used as a conversation.
+pub(super) fn check_size(bytes: u64) -> Result<(), String> {
+    if bytes > MAX_SIZE as u64 { Err(format!("it is {bytes} bytes, more than {MAX_SIZE}")) } else { Ok(()) }
 }
 
 /// The file of a conversation: JSON, one message a line.
@@ -88,7 +70,7 @@ pub(crate) fn to_bytes(conversation: &Conversation) -> io::Result<Vec<u8>> {
 
 /// Removes the oldest exchanges of a conversation that has become too large; the last one stays.
 pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
-    let mut room = SHRUNK.saturating_sub(serde_json::to_vec(conversation)?.len());
+    let mut room = MAX_SHRUNK_SIZE.saturating_sub(serde_json::to_vec(conversation)?.len());
     let mut kept = 0;
     for exchange in conversation.exchanges.iter().rev() {
         let sizes = exchange.entries.iter().map(|entry| Ok(serde_json::to_vec(entry)?.len() + SEPARATOR));
@@ -106,7 +88,7 @@ pub(super) fn shrink(conversation: &mut Conversation) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::conversation::tests::{conversation, exchange, moment, texts};
     use super::*;
@@ -136,7 +118,7 @@ mod tests {
         ] {
             let text = file(&format!("[{message}]")).replacen('{', r#"{"z":{"y":[1.10]},"#, 1);
             let written = read(text.as_bytes())
-                .and_then(|read| String::from_utf8(to_bytes(&read).expect("bytes")).map_err(|_| Unusable::Version(0)));
+                .and_then(|read| String::from_utf8(to_bytes(&read).expect("bytes")).map_err(|error| error.to_string()));
             let written = written.expect("a file");
             assert!(written.contains(message), "{written}\nlacks\n{message}");
             assert!(written.contains(r#""z":{"y":[1.10]}"#), "{written}");
@@ -178,11 +160,17 @@ mod tests {
             &file(r#"[{"role":"user","content":"a","steps":[{}]}]"#),
             &file(r#"[{"role":"user","content":"a","steps":[{"calls":[["1","t",{},"r"]]}]}]"#),
         ] {
-            assert!(matches!(read(text.as_bytes()), Err(Unusable::Malformed(_))), "{text}");
+            let unusable = read(text.as_bytes()).expect_err(text);
+            assert!(unusable.starts_with("it cannot be parsed ("), "{text}: {unusable}");
         }
-        assert_eq!(read(good.replace(":1,", ":2,").as_bytes()), Err(Unusable::Version(2)));
-        assert_eq!(read(br#"{"version":3,"chat":[]}"#), Err(Unusable::Version(3)));
-        assert_eq!(read(&vec![b' '; MAX_SIZE + 1]), Err(Unusable::TooLarge(MAX_SIZE as u64 + 1)));
+        let too_large = vec![b' '; MAX_SIZE + 1];
+        for (bytes, reason) in [
+            (good.replace(":1,", ":2,").as_bytes(), "it has version 2, but q reads version 1"),
+            (br#"{"version":3,"chat":[]}"#, "it has version 3, but q reads version 1"),
+            (&too_large, "it is 10000001 bytes, more than 10000000"),
+        ] {
+            assert_eq!(read(bytes), Err(reason.to_owned()));
+        }
     }
 
     #[test]
@@ -191,7 +179,7 @@ mod tests {
         let mut conversation = conversation(&[(&long, "1"), (&long, "2"), (&long, "3"), (&long, "4")]);
         assert_eq!(to_bytes(&conversation).map_err(|error| error.kind()), Err(io::ErrorKind::FileTooLarge));
         shrink(&mut conversation).expect("sizes");
-        assert!(to_bytes(&conversation).is_ok_and(|bytes| bytes.len() <= SHRUNK));
+        assert!(to_bytes(&conversation).is_ok_and(|bytes| bytes.len() <= MAX_SHRUNK_SIZE));
         assert_eq!(texts(&conversation), [long.as_str(), "2", &long, "3", &long, "4"]);
         let mut one = Conversation::new("p", "m", moment(0));
         one.add(exchange(&"x".repeat(MAX_SIZE), "1", 0));

@@ -1,6 +1,8 @@
 //! Which conversation is meant: the current one, one by its name, id or number in the list, or a file by its path.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::timestamp::UNNAMED;
@@ -66,13 +68,13 @@ impl Which {
                 .ok_or_else(|| format!("“{name}” is not a number of the list, such as %1"));
         }
         check(base(name))?;
-        Ok(Which::of_stem(name))
+        Ok(Which::from_stem(name))
     }
 
     /// The conversation in a file of the folder, by the file's name without its ending.
-    pub(crate) fn of_stem(stem: &str) -> Which {
-        let is_given_by_q = stem.starts_with(UNNAMED) || base(stem) != stem;
-        if is_given_by_q { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
+    pub(crate) fn from_stem(stem: &str) -> Which {
+        let is_generated = stem.starts_with(UNNAMED) || base(stem) != stem;
+        if is_generated { Which::Id(stem.to_owned()) } else { Which::Named(stem.to_owned()) }
     }
 
     /// The option that names it for an action, with a blank before it; nothing for a current one.
@@ -128,7 +130,7 @@ fn check(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How to name a current conversation that is called so by a list.
+/// How to name a current conversation, for a user who calls it by its file.
 fn way_to_current(listed: &str) -> Option<String> {
     match listed.strip_prefix("current")? {
         "" => Some("without -s, q uses the current conversation".to_owned()),
@@ -141,21 +143,21 @@ fn way_to_current(listed: &str) -> Option<String> {
 
 /// The path without links. The file need not exist yet, but its folder must.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
-    match std::fs::canonicalize(path) {
-        Ok(path) => Ok(path),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            // A link to a file that does not exist yet; a link to itself is another error.
-            if let Ok(target) = std::fs::read_link(path) {
-                return resolve(&path.with_file_name("").join(target));
-            }
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let folder = std::fs::canonicalize(folder)
-                .map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
-            let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
-            Ok(folder.join(name))
-        }
-        Err(error) => Err(format!("{}: {error}", path.display())),
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        real => return real.map_err(|error| format!("{}: {error}", path.display())),
     }
+    match fs::read_link(path) {
+        // A link to a file that does not exist yet; a link to itself is another error.
+        Ok(target) => return resolve(&path.with_file_name("").join(target)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {}
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        fs::canonicalize(folder).map_err(|error| format!("{}: its folder cannot be used: {error}", path.display()))?;
+    let name = path.file_name().ok_or_else(|| format!("{} is not the path of a file", path.display()))?;
+    Ok(folder.join(name))
 }
 
 #[cfg(test)]

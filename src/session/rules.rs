@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::age;
 use super::conversation::{Conversation, Entry, Exchange};
-use super::format::Unusable;
 use super::timestamp::Timestamp;
 
 /// What is at the path of a conversation.
@@ -18,20 +17,14 @@ pub(crate) enum Found {
     Unusable(String),
 }
 
-impl From<Result<Conversation, Unusable>> for Found {
-    fn from(read: Result<Conversation, Unusable>) -> Found {
-        read.map_or_else(|unusable| Found::Unusable(unusable.to_string()), Found::Conversation)
-    }
-}
-
 /// What the settings say about conversations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     /// The most exchanges that the conversation keeps.
     pub(crate) pairs: usize,
-    /// How long a conversation that is not current is kept; `None` is for ever.
+    /// How long a conversation that is not current is kept; `None` means for ever.
     pub(crate) keep: Option<Duration>,
-    /// The longest idle time of a conversation that is continued; `None` is no limit.
+    /// The longest idle time of a conversation that is continued; `None` means no limit.
     pub(crate) expire: Option<Duration>,
     /// Another provider or model may continue a conversation.
     pub(crate) continue_on_mismatch: bool,
@@ -64,7 +57,7 @@ pub(crate) enum Intent {
     Again(Seen, Exchange),
 }
 
-/// By what a conversation is recognized that was read before.
+/// What identifies a conversation that was read before.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(super) created: Timestamp,
@@ -84,7 +77,7 @@ impl Seen {
     }
 }
 
-/// Who was asked now, and when.
+/// Which provider and model are asked now, and when.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) provider: String,
@@ -132,48 +125,26 @@ pub(super) fn decide(intent: &Intent, found: Found, exchange: &Exchange, asked: 
     }
 }
 
-/// Why a follow-up starts a new conversation.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    Nothing,
-    Unusable(String),
-    Idle(Duration),
-    Provider { was: String, is: String },
-    Model { was: String, is: String },
-}
-
 /// Why a follow-up cannot continue the current conversation, if it cannot.
-pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<Obstacle> {
+pub(crate) fn obstacle(found: &Found, asked: &Asked, rules: &Rules) -> Option<String> {
     let conversation = match found {
-        Found::Nothing => return Some(Obstacle::Nothing),
-        Found::Unusable(reason) => return Some(Obstacle::Unusable(reason.clone())),
+        Found::Nothing => return Some("there is no conversation to continue".to_owned()),
+        Found::Unusable(reason) => return Some(format!("the conversation cannot be continued: {reason}")),
         Found::Conversation(conversation) => conversation,
     };
+    let Conversation { provider, model, updated, .. } = conversation;
     if rules.is_idle(conversation, asked.at) {
-        return Some(Obstacle::Idle(conversation.updated.elapsed_until(asked.at)));
+        let idle = age::in_words(updated.elapsed_until(asked.at));
+        return Some(format!("the conversation was idle for {idle}"));
     }
     if rules.continue_on_mismatch {
         return None;
     }
-    if conversation.provider != asked.provider {
-        return Some(Obstacle::Provider { was: conversation.provider.clone(), is: asked.provider.clone() });
+    if *provider != asked.provider {
+        return Some(format!("the conversation is with the provider {provider}, not {}", asked.provider));
     }
-    let model = asked.model.clone().filter(|model| *model != conversation.model)?;
-    Some(Obstacle::Model { was: conversation.model.clone(), is: model })
-}
-
-impl std::fmt::Display for Obstacle {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Obstacle::Nothing => formatter.write_str("there is no conversation to continue"),
-            Obstacle::Unusable(reason) => write!(formatter, "the conversation cannot be continued: {reason}"),
-            Obstacle::Idle(idle) => write!(formatter, "the conversation was idle for {}", age::in_words(*idle)),
-            Obstacle::Provider { was, is } => {
-                write!(formatter, "the conversation is with the provider {was}, not {is}")
-            }
-            Obstacle::Model { was, is } => write!(formatter, "the conversation is with the model {was}, not {is}"),
-        }
-    }
+    let other = asked.model.as_ref().filter(|other| *other != model)?;
+    Some(format!("the conversation is with the model {model}, not {other}"))
 }
 
 #[cfg(test)]
@@ -197,9 +168,13 @@ mod tests {
             assert_eq!(obstacle(second, "openai", Some("m")), None, "{second}");
         }
         assert_eq!(obstacle(0, "openai", None), None);
-        assert!(matches!(obstacle(24 * HOUR + 1, "openai", Some("m")), Some(Obstacle::Idle(_))));
-        assert!(matches!(obstacle(0, "groq", None), Some(Obstacle::Provider { .. })));
-        assert!(matches!(obstacle(0, "openai", Some("other")), Some(Obstacle::Model { .. })));
+        for (second, provider, model, expected) in [
+            (24 * HOUR + 1, "openai", Some("m"), "the conversation was idle for 24 hours"),
+            (0, "groq", None, "the conversation is with the provider openai, not groq"),
+            (0, "openai", Some("other"), "the conversation is with the model m, not other"),
+        ] {
+            assert_eq!(obstacle(second, provider, model).as_deref(), Some(expected));
+        }
     }
 
     #[test]
@@ -211,7 +186,8 @@ mod tests {
         for (provider, model) in [("openai", Some("other")), ("groq", None), ("groq", Some("m"))] {
             assert_eq!(obstacle(&found, &asked(provider, model, HOUR), &handed_over), None, "{provider} {model:?}");
             let late = asked(provider, model, 25 * HOUR);
-            assert!(matches!(obstacle(&found, &late, &handed_over), Some(Obstacle::Idle(_))), "{provider} {model:?}");
+            let obstacle = obstacle(&found, &late, &handed_over);
+            assert!(obstacle.is_some_and(|obstacle| obstacle.contains("idle")), "{provider} {model:?}");
         }
     }
 

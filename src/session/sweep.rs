@@ -2,6 +2,7 @@
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::files::PRIVATE_FILE;
@@ -29,14 +30,9 @@ impl Folder {
             return;
         }
         let Ok(_lock) = self.lock(&self.link(None), &|_| true) else { return };
-        let marked = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(PRIVATE_FILE)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-            .open(&marker)
-            .and_then(|marker| marker.set_modified(now));
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(PRIVATE_FILE).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+        let marked = options.open(&marker).and_then(|marker| marker.set_modified(now));
         // Without the mark, every run would do this.
         if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
             self.sweep(keep, now);
@@ -46,8 +42,9 @@ impl Folder {
     /// Removes conversations without a name and earlier states that nobody has changed for longer than `keep`, unless
     /// `current.json` or a name leads to them; and links that lead nowhere.
     fn sweep(&self, keep: Duration, now: SystemTime) {
-        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(|path| path.is_symlink());
-        // Those of slots keep nothing, nor do those that q 0.2 has made of links.
+        let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
+        let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(is_link);
+        // Links of slots keep nothing. Nor do links with ids: q 0.2 has renamed `current.json` so.
         let keeps = |name: &str| !name.starts_with("current-") && !name.starts_with(UNNAMED);
         let keeping = links.iter().filter(|link| keeps(&name_of(link)));
         let kept: Vec<_> = keeping.filter_map(|link| self.resolve(link).ok()).collect();
@@ -55,11 +52,11 @@ impl Folder {
             let name = name_of(&path);
             let limit = match stem_of(&name) {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(stem) if matches!(Which::of_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
+                Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
                 _ => continue,
             };
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-            if !metadata.is_file() || kept.contains(&path) {
+            if !(metadata.is_file() || metadata.is_symlink()) || kept.contains(&path) {
                 continue;
             }
             if metadata.modified().is_ok_and(|modified| modified < SystemTime::UNIX_EPOCH + FIRST_BELIEVED) {
@@ -80,7 +77,7 @@ impl Folder {
     }
 }
 
-/// How long ago a file was changed; `None` if that is yet to come.
+/// How long ago a file was changed; `None` if its time is in the future.
 fn age(metadata: &Metadata, now: SystemTime) -> Option<Duration> {
     now.duration_since(metadata.modified().ok()?).ok()
 }

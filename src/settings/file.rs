@@ -76,38 +76,25 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
 }
 
 fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
-    let wrong = |span: std::ops::Range<usize>, message: String| Wrong { line: lines.of(span.start), message };
+    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let Some(table) = value.get_ref().as_table() else {
-        return Err(wrong(value.span(), "providers: must be sections such as [providers.work]".to_owned()));
+        return Err(wrong(value.span().start, "providers: must be sections such as [providers.work]".to_owned()));
     };
     let mut sections = Vec::new();
     for (name, value) in in_order(table) {
         let Some(fields) = value.get_ref().as_table() else {
-            return Err(wrong(name.span(), format!("providers.{}: must be a section", name.get_ref())));
+            return Err(wrong(name.span().start, format!("providers.{}: must be a section", name.get_ref())));
         };
         let mut section =
             Section { name: name.get_ref().to_string(), line: lines.of(name.span().start), ..Section::default() };
         for (key, value) in in_order(fields) {
-            let place =
-                |message| wrong(key.span(), format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref()));
-            if key.get_ref() != "headers" {
-                set_field(&mut section, key.get_ref(), value.get_ref()).map_err(place)?;
-                continue;
-            }
-            let Some(table) = value.get_ref().as_table() else {
-                return Err(place("must be a table such as { x-team = \"infra\" }".to_owned()));
-            };
-            for (header, value) in in_order(table) {
-                let place = |message| {
-                    let path = format!("providers.{}.headers.{}", name.get_ref(), header.get_ref());
-                    wrong(header.span(), format!("{path}: {message}"))
-                };
-                let read = string(value.get_ref()).and_then(|value| value::header(header.get_ref(), value));
-                section.headers.push((header.get_ref().to_string(), read.map_err(place)?));
-            }
+            set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|(at, message)| {
+                let message = format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref());
+                wrong(at.unwrap_or(key.span().start), message)
+            })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(wrong(name.span(), format!("providers.{}: has both key_env and key_cmd", section.name)));
+            return Err(wrong(name.span().start, format!("providers.{}: has both key_env and key_cmd", section.name)));
         }
         sections.push(section);
     }
@@ -133,7 +120,16 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     Ok(servers)
 }
 
-fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
+/// Sets a field of a section. An error has a place if that is not the key's.
+fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), (Option<usize>, String)> {
+    if key == "headers" {
+        section.headers = value::headers(value)?;
+        return Ok(());
+    }
+    set_plain_field(section, key, value).map_err(|reason| (None, reason))
+}
+
+fn set_plain_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
     const FIELDS: [&str; 7] = ["api", "base_url", "key_env", "key_cmd", "model", "headers", "options"];
     match key {
         "api" => {
@@ -254,7 +250,7 @@ mod tests {
             ("[providers.work]\nkey_env = \"sk-123\"", 2, "must be the name of an environment variable"),
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
-            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers.a b: that cannot be the name"),
+            ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers: a b: that cannot be the name"),
             ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),

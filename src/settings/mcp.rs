@@ -19,21 +19,15 @@ struct File {
 }
 
 /// Other fields are for other programs.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Section {
-    #[serde(default)]
     command: Option<String>,
-    #[serde(default)]
     args: Vec<String>,
-    #[serde(default)]
     env: BTreeMap<String, Value>,
-    #[serde(default)]
     cwd: Option<String>,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     headers: BTreeMap<String, String>,
-    #[serde(default)]
     disabled: bool,
 }
 
@@ -139,7 +133,7 @@ mod tests {
     use super::*;
 
     fn servers(text: &str) -> Result<Vec<Configured>, String> {
-        read(text, &Environment::of(&[("HOME", "/home/me"), ("TOKEN", "t")]))
+        read(text, &Environment::new(&[("HOME", "/home/me"), ("TOKEN", "t")]))
     }
 
     #[test]

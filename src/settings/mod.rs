@@ -13,11 +13,13 @@ pub(crate) mod table;
 mod tools;
 mod value;
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use commands::Command;
-pub(crate) use origin::{Environment, Given, Origin};
+pub(crate) use origin::{Environment, Origin, Sourced};
 pub(crate) use program::LocalProgram;
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use table::{History, Values};
@@ -36,16 +38,16 @@ pub(crate) struct Settings {
     /// In the order of the file.
     pub(crate) tools: Vec<ToolServer>,
     /// The named provider, if any.
-    pub(crate) provider: Option<Given>,
+    pub(crate) provider: Option<Sourced>,
     /// The named model that goes with that provider, if any.
-    pub(crate) model: Option<Given>,
+    pub(crate) model: Option<Sourced>,
     /// For the client: proxies and certificates; for the system prompt: the shell.
     pub(crate) environment: Environment,
     /// Fields of the request that options set.
     pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
-    /// In the order of the table.
-    given: Vec<Option<Given>>,
+    /// The settings that are set, by key.
+    sourced: BTreeMap<&'static str, Sourced>,
 }
 
 impl Settings {
@@ -56,47 +58,36 @@ impl Settings {
     pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
         let written = read_file(file)?;
         let mut values = Values::default();
-        let mut levels = Levels::default();
-        let mut given = Vec::with_capacity(table::SETTINGS.len());
+        let mut levels = BTreeMap::new();
         for row in table::SETTINGS {
-            let mut effective = None;
-            let mut set = |text: &str, origin: Origin| {
-                row.set(&mut values, text).map_err(|reason| wrong(&origin, row.key, &reason))?;
-                let value = Given { text: text.to_owned(), origin };
-                levels.note(row.key, &value);
-                effective = Some(value);
-                Ok(())
-            };
-            if let Some(default) = row.default {
-                set(default, Origin::Default)?;
+            let set = levels_of(row, arguments, environment, &written, file);
+            for Sourced { text, origin } in &set {
+                row.set(&mut values, text).map_err(|reason| wrong(origin, row.key, &reason))?;
             }
-            if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
-                set(text, Origin::File { path: file.to_owned(), line: *line })?;
-            }
-            if let Some(text) = environment.get(row.variable) {
-                set(text, Origin::Variable(row.variable.to_owned()))?;
-            }
-            if let Some((option, text)) = option_of(arguments, row.key) {
-                set(&text, Origin::Option(option))?;
-            }
-            given.push(effective);
+            levels.insert(row.key, set);
         }
         let providers = providers::all(written.providers, environment, file);
         let providers: Vec<Arc<Provider>> = providers.into_iter().map(Arc::new).collect();
-        let (provider, model) = levels.choose(&providers);
+        let unnamed = first_with_key(&providers).map(|provider| provider.name.as_str());
+        let model = model_for(&levels["provider"], &levels["model"], unnamed);
+        let mut sourced: BTreeMap<_, _> =
+            levels.into_iter().filter_map(|(key, mut set)| Some((key, set.pop()?))).collect();
+        // A model that was set for another provider does not count.
+        sourced.remove("model");
+        sourced.extend(model.clone().map(|model| ("model", model)));
+        let provider = sourced.get("provider").cloned();
         if let Some(provider) = &provider {
             known(&providers, provider, file)?;
         }
-        let environment = environment.clone();
         let options = arguments.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
-        let tools = written.tools;
-        Ok(Settings { values, providers, tools, provider, model, environment, options, file: file.to_owned(), given })
+        let (tools, environment, file) = (written.tools, environment.clone(), file.to_owned());
+        Ok(Settings { values, providers, tools, provider, model, environment, options, file, sourced })
     }
 
     /// The values for actions, which must work with broken settings. A broken file counts as missing; if that is not enough,
     /// `Q_…` variables count as unset.
-    pub(crate) fn of_actions(environment: &Environment, file: &Path) -> Values {
+    pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
         let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
         settings.map(|settings| settings.values).unwrap_or_default()
@@ -110,16 +101,9 @@ impl Settings {
         Settings::load(&Arguments::default(), &environment.without_settings(), Path::new(""))
     }
 
-    /// Every setting by name, with its value and where it comes from; `None` if it is unset.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Given>)> {
-        table::SETTINGS.iter().zip(&self.given).map(|(row, given)| {
-            let given = match row.key {
-                // A model that was set for another provider does not count.
-                "model" => self.model.as_ref(),
-                _ => given.as_ref(),
-            };
-            (row.key, given)
-        })
+    /// Every setting by key, with its value and where it comes from; `None` if it is unset.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (&'static str, Option<&Sourced>)> {
+        table::SETTINGS.iter().map(|row| (row.key, self.sourced.get(row.key)))
     }
 
     /// All tool servers: those of the configuration, then others from the file of the setting `mcp`. An error in one
@@ -132,9 +116,9 @@ impl Settings {
         let mut servers: Vec<Configured> =
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
-        let wrong = |reason: String| Error::settings(format!("mcp: {path}: {reason}"));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let more = mcp::read(&text, &self.environment).map_err(wrong)?;
+        let text = fs_err::read_to_string(path).map_err(|error| Error::settings(format!("mcp: {error}")))?;
+        let more = mcp::read(&text, &self.environment);
+        let more = more.map_err(|reason| Error::settings(format!("mcp: {path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
         Ok(servers)
     }
@@ -166,7 +150,7 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(providers: &[Arc<Provider>], named: &Given, file: &Path) -> Result<(), Error> {
+fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<(), Error> {
     if providers.iter().any(|provider| provider.name == named.text) {
         return Ok(());
     }
@@ -178,6 +162,10 @@ fn known(providers: &[Arc<Provider>], named: &Given, file: &Path) -> Result<(), 
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
+    // Reading a pipe could take for ever.
+    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+        return Err(Error::settings(format!("cannot read the configuration: {} is a pipe", path.display())));
+    }
     let text = match fs_err::read(path) {
         Ok(bytes) => {
             String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?
@@ -193,17 +181,31 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     })
 }
 
-/// The option that sets a setting, if it was given, and its value.
-fn option_of(arguments: &Arguments, key: &str) -> Option<(&'static str, String)> {
-    match key {
-        "provider" => Some(("--provider", arguments.provider.clone()?)),
-        "model" => Some(("--model", arguments.model.clone()?)),
-        "system" => Some(("--system", arguments.system.as_ref()?.to_string_lossy().into_owned())),
-        "messages" => Some(("--messages", arguments.messages.clone()?)),
-        "effort" => Some(("--effort", arguments.effort.clone()?)),
-        "save" if arguments.no_save => Some(("--no-save", "false".to_owned())),
-        _ => None,
+/// What the levels set, from the lowest to the highest.
+fn levels_of(
+    row: &table::Row,
+    arguments: &Arguments,
+    environment: &Environment,
+    written: &file::File,
+    file: &Path,
+) -> Vec<Sourced> {
+    let mut levels = Vec::new();
+    let mut set = |text: &str, origin: Origin| levels.push(Sourced { text: text.to_owned(), origin });
+    if let Some(default) = row.default {
+        set(default, Origin::Default);
     }
+    if let Some((_, text, line)) = written.settings.iter().find(|(key, ..)| *key == row.key) {
+        set(text, Origin::File { path: file.to_owned(), line: *line });
+    }
+    if let Some(text) = environment.get(&row.variable()) {
+        set(text, Origin::Variable(row.variable()));
+    }
+    if let Some((name, typed)) = row.option
+        && let Some(text) = typed(arguments)
+    {
+        set(&text, Origin::Option(name));
+    }
+    levels
 }
 
 fn wrong(origin: &Origin, key: &str, reason: &str) -> Error {
@@ -214,42 +216,16 @@ fn wrong(origin: &Origin, key: &str, reason: &str) -> Error {
     }
 }
 
-/// What each level says of provider and model, from the lowest to the highest.
-#[derive(Default)]
-struct Levels {
-    provider: Vec<Given>,
-    model: Vec<Given>,
-}
-
-impl Levels {
-    fn note(&mut self, key: &str, given: &Given) {
-        match key {
-            "provider" => self.provider.push(given.clone()),
-            "model" => self.model.push(given.clone()),
-            _ => {}
-        }
-    }
-
-    /// A model goes with the provider that it was set for: a level that names another provider drops the models
-    /// of the levels below it.
-    fn choose(self, providers: &[Arc<Provider>]) -> (Option<Given>, Option<Given>) {
-        let unnamed = first_with_key(providers).map(|provider| provider.name.clone());
-        let mut provider: Option<Given> = None;
-        let mut model = None;
-        for rank in Origin::RANKS {
-            if let Some(named) = self.provider.iter().find(|given| given.origin.rank() == rank) {
-                let before = provider.as_ref().map(|given| given.text.clone()).or_else(|| unnamed.clone());
-                if before.is_some_and(|before| before != named.text) {
-                    model = None;
-                }
-                provider = Some(named.clone());
-            }
-            if let Some(named) = self.model.iter().find(|given| given.origin.rank() == rank) {
-                model = Some(named.clone());
-            }
-        }
-        (provider, model)
-    }
+/// The model, which goes with the provider that it was set for: it counts only if no higher level names another one.
+/// `unnamed` is the provider where none is named.
+fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> Option<Sourced> {
+    let model = models.last()?;
+    let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();
+    let (below, above) = providers.split_at(providers.partition_point(is_below));
+    let its_own = below.last().map(|provider| provider.text.as_str()).or(unnamed);
+    let mut names = its_own.into_iter().chain(above.iter().map(|provider| provider.text.as_str()));
+    let first = names.next();
+    names.all(|name| Some(name) == first).then(|| model.clone())
 }
 
 #[cfg(test)]
@@ -261,7 +237,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.toml");
         fs_err::write(&path, text).expect("a file");
-        Settings::load(&arguments, &Environment::of(variables), &path)
+        Settings::load(&arguments, &Environment::new(variables), &path)
     }
 
     #[test]
@@ -286,7 +262,7 @@ mod tests {
             ("", &[("Q_KEEP", "3d"), ("Q_PAIRS", "x")], 30, true),
         ] {
             fs_err::write(&path, file).expect("a file");
-            let values = Settings::of_actions(&Environment::of(variables), &path);
+            let values = Settings::for_actions(&Environment::new(variables), &path);
             let keep = values.keep.expect("a time");
             assert_eq!((keep.as_secs(), values.wrap), (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
         }

@@ -38,7 +38,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
 
 #[cfg(test)]
 impl Environment {
-    pub(crate) fn of(variables: &[(&str, &str)]) -> Environment {
+    pub(crate) fn new(variables: &[(&str, &str)]) -> Environment {
         variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
     }
 }
@@ -53,9 +53,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// All ranks; later ones win.
-    pub(super) const RANKS: std::ops::RangeInclusive<u8> = 0..=3;
-
+    /// Higher ones win.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Origin::Default => 0,
@@ -79,12 +77,12 @@ impl std::fmt::Display for Origin {
 
 /// A value as text, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct Sourced {
     pub(crate) text: String,
     pub(crate) origin: Origin,
 }
 
-impl Given {
+impl Sourced {
     /// Whether nobody has set it.
     pub(crate) fn is_default(&self) -> bool {
         self.origin == Origin::Default

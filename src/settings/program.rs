@@ -4,7 +4,7 @@ use toml::de::DeValue;
 
 use super::origin::Environment;
 use super::pattern;
-use super::value::{self, in_order};
+use super::value;
 use crate::secret::Secret;
 
 /// The variables that every program gets; a star matches any characters. Only `env` and `env_from` pass on keys.
@@ -62,12 +62,8 @@ impl LocalProgram {
                 check_command(&self.command)?;
             }
             "env" => {
-                let table = value.as_table().ok_or("must be a table such as { LOG_LEVEL = \"error\" }")?;
-                for (name, value) in in_order(table) {
-                    let text =
-                        value::string(value.get_ref()).map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
-                    self.env.push((name.get_ref().to_string(), Secret::new(text)));
-                }
+                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
+                self.env.extend(variables.map_err(|(_, reason)| reason)?);
             }
             "env_from" => self.env_from.extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
             "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::file::Section;
-use super::origin::{Environment, Given, Origin};
+use super::origin::{Environment, Origin, Sourced};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
@@ -20,7 +20,7 @@ pub(crate) struct Provider {
     address: Result<Address, String>,
     pub(crate) key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
-    pub(crate) model: Option<Given>,
+    pub(crate) model: Option<Sourced>,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) habits: Habits,
     /// The family that replaces a built-in default model that is no longer served.
@@ -58,22 +58,23 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
     let of_table = table::PROVIDERS
         .iter()
         .filter(|row| !in_file.iter().any(|name| name == row.name))
-        .map(|row| built_in(row, environment));
+        .map(|row| built_in(row.name, row, environment));
     of_file.chain(of_table).collect()
 }
 
-fn built_in(row: &Row, environment: &Environment) -> Provider {
-    let address = moved(row, environment)
+/// A provider by its row of the table, without a section of the file.
+fn built_in(name: &str, row: &Row, environment: &Environment) -> Provider {
+    let address = moved(name, environment)
         .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url)));
     Provider {
-        name: row.name.to_owned(),
+        name: name.to_owned(),
         api: api_at(row, &address),
         address,
         key: match row.key_variables {
             [] => Key::None,
             names => Key::in_variables(names.iter().map(|name| (*name).to_owned()).collect(), environment),
         },
-        model: row.model.map(|model| Given { text: model.to_owned(), origin: Origin::Default }),
+        model: row.model.map(|model| Sourced { text: model.to_owned(), origin: Origin::Default }),
         headers: Vec::new(),
         habits: row.habits,
         family: row.family,
@@ -92,30 +93,18 @@ fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
 }
 
 fn configured(section: Section, environment: &Environment, file: &Path) -> Provider {
-    let place = format!("{}, line {}: providers.{}", file.display(), section.line, section.name);
-    let row = table::find(&section.name);
-    let mut provider = match row {
-        Some(row) => built_in(row, environment),
-        None => Provider {
-            name: section.name.clone(),
-            api: OPENAI_LIKE.api,
-            address: Err(format!("{place}: has no base_url")),
-            key: Key::None,
-            model: None,
-            headers: Vec::new(),
-            habits: OPENAI_LIKE.habits,
-            family: None,
-            effort: None,
-            options: Vec::new(),
-            start: None,
-        },
-    };
+    let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
+    let mut provider = built_in(&section.name, row, environment);
     // The environment is above the file.
-    if let Some(address) = section.base_url.filter(|_| row.is_none_or(|row| moved(row, environment).is_none())) {
-        provider.address = Ok(address);
+    if moved(&section.name, environment).is_none() {
+        if let Some(address) = section.base_url {
+            provider.address = Ok(address);
+        } else if row.base_url.is_empty() {
+            let place = format!("{}, line {}", file.display(), section.line);
+            provider.address = Err(format!("{place}: providers.{}: has no base_url", section.name));
+        }
     }
-    let usual = row.map_or(provider.api, |row| api_at(row, &provider.address));
-    provider.api = section.api.unwrap_or(usual);
+    provider.api = section.api.unwrap_or_else(|| api_at(row, &provider.address));
     provider.options = section.options;
     if let Some(variable) = section.key_env {
         provider.key = Key::in_variables(vec![variable], environment);
@@ -125,19 +114,19 @@ fn configured(section: Section, environment: &Environment, file: &Path) -> Provi
     }
     if let Some(model) = section.model {
         let origin = Origin::File { path: file.to_owned(), line: section.line };
-        provider.model = Some(Given { text: model, origin });
+        provider.model = Some(Sourced { text: model, origin });
     }
     provider.headers = section.headers;
     provider
 }
 
-/// The address that the environment gives to a built-in provider, if any.
-fn moved(row: &Row, environment: &Environment) -> Option<Result<Address, String>> {
-    let variable = row.base_url_variable();
+/// The address that the environment gives to a provider, if any.
+fn moved(name: &str, environment: &Environment) -> Option<Result<Address, String>> {
+    let variable = table::base_url_variable(name);
     if let Some(text) = environment.get(&variable) {
         return Some(Address::parse(text).map_err(|reason| format!("{variable} {reason}")));
     }
-    if row.name == "ollama" {
+    if name == "ollama" {
         let text = environment.get("OLLAMA_HOST")?;
         return Some(ollama_host(text).map_err(|reason| format!("OLLAMA_HOST {reason}")));
     }
@@ -230,7 +219,7 @@ mod tests {
     use super::*;
 
     fn address_of(name: &str, variables: &[(&str, &str)]) -> String {
-        let providers = all(Vec::new(), &Environment::of(variables), Path::new("config.toml"));
+        let providers = all(Vec::new(), &Environment::new(variables), Path::new("config.toml"));
         let provider = providers.iter().find(|provider| provider.name == name).expect(name);
         provider.address().map_or_else(|error| error.message, ToString::to_string)
     }
@@ -265,6 +254,21 @@ mod tests {
         assert!(address_of("groq", &[("GROQ_BASE_URL", "nonsense")]).starts_with("GROQ_BASE_URL is not a URL"));
         let both = [("OLLAMA_HOST", "a"), ("OLLAMA_BASE_URL", "http://b/v1")];
         assert_eq!(address_of("ollama", &both), "http://b/v1");
+    }
+
+    #[test]
+    fn the_environment_moves_providers_of_the_file() {
+        let section = || Section {
+            name: "my-llm".to_owned(),
+            base_url: Some(Address::parse("http://file/v1").expect("an address")),
+            ..Section::default()
+        };
+        let address = |variables: &[(&str, &str)]| {
+            let provider = configured(section(), &Environment::new(variables), Path::new("config.toml"));
+            provider.address().map_or_else(|error| error.message, ToString::to_string)
+        };
+        assert_eq!(address(&[]), "http://file/v1");
+        assert_eq!(address(&[("MY_LLM_BASE_URL", "http://h:1/v1")]), "http://h:1/v1");
     }
 
     #[test]

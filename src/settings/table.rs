@@ -1,8 +1,10 @@
 //! The table of settings: the names of each, its default, its possible values, and what the documents say about it.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::duration;
+use crate::flags::Arguments;
 
 /// The values of all settings, after all levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,12 +56,16 @@ pub(crate) enum History {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) key: &'static str,
-    pub(crate) variable: &'static str,
     /// The default, as a user would write it; `None` if there is no default.
     pub(crate) default: Option<&'static str>,
     pub(crate) kind: Kind,
+    /// The option that sets it.
+    pub(crate) option: Option<Typed>,
     pub(crate) doc: &'static str,
 }
+
+/// The name of an option, and its value for the setting, if it was typed.
+type Typed = (&'static str, fn(&Arguments) -> Option<String>);
 
 /// What values a setting may have, and where they are stored.
 #[derive(Debug)]
@@ -70,8 +76,7 @@ pub(crate) enum Kind {
     },
     /// A number, or the word `all` if the setting may have no limit.
     Whole {
-        least: u64,
-        most: u64,
+        range: RangeInclusive<u64>,
         all: bool,
         set: fn(&mut Values, u64),
     },
@@ -88,159 +93,146 @@ pub(crate) enum Kind {
     Switch(fn(&mut Values, bool)),
 }
 
+/// The limit of the numbers that have no lower one.
+const MAX: u64 = u32::MAX as u64;
+
 /// Every setting, in the order of the documents.
 pub(crate) const SETTINGS: &[Row] = &[
     Row {
         key: "provider",
-        variable: "Q_PROVIDER",
         default: None,
-        // All levels decide together; an unknown name is refused with a list of the known ones.
+        // An unknown name is refused with a list of the known ones.
         kind: Kind::Text { allows_empty: true, set: |_, _| {} },
+        option: Some(("--provider", |arguments| arguments.provider.clone())),
         doc: "which provider to ask; unset: the first with a key, else the first local server",
     },
     Row {
         key: "model",
-        variable: "Q_MODEL",
         default: None,
         kind: Kind::Text { allows_empty: false, set: |_, _| {} },
+        option: Some(("--model", |arguments| arguments.model.clone())),
         doc: "the model to ask; unset: the provider's default",
     },
     Row {
         key: "system",
-        variable: "Q_SYSTEM",
         default: None,
         kind: Kind::Text { allows_empty: true, set: |values, text| values.system = Some(text) },
+        option: Some(("--system", |arguments| Some(arguments.system.as_ref()?.to_string_lossy().into_owned()))),
         doc: "replaces the built-in system prompt",
     },
     Row {
         key: "messages",
-        variable: "Q_MESSAGES",
         default: Some("10"),
-        kind: Kind::Whole {
-            least: 0,
-            most: u32::MAX as u64,
-            all: false,
-            set: |values, number| values.messages = number as usize,
-        },
+        kind: Kind::Whole { range: 0..=MAX, all: false, set: |values, number| values.messages = number as usize },
+        option: Some(("--messages", |arguments| arguments.messages.clone())),
         doc: "how many of the last messages a follow-up sends",
     },
     Row {
         key: "max_history",
-        variable: "Q_MAX_HISTORY",
         default: Some("400000"),
-        kind: Kind::Whole {
-            least: 0,
-            most: u32::MAX as u64,
-            all: false,
-            set: |values, number| values.max_history = number as usize,
-        },
+        kind: Kind::Whole { range: 0..=MAX, all: false, set: |values, number| values.max_history = number as usize },
+        option: None,
         doc: "the most bytes of them; older ones are left out, with a note",
     },
     Row {
         key: "history",
-        variable: "Q_HISTORY",
         default: Some("prompt"),
         kind: Kind::Choice {
             words: &["prompt", "messages"],
             set: |values, index| values.history = [History::Prompt, History::Messages][index],
         },
+        option: None,
         doc: "how they are sent: in one prompt, or as user and assistant messages",
     },
     Row {
         key: "pairs",
-        variable: "Q_PAIRS",
         default: Some("20"),
         kind: Kind::Whole {
-            least: 1,
-            most: u32::MAX as u64,
+            range: 1..=MAX,
             all: true,
             set: |values, number| values.pairs = usize::try_from(number).unwrap_or(usize::MAX),
         },
+        option: None,
         doc: "question-answer pairs that the current conversation keeps, or \"all\"",
     },
     Row {
         key: "expire",
-        variable: "Q_EXPIRE",
         default: Some("24h"),
         kind: Kind::Duration { allows_zero: true, set: |values, duration| values.expire = duration },
+        option: None,
         doc: "idle time after which -f starts a new conversation",
     },
     Row {
         key: "keep",
-        variable: "Q_KEEP",
         default: Some("30d"),
         kind: Kind::Duration { allows_zero: true, set: |values, duration| values.keep = duration },
+        option: None,
         doc: "how long a conversation that is not current is kept; \"0\" keeps none",
     },
     Row {
         key: "max_tokens",
-        variable: "Q_MAX_TOKENS",
         default: None,
-        kind: Kind::Whole {
-            least: 1,
-            most: u32::MAX as u64,
-            all: false,
-            set: |values, number| values.max_tokens = Some(number),
-        },
+        kind: Kind::Whole { range: 1..=MAX, all: false, set: |values, number| values.max_tokens = Some(number) },
+        option: None,
         doc: "the most tokens of an answer; unset: sent only where the API demands it (Anthropic: 16384)",
     },
     Row {
         key: "timeout",
-        variable: "Q_TIMEOUT",
         default: Some("5m"),
         kind: Kind::Duration { allows_zero: false, set: |values, duration| values.timeout = duration },
+        option: None,
         doc: "silence on the connection after which q gives up",
     },
     Row {
         key: "retries",
-        variable: "Q_RETRIES",
         default: Some("3"),
-        kind: Kind::Whole { least: 0, most: 100, all: false, set: |values, number| values.retries = number as u32 },
+        kind: Kind::Whole { range: 0..=100, all: false, set: |values, number| values.retries = number as u32 },
+        option: None,
         doc: "how often a request that failed before the first word is tried again",
     },
     Row {
         key: "save",
-        variable: "Q_SAVE",
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.save = on),
+        option: Some(("--no-save", |arguments| arguments.no_save.then(|| "false".to_owned()))),
         doc: "\"false\" for --no-save always",
     },
     Row {
         key: "wrap",
-        variable: "Q_WRAP",
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.wrap = on),
+        option: None,
         doc: "\"false\" leaves the lines of an answer as they are, even on a terminal",
     },
     Row {
         key: "mismatch",
-        variable: "Q_MISMATCH",
         default: Some("new"),
         kind: Kind::Choice {
             words: &["new", "continue"],
             set: |values, index| values.continue_on_mismatch = index == 1,
         },
+        option: None,
         doc: "what -f does with another provider or model: start a new conversation, or continue with a note",
     },
     Row {
         key: "effort",
-        variable: "Q_EFFORT",
         default: None,
         kind: Kind::Text { allows_empty: false, set: |values, text| values.effort = Some(text) },
+        option: Some(("--effort", |arguments| arguments.effort.clone())),
         doc: "how much the model thinks: low, medium, high or a value that the provider defines; unset: its default",
     },
     Row {
         key: "rounds",
-        variable: "Q_ROUNDS",
         default: Some("10"),
-        kind: Kind::Whole { least: 1, most: 1_000, all: false, set: |values, number| values.rounds = number as usize },
+        kind: Kind::Whole { range: 1..=1_000, all: false, set: |values, number| values.rounds = number as usize },
+        option: None,
         doc: "the most rounds of tool calls per question",
     },
     Row {
         key: "mcp",
-        variable: "Q_MCP",
         default: None,
         kind: Kind::Path(|values, path| values.mcp = Some(path)),
+        option: None,
         doc: "an absolute path of a file with more tool servers, in the usual mcpServers form",
     },
 ];
@@ -251,6 +243,11 @@ pub(crate) fn find(key: &str) -> Option<&'static Row> {
 }
 
 impl Row {
+    /// The environment variable that sets it.
+    pub(crate) fn variable(&self) -> String {
+        format!("Q_{}", self.key.to_ascii_uppercase())
+    }
+
     /// Sets the value from its text.
     ///
     /// # Errors
@@ -269,17 +266,18 @@ impl Row {
                 }
                 set(values, text.to_owned());
             }
-            Kind::Whole { least, most, all, set } => {
+            Kind::Whole { range, all, set } => {
                 if *all && text == "all" {
                     set(values, u64::MAX);
                     return Ok(());
                 }
                 let word = if *all { ", nor all" } else { "" };
-                let wrong = || format!("“{text}” is not a whole number from {least} to {most}{word}");
+                let wrong =
+                    || format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end());
                 if !text.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(wrong());
                 }
-                let number = text.parse::<u64>().ok().filter(|number| (*least..=*most).contains(number));
+                let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
                 set(values, number.ok_or_else(wrong)?);
             }
             Kind::Duration { allows_zero, set } => {
@@ -314,7 +312,6 @@ mod tests {
     fn every_default_is_a_value_of_its_setting() {
         let mut values = Values::default();
         for row in SETTINGS {
-            assert_eq!(row.variable, format!("Q_{}", row.key.to_ascii_uppercase()));
             if let Some(default) = row.default {
                 assert_eq!(row.set(&mut values, default), Ok(()), "{}", row.key);
             }

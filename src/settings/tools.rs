@@ -14,7 +14,7 @@ use crate::address::Endpoint;
 use crate::secret::Secret;
 
 /// The most characters of a server's name.
-const LONGEST_NAME: usize = 20;
+const MAX_NAME: usize = 20;
 
 /// A name with a special meaning for `-t`.
 pub(crate) const NO_TOOLS: &str = "none";
@@ -181,14 +181,7 @@ impl RemoteServer {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
         const FIELDS: [&str; 8] = ["url", "headers", "key_env", "key_cmd", "only", "allow", "timeout", "start"];
         match key {
-            "headers" => {
-                let table = value.as_table().ok_or("must be a table such as { x-team = \"infra\" }")?;
-                for (name, value) in in_order(table) {
-                    let read = value::string(value.get_ref()).and_then(|value| value::header(name.get_ref(), value));
-                    let value = read.map_err(|reason| format!("{}: {reason}", name.get_ref()))?;
-                    self.headers.push((name.get_ref().to_string(), value));
-                }
-            }
+            "headers" => self.headers = value::headers(value).map_err(|(_, reason)| reason)?,
             "key_env" | "key_cmd" if self.key != KeyPlace::None => {
                 return Err("a server has key_env or key_cmd, not both".to_owned());
             }
@@ -206,10 +199,10 @@ impl RemoteServer {
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
-    if !begins || name.len() > LONGEST_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
+    if !begins || name.len() > MAX_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
         return Err(format!(
             "the name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
-            LONGEST_NAME - 1
+            MAX_NAME - 1
         ));
     }
     Ok(())
@@ -307,7 +300,7 @@ mod tests {
         assert_eq!((second.timeout, second.program.cwd.as_deref()), (None, Some(".")));
         assert_eq!((section.allows("b"), section.allows("command")), (true, false));
         for (command, a, b, x) in [(first, true, false, "1"), (second, true, true, "2")] {
-            let own = Environment::of(&[("A", "a"), ("B", "b"), ("C", "c")]);
+            let own = Environment::new(&[("A", "a"), ("B", "b"), ("C", "c")]);
             let given = command.program.environment(&own);
             let last =
                 |name: &str| given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
@@ -373,7 +366,7 @@ mod tests {
         ];
         let section = "command = [\"x\"]\nenv_from = [\"SHOP_TOKEN\", \"AWS_*\"]\nenv = { LANG = \"C\", X = \"1\" }";
         let Place::Local(program) = read(section).expect("a server").place else { panic!("no program") };
-        let mut given = program.environment(&Environment::of(&own));
+        let mut given = program.environment(&Environment::new(&own));
         given.sort();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let expected = [

@@ -1,5 +1,6 @@
 //! Reads values of the configuration file as the expected types, or says what is wrong with them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
@@ -10,9 +11,7 @@ use crate::secret::Secret;
 pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 
 /// The entries of a table in the order of the file.
-pub(super) fn in_order<'t, 'a>(
-    table: &'t DeTable<'a>,
-) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'a, str>>, &'t Spanned<'a>)> {
+pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
     let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
     by_place.into_values().collect()
 }
@@ -53,6 +52,25 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
+/// Names and texts in the order of the file; or what is wrong, and the place of the text at fault if there is one.
+type Texts = Result<Vec<(String, Secret)>, (Option<usize>, String)>;
+
+/// Reads a table such as the example. `read` gets a name and its text, and checks them.
+pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
+    let table = value.as_table().ok_or_else(|| (None, format!("must be a table such as {example}")))?;
+    let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
+        let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
+        let wrong = |reason| (Some(name.span().start), format!("{}: {reason}", name.get_ref()));
+        Ok((name.get_ref().to_string(), text.map_err(wrong)?))
+    };
+    in_order(table).into_iter().map(entry).collect()
+}
+
+/// The headers of every request.
+pub(super) fn headers(value: &DeValue) -> Texts {
+    table(value, "{ x-team = \"infra\" }", header)
+}
+
 /// The value of a header, if the header can be sent.
 pub(super) fn header(name: &str, value: String) -> Result<Secret, String> {
     if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
@@ -75,7 +93,7 @@ pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) 
         .into_iter()
         .map(|name| (strsim::jaro_winkler(key, name), name))
         .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
+        .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
         Some((_, name)) => format!("there is no setting “{key}”; did you mean “{name}”?"),
         None => format!("there is no setting “{key}”"),

@@ -62,7 +62,7 @@ impl Consent {
             return Err("The call was refused: its arguments do not fit the user's screen.");
         }
         let Some(terminal) = terminal.filter(|_| !is_allowed) else { return Ok(()) };
-        notes.sign().stop();
+        notes.spinner().stop();
         let answer = ask_at(terminal, &format!("{call}\n{question}"));
         match answer.unwrap_or_default().trim().to_lowercase().as_str() {
             "y" | "yes" => Ok(()),

@@ -145,7 +145,7 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
         }
         KeyPlace::Command(command) => {
             // It may ask for a password on the same terminal.
-            notes.sign().stop();
+            notes.spinner().stop();
             let program = command.first().map_or("key_cmd", String::as_str);
             (Some(key_command::run(command)?), format!("check the key that {program} prints"))
         }

@@ -191,7 +191,7 @@ impl Starting {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes.sign().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
+        notes.spinner().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
         let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
         for (index, opened) in &self.opened {
             let section = &self.sections[index];
@@ -208,7 +208,7 @@ impl Starting {
             match offered {
                 Ok(offered) => offers.extend(offered),
                 Err(error) => {
-                    notes.sign().stop();
+                    notes.spinner().stop();
                     let message = secret::redact(&error.message, &self.secrets);
                     let advice = error.advice.map(|advice| secret::redact(&advice, &self.secrets));
                     let error = Error { message, advice, ..error };
@@ -219,7 +219,7 @@ impl Starting {
                 }
             }
         }
-        notes.sign().stop();
+        notes.spinner().stop();
         // The order in which servers answer must not change the prompt.
         instructions.sort();
         offers::sort(&mut offers);

@@ -95,7 +95,7 @@ impl Toolbox {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
         let Outcome { text, images, is_error, server_failed } = outcome;
-        notes.sign().stop();
+        notes.spinner().stop();
         if let Some(reason) = server_failed {
             notes.note(&secret::redact(&reason, &self.secrets));
         }
@@ -143,7 +143,7 @@ impl Toolbox {
         } else {
             notes.detail(|| format!("{} {shown}", call.name));
         }
-        notes.sign().wait_for(&format!("waiting for {}", call.name));
+        notes.spinner().wait_for(&format!("waiting for {}", call.name));
         runs();
         Ok(server.call(&offer.tool, &arguments))
     }

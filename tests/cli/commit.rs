@@ -217,7 +217,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
         let _case = case(args);
         // Half a conversation that was about to take the current one's place, and a link.
         sandbox.write_bytes(".tmp", "{\"version\":1,\"provider\":");
-        sandbox.link(".tmp-current.json", ARCHIVED);
+        sandbox.link(".tmp-link", ARCHIVED);
         sandbox.q(args).run().exit(0);
         let left: Vec<String> = sandbox.all_files().into_iter().filter(|name| name.starts_with('.')).collect();
         assert_eq!(left, [""; 0]);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, OTHER, age, another_day, case, change_when_created, hold_the_lock,
-    id_of, idle_for, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, with,
+    id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -318,6 +318,10 @@ fn a_plain_question_needs_the_lock_only_to_adopt_a_file() {
     let lock = hold_the_lock(&sandbox);
     sandbox.q(&["two"]).run().success();
     sandbox.expect_texts("current.json", &["two", "answer 1"]);
+    // Another q was stopped while it changed a link.
+    let _links = lock_folder(&sandbox.state().join("q"));
+    sandbox.q(&["again"]).run().success();
+    sandbox.expect_texts("current.json", &["again", "answer 2"]);
     drop(lock);
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
@@ -464,5 +468,27 @@ fn clearing_beside_a_new_question_leaves_the_link_to_it() {
         let is_there = sandbox.sessions().join(format!("{}.json", outcome["id"].as_str().expect("an id"))).exists();
         // Either the new one was cleared, too, or it is the current one.
         assert_eq!(is_there, sandbox.sessions().join("current.json").is_symlink());
+    }
+}
+
+#[test]
+fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_moved_aside() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for call in 1.. {
+        let _case = case(call);
+        sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
+        let inject = format!("?readlink,?readlinkat:error=EIO:when={call}");
+        let outcome = sandbox.shell(&format!("exec strace -f -o trace -e inject={inject} q --clear")).run();
+        let stays = sandbox.sessions().join("current.json").is_symlink();
+        outcome.check(outcome.status.success() != stays, || format!("the link stays: {stays}"));
+        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        // A clear that is killed then would leave the conversation that another q has just begun without its link.
+        assert!(!trace.contains("rename"), "{trace}");
+        if !trace.contains("INJECTED") {
+            break;
+        }
     }
 }

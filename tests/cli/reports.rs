@@ -260,21 +260,25 @@ fn the_status_says_first_whom_q_would_ask_and_why() {
     let by_key = format!("asks openai, model {OPENAI_MODEL} (the first with a key: OPENAI_API_KEY is set)");
     assert_eq!(first(&sandbox, &[]), by_key);
     assert_eq!(first(&sandbox, &["-p", "xai", "-m", "m"]), "asks xai, model m (--provider)");
-    assert!(first(&sandbox, &["-p", "groq"]).starts_with("asks no provider: "), "{}", first(&sandbox, &["-p", "groq"]));
+    assert!(
+        first(&sandbox, &["-p", "groq"]).starts_with("no provider to ask: "),
+        "{}",
+        first(&sandbox, &["-p", "groq"])
+    );
     sandbox.write_session("work.json", &with(stored(&["one", "two"]), "provider", "xai"));
     let held = format!("asks xai, model {STORED_MODEL} (the conversation is with it)");
     assert_eq!(first(&sandbox, &["-s", "work"]), held);
     sandbox.config("provider = \"xai\"\n");
     assert!(first(&sandbox, &[]).starts_with("asks xai, model ") && first(&sandbox, &[]).contains("config.toml"));
     sandbox.config("colour = 1\n");
-    assert_eq!(first(&sandbox, &[]), "asks no provider: the configuration is wrong");
+    assert_eq!(first(&sandbox, &[]), "no provider to ask: the configuration is wrong");
     let local = Sandbox::new().env("OLLAMA_HOST", server.url());
     let why = "(no key is set, and this is the first local server that answers)";
     assert_eq!(first(&local, &[]), format!("asks ollama, model first {why}"));
     let printed = local.q(&["--status", "-j"]).run().success().stdout_json();
     assert_eq!((&printed["asks"]["provider"], &printed["asks"]["model"]), (&json!("ollama"), &json!("first")));
     let nobody = first(&Sandbox::new().env("OLLAMA_HOST", "127.0.0.1:1"), &[]);
-    assert_eq!(nobody, "asks no provider: no key is set, and no local server answers with a model");
+    assert_eq!(nobody, "no provider to ask: no key is set, and no local server answers with a model");
 }
 
 #[test]

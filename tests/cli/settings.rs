@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, openai_reply, talked};
+use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, make_pipe, openai_reply, talked};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
@@ -388,6 +388,9 @@ fn a_file_that_cannot_be_read_is_named() {
     sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
+    sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
+    fs::remove_dir(&file).unwrap();
+    make_pipe(&file);
     sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
 }
 

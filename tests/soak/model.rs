@@ -202,14 +202,7 @@ impl Model {
         }
         let after = self.after(read, command, id);
         if outcome.killed() {
-            let mut halfway: Vec<Model> = after.iter().flat_map(|after| self.halfway(after, found)).collect();
-            if command.does == Does::Clear {
-                // A link has no name for a moment, while q looks where it leads.
-                let mut moved = halfway.clone();
-                moved.iter_mut().for_each(|model| model.links.retain(|(home, _), _| *home != command.home));
-                halfway.extend(moved);
-            }
-            return halfway;
+            return after.iter().flat_map(|after| self.halfway(after, found)).collect();
         }
         let alone = self.alone(command.home, id);
         after.into_iter().filter(|model| (*model == alone) == outcome.saved_on_its_own()).collect()

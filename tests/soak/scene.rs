@@ -162,9 +162,8 @@ impl<'a> Scene<'a> {
             links.iter().any(|(home, link)| *home == command.home && command.target == Target::Linked(*link))
         };
         let regular = command.does != Does::Copy && is_here(&snapshot.regular);
-        let temporary = command.does == Does::Ask && is_here(&snapshot.temporary);
-        let what = format!("after {command} its link is {}", if regular { "a file" } else { "there twice" });
-        let wrong = if regular || temporary { vec![(Kind::LeftOver, what)] } else { Vec::new() };
+        let what = format!("after {command} its link is a file");
+        let wrong = if regular { vec![(Kind::LeftOver, what)] } else { Vec::new() };
         Ok(self.soak.report.check(self.part, label, wrong, self.world.path()))
     }
 

@@ -19,8 +19,6 @@ pub struct Snapshot {
     pub links: BTreeMap<(usize, Link), String>,
     /// Those that are files, as q before 0.3 and other tools write them.
     pub regular: Vec<(usize, Link)>,
-    /// Those that a killed run was about to put in the place of others.
-    pub temporary: Vec<(usize, Link)>,
     /// Files that are wrong at any time.
     pub torn: Vec<String>,
     /// Files that only a killed run may leave, until the next run that writes.
@@ -64,10 +62,7 @@ impl Snapshot {
                     None if path.to_string_lossy().contains("unreadable") => {
                         snapshot.torn.push(format!("{} is there", path.display()));
                     }
-                    // It goes with the next question there: each run would have to list the folder to find it.
-                    None if temporary_link(&path).is_some() => {
-                        snapshot.temporary.extend(temporary_link(&path).map(|link| (home, link)));
-                    }
+                    None if was_made_without_a_lock(&path) => {}
                     None => snapshot.left_over.push(format!("{} is there", path.display())),
                 }
             }
@@ -178,13 +173,12 @@ impl Name {
     }
 }
 
-/// The link that has such a name before it takes the place of another.
-fn temporary_link(path: &Path) -> Option<Link> {
-    let name = path.file_name()?.to_str()?.strip_prefix(".tmp-")?;
-    match Name::read(Path::new(name))? {
-        Name::Link(link) => Some(link),
-        _ => None,
-    }
+/// A link that a killed run was about to put in the place of another where there are no locks. It is named after the
+/// process, so only the daily sweep finds it.
+fn was_made_without_a_lock(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let process = name.strip_prefix(".tmp-").unwrap_or_default();
+    path.is_symlink() && !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-//! The waiting sign: on a terminal, what q waits for and since when. It is wiped before anything else is shown.
+//! The spinner: on a terminal, what q waits for and since when. It is wiped before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::unix;
 
-/// A shorter wait gets no sign.
+/// A shorter wait gets no spinner.
 const DELAY: Duration = Duration::from_millis(300);
 
 /// How often the seconds are updated.
@@ -15,41 +15,37 @@ const TICK: Duration = Duration::from_millis(100);
 /// Back to the beginning of the line, and nothing on it (ECMA-48: EL).
 const WIPE: &str = "\r\u{1b}[K";
 
-/// A sign, or none if nobody would see it.
+/// A spinner, or none if nobody would see it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sign(Option<Arc<Shared>>);
+pub(crate) struct Spinner(Option<Arc<Shared>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    waits_for: String,
-    since: Instant,
-    /// Until then the number of seconds counts down.
-    until: Option<Instant>,
-    running: bool,
+    /// What q waits for, if it waits.
+    wait: Option<Wait>,
+    /// What stands on the line.
     shown: String,
 }
 
-impl Sign {
-    /// A sign that is shown if standard output and standard error are both terminals that can wipe a line.
-    pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Sign {
+#[derive(Debug)]
+struct Wait {
+    what: String,
+    since: Instant,
+    /// Until then the number of seconds counts down.
+    until: Option<Instant>,
+}
+
+impl Spinner {
+    /// A spinner that is shown if standard output and standard error are both terminals that can wipe a line.
+    pub(crate) fn new(quiet: bool, terminal: Option<&str>) -> Spinner {
         let seen = !quiet && terminal != Some("dumb") && io::stdout().is_terminal() && io::stderr().is_terminal();
-        if !seen {
-            return Sign(None);
-        }
-        let state = State {
-            waits_for: String::new(),
-            since: Instant::now(),
-            until: None,
-            running: false,
-            shown: String::new(),
-        };
-        Sign(Some(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() })))
+        Spinner(seen.then(Arc::default))
     }
 
     /// Whether it is ever shown.
@@ -70,26 +66,24 @@ impl Sign {
     fn begin(&self, what: &str, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
         let mut state = shared.state();
-        what.clone_into(&mut state.waits_for);
-        state.since = Instant::now();
-        state.until = until;
-        if !std::mem::replace(&mut state.running, true) {
+        let wait = Wait { what: what.to_owned(), since: Instant::now(), until };
+        if state.wait.replace(wait).is_none() {
             let shared = Arc::clone(shared);
-            // Without a thread only the sign is missing.
+            // Without a thread only the spinner is missing.
             let _ = unix::start_thread(move || shared.run());
         }
     }
 
-    /// Wipes the sign until q waits for something else. When this returns, the line is as it was.
+    /// Wipes the spinner until q waits for something else. When this returns, the line is as it was.
     pub(crate) fn stop(&self) {
         let Some(shared) = &self.0 else { return };
         let mut state = shared.state();
-        state.running = false;
+        state.wait = None;
         state.wipe();
         shared.changed.notify_all();
     }
 
-    /// Prints something in place of the sign. The sign comes back after it if q still waits.
+    /// Prints something in place of the spinner. The spinner comes back after it if q still waits.
     pub(crate) fn make_room(&self, say: impl FnOnce()) {
         // Held until everything is printed.
         let _state = self.0.as_ref().map(|shared| {
@@ -104,9 +98,10 @@ impl Sign {
 impl Shared {
     fn run(&self) {
         let mut state = self.state();
-        while state.running {
-            if state.since.elapsed() >= DELAY {
-                state.draw();
+        while let Some(wait) = &state.wait {
+            if wait.since.elapsed() >= DELAY {
+                let text = wait.text();
+                state.draw(&text);
             }
             state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -117,14 +112,18 @@ impl Shared {
     }
 }
 
+impl Wait {
+    fn text(&self) -> String {
+        let Wait { what, since, until } = self;
+        match until {
+            None => format!("{what}, {} s", since.elapsed().as_secs()),
+            Some(until) => format!("{what} in {} s", until.saturating_duration_since(Instant::now()).as_secs() + 1),
+        }
+    }
+}
+
 impl State {
-    fn draw(&mut self) {
-        let text = match self.until {
-            None => format!("{}, {} s", self.waits_for, self.since.elapsed().as_secs()),
-            Some(until) => {
-                format!("{} in {} s", self.waits_for, until.saturating_duration_since(Instant::now()).as_secs() + 1)
-            }
-        };
+    fn draw(&mut self, text: &str) {
         // A line that wraps cannot be wiped.
         let columns = unix::terminal_size(&io::stdout()).map_or(usize::MAX, |size| size.columns);
         let text: String = text.chars().take(columns - 1).collect();
