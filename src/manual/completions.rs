@@ -13,7 +13,7 @@ const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
-const TOOLS: &str = r#"awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); name = part[1]; if (!seen[name]++) print name; if (part[2] != "" && part[2] != "env" && part[2] != "headers") print name "__" part[2] } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
+const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
 
 fn provider_names() -> String {
     PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")

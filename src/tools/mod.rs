@@ -1,4 +1,4 @@
-//! Tool servers: programs and addresses that speak the Model Context Protocol, and what a model may do with them.
+//! Tools: commands, and servers that speak the Model Context Protocol; and what a model may do with them.
 
 mod commands;
 mod consent;

@@ -1,4 +1,4 @@
-//! Starts tool servers side by side, each on a thread, and collects what they offer.
+//! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -261,10 +261,10 @@ fn note(error: &Error, notes: &Notes) {
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!("there is no tool server “{name}”"));
+    let error = Error::settings(format!("there are no tools named “{name}”"));
     let file = settings.file.display();
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
-        false => format!("the servers are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
+        false => format!("there are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
 }

@@ -207,7 +207,7 @@ fn what_is_wrong_with_a_command_is_said_before_anything_is_asked() {
         ("[tools.shop]\nrun = [\"ls\"]", "tools.shop.run: belongs in a table below"),
         ("[tools.shop]\n", "nor a table with a run"),
         ("[tools.shop]\nonly = [\"x\"]\n[tools.shop.sql]\nrun = [\"ls\"]", "matches none of its tools"),
-        ("[tools.db.sql]\nrun = [\"ls\"]", "no tool server “shop”"),
+        ("[tools.db.sql]\nrun = [\"ls\"]", "no tools named “shop”"),
     ] {
         let _case = case(config);
         sandbox.config(config);

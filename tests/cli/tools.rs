@@ -582,7 +582,7 @@ fn a_server_gets_no_keys() {
 fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
     let server = model(OPENAI, vec![]);
     for (args, mode, more, status, words) in [
-        (&["-t", "web"][..], "", "", 2, &["no tool server “web”", "db"][..]),
+        (&["-t", "web"][..], "", "", 2, &["no tools named “web”", "db"][..]),
         (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
         (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
         (&["-t", "none,db"], "", "", 2, &["must be the only name"]),
@@ -964,7 +964,7 @@ fn the_tools_of_all_servers_are_listed() {
     expect_gone(&sandbox, "bad");
     server.expect_requests(0);
     let nothing = Sandbox::new();
-    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool server is configured");
+    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool is configured");
     assert_eq!(nothing.q(&["--list-tools", "-j"]).run().exit(0).stdout_json(), json!([]));
 }
 
@@ -998,7 +998,7 @@ fn servers_of_a_shared_file_can_be_used() {
     sandbox.q(&["-t", "my-db", "--yes", "go"]).run().success().stdout("the answer\n");
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"})]);
     for (name, words) in
-        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tool server “off”")]
+        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tools named “off”")]
     {
         sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
