@@ -404,8 +404,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::ListTools),
         modes: &[],
         help: "list the tools that are configured",
-        doc: "List the configured commands and the tools of every configured server, or those that --tools names, one a line: name, reads or writes (as \
-              the server says), asks or runs (without asking), and the first line of its description.",
+        doc: "List the configured commands and the tools of every configured server, or those that --tools names, one a \
+              line: name, reads or writes (as the section or the server says), asks or runs (without asking), and the \
+              first line of its description.",
     },
     Flag {
         short: None,
