@@ -47,7 +47,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The text without those secrets that are long enough to be recognized.
+/// The text without those secrets that are long enough to be recognized, and without what is left of one at its end,
+/// because what a server writes may have been cut there.
 pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut secrets: Vec<&str> = secrets.into_iter().map(Secret::expose).collect();
     // The longest first, because one secret may be the beginning of another.
@@ -56,6 +57,12 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
     for secret in secrets {
         if secret.len() >= SHORTEST_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
+        }
+        let cut = (SHORTEST_REDACTED..secret.len())
+            .rev()
+            .find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
+        if let Some(length) = cut.filter(|length| secret.is_char_boundary(*length)) {
+            text.replace_range(text.len() - length.., REDACTED);
         }
     }
     text
@@ -74,6 +81,19 @@ mod tests {
     fn long_secrets_are_taken_out_of_text_and_short_ones_are_not() {
         let secrets = [Secret::new("sk-12345678"), Secret::new("a")];
         assert_eq!(redact("a bad key: sk-12345678!", &secrets), "a bad key: [redacted]!");
+    }
+
+    #[test]
+    fn what_a_cut_leaves_of_a_secret_is_taken_out_too() {
+        let secrets = [Secret::new("sk-12345678-more"), Secret::new("höchst-geheim")];
+        for (text, shown) in [
+            ("a bad key: sk-12345678-mor", "a bad key: [redacted]"),
+            ("a bad key: sk-12345", "a bad key: [redacted]"),
+            ("a bad key: sk-123", "a bad key: sk-123"),
+            ("höchst-g", "[redacted]"),
+        ] {
+            assert_eq!(redact(text, &secrets), shown, "{text}");
+        }
     }
 
     #[test]
