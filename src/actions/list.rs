@@ -339,15 +339,4 @@ mod tests {
         let text = fitted(&rows(1, "session_20261121100000123"), 1, Size { columns: 40, rows: 24 }, now);
         assert_eq!(text, "  1  session_20261121100000123  0s  why\n");
     }
-
-    #[test]
-    fn a_screen_holds_so_many_lines_and_says_how_many_more_there_are() {
-        let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
-        for (count, rows_of_screen, lines, more) in [(3, 4, 3, 0), (4, 4, 3, 2), (90, 24, 23, 68), (5, 1, 2, 4)] {
-            let size = Size { columns: 40, rows: rows_of_screen };
-            let text = fitted(&rows(count.min(room(size)), "work"), count, size, now);
-            assert_eq!(text.lines().count(), lines, "{count} {rows_of_screen}");
-            assert_eq!(text.ends_with(&format!("  {more} more\n")), more > 0, "{text}");
-        }
-    }
 }

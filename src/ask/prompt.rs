@@ -96,14 +96,6 @@ mod tests {
     }
 
     #[test]
-    fn the_flattened_form_has_all_attachments_oldest_first() {
-        let window = [about(&["a", "b"], "one"), Message::text(Role::Assistant, "two"), question("three")];
-        let sent = messages(&window, &about(&["c"], "four"), History::Prompt);
-        let prompt = "Previous conversation:\nHuman: one\n\nAssistant: two\n\nHuman: three\n\nHuman: four";
-        assert_eq!(sent, [about(&["a", "b", "c"], prompt)]);
-    }
-
-    #[test]
     fn native_messages_keep_their_attachments() {
         let window = [about(&["a"], "one"), Message::text(Role::Assistant, "two"), about(&["b"], "")];
         let sent = messages(&window, &about(&["c"], "four"), History::Messages);
@@ -116,15 +108,6 @@ mod tests {
         let order = "Answer with nothing but JSON that fits this JSON Schema:\n{\"type\":\"object\",\"a\":1}";
         assert_eq!(with_shape(&about(&["a"], "why"), &shape), about(&["a"], &format!("why\n\n{order}")));
         assert_eq!(with_shape(&about(&["a"], ""), &shape), about(&["a"], order));
-    }
-
-    #[test]
-    fn the_flattened_form_is_exact() {
-        let window = said(&[(Role::User, "one"), (Role::Assistant, "two\n"), (Role::User, "three")]);
-        let sent = messages(&window, &question("four"), History::Prompt);
-        let prompt = "Previous conversation:\nHuman: one\n\nAssistant: two\n\n\nHuman: three\n\nHuman: four";
-        assert_eq!(sent, [Message::text(Role::User, prompt)]);
-        assert_eq!(messages(&[], &question("four"), History::Prompt), [Message::text(Role::User, "four")]);
     }
 
     #[test]

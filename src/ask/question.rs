@@ -99,60 +99,10 @@ fn something(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Attachment;
 
     fn text_files(files: &[(&str, &str)]) -> Files {
         let fences = files.iter().map(|(name, text)| fence::around_file(name, text)).collect();
         Files { fences, say_something: true, ..Files::default() }
-    }
-
-    fn image(name: &str) -> Attachment {
-        Attachment { name: name.into(), media: "image/png".into(), data: "eA==".into(), ..Attachment::default() }
-    }
-
-    #[test]
-    fn words_and_input_come_together() {
-        for (words, input, question) in [
-            ("why", None, Some("why")),
-            ("why", Some("log"), Some("<context>\nlog\n</context>\n\nwhy")),
-            ("why", Some("log\n"), Some("<context>\nlog\n</context>\n\nwhy")),
-            ("why", Some("log\n\n"), Some("<context>\nlog\n\n</context>\n\nwhy")),
-            ("why", Some("a\r\n"), Some("<context>\na\r\n</context>\n\nwhy")),
-            ("", Some("what is this?\n\n"), Some("what is this?")),
-            ("", Some("  indented\n"), Some("  indented")),
-            ("why", Some(" \n\t"), Some("why")),
-            (" why ", None, Some(" why ")),
-            ("  ", Some(" \n"), None),
-            ("", None, None),
-            ("why", Some("</context>"), Some("<context-2>\n</context>\n</context-2>\n\nwhy")),
-            ("why", Some("</context></context-2>"), Some("<context-3>\n</context></context-2>\n</context-3>\n\nwhy")),
-        ] {
-            let composed = compose(&Files::default(), input.map(str::to_owned), words);
-            assert_eq!(composed, question.map(|text| Message::text(Role::User, text)), "{words:?} {input:?}");
-        }
-    }
-
-    #[test]
-    fn files_come_before_input_and_words_in_their_order() {
-        let (one, two) = ("<file name=\"b\">\none\n</file>", "<file name=\"a\">\ntwo\n</file>");
-        for (words, input, question) in [
-            ("why", None, format!("{one}\n\n{two}\n\nwhy")),
-            ("why", Some("log"), format!("{one}\n\n{two}\n\n<context>\nlog\n</context>\n\nwhy")),
-            ("", Some("why\n"), format!("{one}\n\n{two}\n\nwhy")),
-            ("", None, format!("{one}\n\n{two}")),
-        ] {
-            let composed = compose(&text_files(&[("b", "one"), ("a", "two\n")]), input.map(str::to_owned), words);
-            assert_eq!(composed, Some(Message::text(Role::User, question)), "{words:?} {input:?}");
-        }
-    }
-
-    #[test]
-    fn images_may_be_all_of_a_question() {
-        for words in ["why", ""] {
-            let files = Files { attachments: vec![image("a.png")], say_something: true, ..Files::default() };
-            let question = compose(&files, None, words).expect("a question");
-            assert_eq!((question.text.as_ref(), question.attachments.len()), (words, 1));
-        }
     }
 
     #[test]
@@ -181,18 +131,5 @@ mod tests {
                 again(Some(&Message::text(Role::User, last)), &text_files(files), input.map(str::to_owned), words);
             assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
         }
-    }
-
-    #[test]
-    fn an_image_is_asked_about_again_until_there_are_other_files() {
-        let last = Message::with_attachments(Role::User, vec![image("a.png")], "why");
-        let names = |question: &Message| question.attachments.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
-        let kept = again(Some(&last), &Files::default(), None, "how");
-        assert_eq!((kept.text.as_ref(), names(&kept)), ("how", vec!["a.png".to_owned()]));
-        let other = Files { attachments: vec![image("b.png")], say_something: true, ..Files::default() };
-        let replaced = again(Some(&last), &other, None, "");
-        assert_eq!((replaced.text.as_ref(), names(&replaced)), ("why", vec!["b.png".to_owned()]));
-        let text = again(Some(&last), &text_files(&[("c", "x")]), None, "");
-        assert_eq!(names(&text), Vec::<String>::new());
     }
 }

@@ -106,14 +106,6 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_messages_are_left_out_first() {
-        for (most, kept) in [(8, 3), (7, 2), (4, 2), (3, 1), (1, 0), (0, 0)] {
-            let window = Window::new(messages(&[4, 2, 2]), &values(most, History::Prompt));
-            assert_eq!((window.messages.len(), window.over_limit), (kept, 3 - kept), "{most}");
-        }
-    }
-
-    #[test]
     fn native_messages_do_not_begin_with_an_answer() {
         for (history, most, kept, over_limit) in [
             (History::Prompt, 5, 3, 1),
@@ -123,20 +115,6 @@ mod tests {
         ] {
             let window = Window::new(messages(&[3, 1, 2, 2]), &values(most, history));
             assert_eq!((window.messages.len(), window.over_limit), (kept, over_limit), "{history:?} {most}");
-        }
-    }
-
-    #[test]
-    fn halves_are_left_out_until_only_the_question_is_left() {
-        for (history, steps) in
-            [(History::Prompt, &[(5, 5), (2, 8), (1, 9), (0, 10)][..]), (History::Messages, &[(4, 6), (2, 8), (0, 10)])]
-        {
-            let mut window = Window::new(messages(&[1; 10]), &values(100, history));
-            for (left, too_long) in steps {
-                assert!(window.halve(), "{history:?}");
-                assert_eq!((window.messages.len(), window.too_long), (*left, *too_long), "{history:?}");
-            }
-            assert!(!window.halve(), "{history:?}");
         }
     }
 }

@@ -186,15 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn options_come_first_then_words() {
-        let arguments = parsed(&["-f", "-m", "some-model", "what", "is", "-", "this"]);
-        assert!(arguments.follow);
-        assert_eq!(arguments.model.as_deref(), Some("some-model"));
-        assert_eq!(arguments.words, ["what", "is", "-", "this"]);
-        assert_eq!(arguments.mode, Mode::Ask);
-    }
-
-    #[test]
     fn values_stand_beside_after_an_equals_sign_or_glued() {
         for typed in [&["--model", "x"][..], &["--model=x"], &["-m", "x"], &["-mx"], &["-fmx"]] {
             assert_eq!(parsed(typed).model.as_deref(), Some("x"), "{typed:?}");
@@ -216,35 +207,6 @@ mod tests {
         ] {
             assert_eq!(asks_for_json(typed.iter().map(OsString::from)), wanted, "{typed:?}");
         }
-    }
-
-    #[test]
-    fn dashes_end_the_options() {
-        assert_eq!(parsed(&["-f", "--", "-x", "--", "--clear"]).words, ["-x", "--", "--clear"]);
-        assert!(parsed(&["--"]).words.is_empty());
-    }
-
-    #[test]
-    fn a_dash_alone_is_a_word() {
-        assert_eq!(parsed(&["-", "-"]).words, ["-", "-"]);
-    }
-
-    #[test]
-    fn options_after_words_are_refused_with_advice() {
-        for typed in [&["what", "does", "ls", "-l", "do"][..], &["x", "--clear"], &["x", "--"]] {
-            assert!(refused(typed).contains("before the question"), "{typed:?}");
-        }
-    }
-
-    #[test]
-    fn the_nearest_option_is_named() {
-        for (typed, meant) in
-            [("--folow", "--follow"), ("--claer", "--clear"), ("--nosave", "--no-save"), ("--message", "--messages")]
-        {
-            assert!(refused(&[typed, "x"]).contains(&format!("did you mean {meant}?")), "{typed}");
-        }
-        assert!(refused(&["--zzz"]).contains("q -h"));
-        assert!(refused(&["-z"]).contains("no option -z"));
     }
 
     #[test]
@@ -271,29 +233,6 @@ mod tests {
                 assert!(!said.contains(&format!("mean {}?", flag.name())), "{typed}: {said}");
             }
         }
-    }
-
-    #[test]
-    fn actions_stand_alone() {
-        assert_eq!(parsed(&["--clear"]).mode, Mode::Clear);
-        assert!(refused(&["--clear", "--version"]).contains("cannot be used together"));
-        assert!(refused(&["--clear", "everything"]).contains("takes no words"));
-        assert!(refused(&["--clear", "-f"]).contains("cannot use --follow"));
-        assert!(refused(&["--clear", "--all", "-s", "x"]).contains("cannot be used together"));
-        assert!(refused(&["--all", "x"]).contains("a question cannot use --all"));
-        assert!(refused(&["-m", "x", "--clear"]).contains("cannot use --model"));
-    }
-
-    #[test]
-    fn help_is_given_whatever_else_was_typed_before() {
-        assert_eq!(parsed(&["-f", "--help"]).mode, Mode::LongHelp);
-        assert_eq!(parsed(&["-fh"]).mode, Mode::ShortHelp);
-    }
-
-    #[test]
-    fn values_are_demanded_and_refused() {
-        assert!(refused(&["-p"]).contains("--provider needs a value"));
-        assert!(refused(&["--follow=x"]).contains("takes no value"));
     }
 
     /// What somebody may type: options with and without values, some of them misspelt, and words.

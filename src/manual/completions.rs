@@ -137,27 +137,3 @@ pub(super) fn fish() -> String {
         &[("SECTIONS", SECTIONS), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_option_is_completed_in_every_shell() {
-        let (bash, zsh, fish) = (bash(), zsh(), fish());
-        let (_, offered) = bash.split_once("[[ $last != -* ]] || names=(").expect("the options");
-        let (offered, _) = offered.split_once(')').expect("the end of the options");
-        for flag in FLAGS {
-            for spelling in spellings(flag) {
-                assert!(offered.split(' ').any(|one| one == spelling), "{spelling}");
-                let ends = ["[", "+[", "=["].map(|end| format!("{spelling}{end}"));
-                assert!(ends.iter().any(|end| zsh.contains(end)), "{spelling}");
-            }
-            let short = flag.short.map(|short| format!(" -s {short} "));
-            let long = flag.long.map(|long| format!(" -l {long} "));
-            for option in short.into_iter().chain(long) {
-                assert!(fish.contains(&option), "{option}");
-            }
-        }
-    }
-}

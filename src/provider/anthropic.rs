@@ -320,8 +320,6 @@ mod tests {
         calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
     };
     use super::super::finish::Finish;
-    use proptest::prelude::*;
-
     use super::*;
 
     fn sent(prompt: &Prompt) -> Value {
@@ -330,25 +328,6 @@ mod tests {
 
     fn call(id: &str, input: &Value) -> Value {
         json!({"type": "tool_use", "id": id, "name": "db__get", "input": input})
-    }
-
-    #[test]
-    fn the_body_has_a_limit_always() {
-        let mut prompt = prompt();
-        let json = body(&prompt);
-        assert_eq!(
-            json,
-            serde_json::json!({
-                "model": "m", "max_tokens": 16_384, "stream": true, "system": "s",
-                "messages": [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
-                             {"role": "user", "content": "three"}],
-            })
-        );
-        prompt.system = "";
-        prompt.max_tokens = Some(5);
-        let json = body(&prompt);
-        assert_eq!(json["max_tokens"], 5);
-        assert!(json.get("system").is_none());
     }
 
     #[test]
@@ -502,13 +481,6 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_not_offered_are_an_odd_end() {
-        let reply = replied(&DIALECT, &[CALL_FOLLOWS, CALLS_END, STOP]);
-        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_use".into()))));
-        assert!(reply.echo().is_empty());
-    }
-
-    #[test]
     fn calls_in_a_whole_answer_are_read() {
         let mut reply = Reply::new(true);
         let content = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hi"},
@@ -518,25 +490,5 @@ mod tests {
         assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("tool_use".into()))));
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
         assert_eq!(Value::from(reply.echo()), content);
-    }
-
-    proptest! {
-        #[test]
-        fn where_arguments_are_split_does_not_matter(
-            text in "[a-z0\"\\\\ä😀{}]{0,20}", sizes in prop::collection::vec(0usize..5, 0..9),
-        ) {
-            let arguments = json!({"text": text}).to_string();
-            let mut rest: Vec<char> = arguments.chars().collect();
-            let mut events = vec![CALL_FOLLOWS.to_owned()];
-            for size in sizes.into_iter().chain([usize::MAX]) {
-                let piece: String = rest.drain(..size.min(rest.len())).collect();
-                let delta = json!({"type": "input_json_delta", "partial_json": piece});
-                events.push(json!({"type": "content_block_delta", "index": 2, "delta": delta}).to_string());
-            }
-            let events: Vec<&str> = events.iter().map(String::as_str).chain([CALLS_END, STOP]).collect();
-            let reply = replied_with_tools(&DIALECT, &events);
-            prop_assert_eq!(calls_of(&reply), [("x", "db__get", arguments.as_str())]);
-            prop_assert_eq!(reply.echo(), [call("x", &json!({"text": text}))]);
-        }
     }
 }

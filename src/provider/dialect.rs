@@ -101,7 +101,6 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::super::attachment::tests::{image, pdf, question};
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
     use crate::message::{Call, Message, Ran, Role, Step, Tool};
@@ -192,81 +191,9 @@ pub(super) mod tests {
         reply.calls().iter().map(|call| (id(&*call.id), &*call.name, &*call.arguments)).collect()
     }
 
-    #[test]
-    fn calls_are_read_only_where_tools_may_be_called() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        for api in table::DIALECTS {
-            let mut asked = with_steps(&tools, &steps);
-            assert!(api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
-            asked.forbids_calls = true;
-            assert!(!api.request(&asked, table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
-            assert!(!api.request(&prompt(), table::OPENAI_LIKE.habits, None).asks.tools, "{}", api.name);
-        }
-    }
-
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
         api.request(prompt, table::OPENAI_LIKE.habits, None).body.expect("a body")
-    }
-
-    #[test]
-    fn attachments_are_parts_before_the_text() {
-        let (png, pdf_url) = ("data:image/png;base64,aW1n", "data:application/pdf;base64,cGRm");
-        let text = |text: &str| json!({"type": "text", "text": text});
-        let input_text = |text: &str| json!({"type": "input_text", "text": text});
-        let bare_text = |text: &str| json!({"text": text});
-        let source = |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
-        let inline = |media: &str, data: &str| json!({"inlineData": {"mimeType": media, "data": data}});
-        // The place of the first message, an image, a PDF, text beside them, and text alone.
-        for (api, (list, first, field), picture, document, text) in [
-            (
-                &openai::DIALECT,
-                ("messages", 1, "content"),
-                json!({"type": "image_url", "image_url": {"url": png}}),
-                json!({"type": "file", "file": {"filename": "plan 2.pdf", "file_data": pdf_url}}),
-                &text as &dyn Fn(&str) -> Value,
-            ),
-            (
-                &responses::DIALECT,
-                ("input", 0, "content"),
-                json!({"type": "input_image", "detail": "auto", "image_url": png}),
-                json!({"type": "input_file", "filename": "plan 2.pdf", "file_data": pdf_url}),
-                &input_text,
-            ),
-            (
-                &anthropic::DIALECT,
-                ("messages", 0, "content"),
-                json!({"type": "image", "source": source("image/png", "aW1n")}),
-                json!({"type": "document", "source": source("application/pdf", "cGRm"), "title": "plan 2 pdf"}),
-                &text,
-            ),
-            (
-                &gemini::DIALECT,
-                ("contents", 0, "parts"),
-                inline("image/png", "aW1n"),
-                inline("application/pdf", "cGRm"),
-                &bare_text,
-            ),
-        ] {
-            for (case, message, content) in [
-                ("an image", question(vec![image()], "why"), json!([picture, text("why")])),
-                ("a PDF", question(vec![pdf()], "why"), json!([document, text("why")])),
-                ("both", question(vec![pdf(), image()], "why"), json!([document, picture, text("why")])),
-                ("an image alone", question(vec![image()], ""), json!([picture])),
-            ] {
-                let body = body(api, &Prompt { messages: vec![message], ..prompt() });
-                assert_eq!(body[list][first], json!({"role": "user", field: content}), "{}: {case}", api.name);
-            }
-            // Attachments of earlier questions too; the calls come after them all.
-            let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-            let mut prompt = Prompt { tools: &tools, steps: &steps[1..], ..prompt() };
-            prompt.messages[0] = question(vec![image()], "one");
-            prompt.messages[2] = question(vec![pdf()], "three");
-            let messages = body(api, &prompt)[list].clone();
-            assert_eq!(messages[first][field], json!([picture, text("one")]), "{}", api.name);
-            assert_eq!(messages[first + 2][field], json!([document, text("three")]), "{}", api.name);
-            assert_eq!(messages.as_array().map(Vec::len), Some(first + 5), "{}", api.name);
-        }
     }
 
     #[test]
@@ -324,41 +251,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_parts_of_the_counts_are_read_in_every_dialect() {
-        for (api, event) in [
-            (
-                &openai::DIALECT,
-                r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3},
-                    "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
-            ),
-            (
-                &openai::DIALECT,
-                r#"{"choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":3,"prompt_cache_miss_tokens":6,
-                    "completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":5}}}"#,
-            ),
-            (
-                &responses::DIALECT,
-                r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":8,
-                    "input_tokens_details":{"cached_tokens":3},"output_tokens_details":{"reasoning_tokens":5}}}}"#,
-            ),
-            (
-                &anthropic::DIALECT,
-                r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":6,"cache_read_input_tokens":3,
-                    "output_tokens":8,"output_tokens_details":{"thinking_tokens":5}}}"#,
-            ),
-            (
-                &gemini::DIALECT,
-                r#"{"usageMetadata":{"promptTokenCount":9,"cachedContentTokenCount":3,"candidatesTokenCount":3,
-                    "thoughtsTokenCount":5}}"#,
-            ),
-        ] {
-            let usage = replied(api, &[event]).usage().expect(event);
-            let counts = [usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens];
-            assert_eq!(counts, [9, 3, 8, 5].map(Some), "{event}");
-        }
-    }
-
-    #[test]
     fn silence_ends_nothing_while_the_server_runs_calls_of_its_own() {
         for (api, event, is_over) in [
             (
@@ -391,23 +283,6 @@ pub(super) mod tests {
             for reply in [replied(api, &[event]), replied_with_tools(api, &[event])] {
                 assert_eq!((reply.is_finished(), reply.calls().len()), (is_over, 0), "{event}");
             }
-        }
-    }
-
-    #[test]
-    fn keys_travel_in_the_header_of_the_dialect() {
-        let key = Secret::new("k");
-        for (api, name, value) in [
-            (&openai::DIALECT, "authorization", "Bearer k"),
-            (&responses::DIALECT, "authorization", "Bearer k"),
-            (&anthropic::DIALECT, "x-api-key", "k"),
-            (&gemini::DIALECT, "x-goog-api-key", "k"),
-        ] {
-            let request = api.list_models(Some(&key));
-            let header = request.headers.iter().find(|(header, _)| header == name);
-            assert_eq!(header.map(|(_, value)| value.expose()), Some(value), "{}", api.name);
-            assert!(!request.path.contains('k'), "{}", request.path);
-            assert!(api.list_models(None).headers.iter().all(|(header, _)| header != name));
         }
     }
 

@@ -275,9 +275,7 @@ fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
-    };
+    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::finish::Finish;
 
     use super::*;
@@ -387,12 +385,5 @@ mod tests {
         read_whole(PARTS[2], &mut reply).expect("a whole answer");
         assert_eq!(calls_of(&reply), [("", "a", "{\"n\":1}"), ("y", "b", "{}")]);
         assert!(reply.is_blank() && reply.ended());
-    }
-
-    #[test]
-    fn calls_that_were_not_offered_are_not_read() {
-        let mut reply = replied(&DIALECT, &PARTS);
-        assert_eq!((reply.take_text().as_str(), reply.calls()), ("Hi!", &[][..]));
-        assert!(reply.echo().is_empty());
     }
 }

@@ -345,9 +345,7 @@ pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::super::attachment::tests::{image, pdf, question};
-    use super::super::dialect::tests::{
-        calls_of, prompt, replied, replied_with_tools, shapes, steps, tool, with_steps,
-    };
+    use super::super::dialect::tests::{calls_of, prompt, replied_with_tools, shapes, steps, tool, with_steps};
     use super::super::finish::Finish;
     use super::super::table;
     use super::*;
@@ -398,21 +396,6 @@ mod tests {
         let sent =
             body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.habits).to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
-    }
-
-    #[test]
-    fn an_empty_error_is_none() {
-        for error in ["{}", "\"\"", "null"] {
-            let data = format!(r#"{{"error":{error},"choices":[{{"delta":{{"content":"hi"}}}}]}}"#);
-            let mut reply = replied(&DIALECT, &[&data]);
-            assert_eq!(reply.failure(), None, "{data}");
-            assert_eq!(reply.take_text(), "hi", "{data}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_json_is_malformed() {
-        assert!(read_event("{", &mut Reply::default()).is_err());
     }
 
     fn offered() -> Value {
@@ -482,37 +465,6 @@ mod tests {
         let own = [("", "a", "{\"n\":1}"), ("", "b", "{}")];
         for (case, word, events, expected) in [
             (
-                "OpenAI",
-                "tool_calls",
-                vec![
-                    json!([{"index": 0, "id": "x", "type": "function", "function": {"name": "a", "arguments": ""}}]),
-                    json!([{"index": 0, "function": {"arguments": "{\"n\""}}]),
-                    json!([{"index": 0, "function": {"arguments": ":1}"}}]),
-                    json!([{"index": 1, "id": "y", "type": "function", "function": {"name": "b", "arguments": ""}}]),
-                    json!([{"index": 1, "function": {"arguments": "{}"}}]),
-                ],
-                two,
-            ),
-            (
-                "Ollama: each call has index 0",
-                "tool_calls",
-                vec![json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{\"n\":1}"}},
-                            {"index": 0, "id": "y", "function": {"name": "b", "arguments": "{}"}}])],
-                two,
-            ),
-            (
-                "LM Studio: each fragment has an id of its own",
-                "tool_calls",
-                vec![
-                    json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": ""}}]),
-                    json!([{"index": 0, "id": "x2", "function": {"arguments": "{\"n\""}}]),
-                    json!([{"index": 0, "id": "x3", "function": {"name": null, "arguments": ":1}"}}]),
-                    json!([{"index": 1, "id": "y", "function": {"name": "b", "arguments": "{"}}]),
-                    json!([{"index": 1, "id": "y2", "function": {"name": "", "arguments": "}"}}]),
-                ],
-                two,
-            ),
-            (
                 "a gateway: neither index nor id, arguments as an object, another word at the end",
                 "stop",
                 vec![json!([{"function": {"name": "a", "arguments": {"n": 1}}},
@@ -544,14 +496,6 @@ mod tests {
             assert!(matches!(reply.finished(), Some(Finish::Complete(_))), "{case}");
             assert!(reply.calls().iter().all(|call| !call.id.is_empty()), "{case}");
         }
-    }
-
-    #[test]
-    fn calls_that_were_not_offered_are_an_odd_end() {
-        let call = event(&json!([{"index": 0, "id": "x", "function": {"name": "a", "arguments": "{}"}}]));
-        let end = r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#;
-        let reply = replied(&DIALECT, &[&call, end, "[DONE]"]);
-        assert_eq!((reply.calls(), reply.finished()), (&[][..], Some(&Finish::Other("tool_calls".into()))));
     }
 
     #[test]

@@ -262,17 +262,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_whose_halves_come_apart_is_joined() {
-        let mut reply = Reply::default();
-        reply.add(r#""a\ud83d""#).expect("a string");
-        assert_eq!(reply.take_text(), "a");
-        reply.add(r#""\ude00b\ud83d""#).expect("a string");
-        assert_eq!(reply.take_text(), "😀b");
-        reply.end();
-        assert_eq!(reply.take_text(), "\u{FFFD}");
-    }
-
-    #[test]
     fn a_bad_end_stays_whatever_follows() {
         let mut reply = Reply::default();
         for (word, finish) in [

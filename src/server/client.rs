@@ -483,27 +483,4 @@ mod tests {
             assert_eq!(is_exempt(&address(url), list), exempt, "{list:?} for {url}");
         }
     }
-
-    #[test]
-    fn proxies_go_by_scheme_and_never_for_loopback() {
-        let last = ("ALL_PROXY", "socks5://all.example:3");
-        let all = Environment::new(&[
-            ("HTTPS_PROXY", "http://secure.example:1"),
-            ("http_proxy", "http://plain.example:2"),
-            last,
-        ]);
-        let only_all = Environment::new(&[last]);
-        let chosen = |url, environment: &Environment| {
-            proxy_for(&address(url), environment).expect(url).map(|(name, proxy)| (name, proxy.host().to_owned()))
-        };
-        assert_eq!(chosen("https://h.example", &all), Some(("HTTPS_PROXY", "secure.example".into())));
-        assert_eq!(chosen("http://h.example", &all), Some(("http_proxy", "plain.example".into())));
-        assert_eq!(chosen("http://h.example", &only_all), Some(("ALL_PROXY", "all.example".into())));
-        for url in ["http://127.0.0.1:8080", "https://localhost", "http://[::1]"] {
-            assert_eq!(chosen(url, &all), None, "{url}");
-        }
-        let broken = Environment::new(&[("ALL_PROXY", "http://u:hunter22@:x")]);
-        let error = proxy_for(&address("http://h.example"), &broken).expect_err("not a proxy");
-        assert!(error.message.contains("ALL_PROXY") && !error.message.contains("hunter22"));
-    }
 }

@@ -59,19 +59,3 @@ impl Lock {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lock_is_held_by_one_and_released() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let acquire = || Lock::acquire(folder.path(), &|_| true);
-        let held = acquire().expect("the lock");
-        assert!(matches!(acquire(), Err(NoLock::Busy)));
-        drop(held);
-        assert!(acquire().is_ok());
-        assert!(matches!(Lock::acquire(&folder.path().join("none"), &|_| true), Err(NoLock::Failed(_))));
-    }
-}

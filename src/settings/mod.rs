@@ -232,24 +232,6 @@ fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -
 mod tests {
     use super::*;
 
-    /// Settings from a file's text, variables and arguments.
-    fn load(text: &str, variables: &[(&str, &str)], arguments: Arguments) -> Result<Settings, Error> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("config.toml");
-        fs_err::write(&path, text).expect("a file");
-        Settings::load(&arguments, &Environment::new(variables), &path)
-    }
-
-    #[test]
-    fn later_levels_win() {
-        let file = "messages = 4\npairs = 5\nretries = 6\n";
-        let arguments = Arguments { messages: Some("8".to_owned()), no_save: true, ..Arguments::default() };
-        let settings = load(file, &[("Q_MESSAGES", "7"), ("Q_PAIRS", "9")], arguments).expect("valid settings");
-        let values = settings.values;
-        assert_eq!((values.messages, values.pairs, values.retries, values.save), (8, 9, 6, false));
-        assert_eq!(values.max_history, 400_000);
-    }
-
     #[test]
     fn an_action_keeps_what_the_settings_say_as_far_as_they_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -265,77 +247,6 @@ mod tests {
             let values = Settings::for_actions(&Environment::new(variables), &path);
             let keep = values.keep.expect("a time");
             assert_eq!((keep.as_secs(), values.wrap), (days * 24 * 60 * 60, wraps), "{file} {variables:?}");
-        }
-    }
-
-    #[test]
-    fn a_wrong_value_names_its_place() {
-        for (file, variables, option, words) in [
-            ("\nmessages = \"x\"", &[][..], None, "config.toml, line 2: messages"),
-            ("expire = \"1w\"", &[], None, "config.toml, line 1: expire: “1w”"),
-            ("\nhistory = \"chat\"", &[], None, "config.toml, line 2: history: “chat” is not one of prompt, messages"),
-            ("", &[("Q_PAIRS", "x")], None, "Q_PAIRS: “x”"),
-            ("", &[], Some("x"), "--messages: “x”"),
-            ("provider = \"nobody\"", &[], None, "there is no provider “nobody”"),
-            ("", &[("Q_PROVIDER", "nobody")], None, "(Q_PROVIDER)"),
-        ] {
-            let arguments = Arguments { messages: option.map(str::to_owned), ..Arguments::default() };
-            let error = load(file, variables, arguments).expect_err(words);
-            assert_eq!(error.exit_status(), 2);
-            assert!(error.message.contains(words), "{}", error.message);
-        }
-    }
-
-    #[test]
-    fn a_model_goes_with_the_provider_it_was_set_for() {
-        let work = "[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"own\"\n";
-        /// File, variables, `-p`, `-m`, and the resulting model.
-        type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>, Option<&'a str>, Option<&'a str>);
-        let table: &[Case] = &[
-            ("provider = \"openai\"\nmodel = \"a\"", &[], None, None, Some("a")),
-            ("provider = \"openai\"\nmodel = \"a\"", &[], Some("groq"), None, None),
-            ("provider = \"openai\"\nmodel = \"a\"", &[], Some("openai"), None, Some("a")),
-            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_PROVIDER", "groq")], None, None, None),
-            (
-                "provider = \"openai\"\nmodel = \"a\"",
-                &[("Q_PROVIDER", "groq"), ("Q_MODEL", "b")],
-                None,
-                None,
-                Some("b"),
-            ),
-            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_MODEL", "b")], Some("groq"), None, None),
-            ("provider = \"openai\"\nmodel = \"a\"", &[("Q_MODEL", "b")], Some("groq"), Some("c"), Some("c")),
-            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], None, None, Some("a")),
-            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], Some("openai"), None, Some("a")),
-            ("model = \"a\"", &[("OPENAI_API_KEY", "k")], Some("groq"), None, None),
-            ("model = \"a\"", &[], Some("ollama"), None, Some("a")),
-        ];
-        for (file, variables, provider, model, expected) in table {
-            let arguments = Arguments {
-                provider: provider.map(str::to_owned),
-                model: model.map(str::to_owned),
-                ..Arguments::default()
-            };
-            let settings = load(&format!("{file}\n{work}"), variables, arguments).expect(file);
-            let named = settings.model.as_ref().map(|given| given.text.as_str());
-            assert_eq!(named, *expected, "{file} {variables:?} {provider:?} {model:?}");
-        }
-    }
-
-    #[test]
-    fn the_first_provider_with_a_key_is_chosen_the_files_first() {
-        let file =
-            "[providers.zeta]\nbase_url = \"http://z/v1\"\nkey_env = \"ZETA\"\n[providers.groq]\nmodel = \"m\"\n";
-        for (variables, expected) in [
-            (&[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")][..], Some("anthropic")),
-            (&[("GROQ_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], Some("groq")),
-            (&[("GROQ_API_KEY", "k"), ("ZETA", "k")], Some("zeta")),
-            (&[("GOOGLE_API_KEY", "k")], Some("gemini")),
-            (&[], None),
-        ] {
-            let settings = load(file, variables, Arguments::default()).expect("valid settings");
-            let chosen = settings.chosen_provider().map(|provider| provider.name.as_str());
-            assert_eq!(chosen, expected, "{variables:?}");
         }
     }
 }

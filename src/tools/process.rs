@@ -457,22 +457,6 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_in_and_out() {
-        let (process, lines) = shell("while read -r line; do echo \"<$line>\"; done; printf end", &Groups::default());
-        process.send("a b".to_owned());
-        process.send("c".to_owned());
-        process.input.close();
-        assert_eq!(lines.iter().collect::<Vec<_>>(), ["<a b>", "<c>", "end"].map(text));
-        assert!(end(process).0.expect("a status").success());
-    }
-
-    #[test]
-    fn a_process_gets_exactly_its_environment_and_folder() {
-        let (_process, lines) = shell("pwd; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=", &Groups::default());
-        assert_eq!(lines.iter().collect::<Vec<_>>(), ["/", "PATH=/usr/bin:/bin"].map(text));
-    }
-
-    #[test]
     fn a_process_that_ends_with_its_input_is_not_signalled() {
         let script = "trap 'exit 7' TERM; while read -r line; do :; done; exit 3";
         let (process, _lines) = shell(script, &Groups::default());

@@ -435,38 +435,6 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_what_it_offers() {
-        let (_server, about) = open(spec(START), &silent()).expect("tools");
-        assert_eq!((&*about.name, &*about.version, &*about.revision), ("N", "1", "2025-06-18"));
-        assert_eq!(about.tools.len(), 1);
-    }
-
-    #[test]
-    fn a_tool_is_called_and_answers() {
-        let mut server = started("read -r call; text 3 ok; read -r call; say \"$call\" >&2; text 4 again; read -r end");
-        assert_eq!(call(&mut server, r#"{ "x": 1 }"#), outcome("ok", false));
-        assert_eq!(call(&mut server, "{}"), outcome("again", false));
-        let process = process(&mut server);
-        process.end();
-        let call = process.lines().concat();
-        assert!(call.contains(r#""method":"tools/call""#) && call.contains(r#""arguments":{}"#), "{call}");
-    }
-
-    #[test]
-    fn details_are_reported_with_the_name_of_the_server() {
-        let (sender, details) = mpsc::channel();
-        let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
-        let log = r#"say '{"method":"notifications/message","params":{"level":"info","data":"logged"}}'"#;
-        let script = format!("echo problem >&2; echo noise; {START} {log}; read -r end");
-        let server = open(spec(&script), &report).expect("tools").0;
-        drop((server, report));
-        let mut details: Vec<String> = details.iter().collect();
-        details.sort();
-        let noise = "db: wrote a line that is not a message: noise";
-        assert_eq!(details, ["db: info: logged", "db: problem", noise]);
-    }
-
-    #[test]
     fn of_many_lines_only_the_first_are_reported_while_it_starts_and_in_each_call() {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
@@ -513,12 +481,6 @@ mod tests {
         ] {
             assert_eq!(open(spec, &silent()).map(|_| ()).expect_err("no tools").message, expected);
         }
-    }
-
-    #[test]
-    fn a_server_may_write_much_to_standard_error() {
-        let script = "read -r call; head -c 1000000 /dev/zero | tr '\\0' 'x' >&2; text 3 ok; read -r end";
-        assert_eq!(call(&mut started(script), "{}"), outcome("ok", false));
     }
 
     #[test]
@@ -599,21 +561,5 @@ mod tests {
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
         assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
-    }
-
-    #[test]
-    fn servers_end_together() {
-        let groups = Groups::default();
-        let script = format!("trap 'exit 7' TERM; {START} while :; do read -r line || sleep 1000; done");
-        let servers = (0..3).map(|_| Server::open(spec(&script), &groups, &silent()).expect("tools").0).collect();
-        let servers = Servers(servers);
-        groups.be_patient();
-        let start = Instant::now();
-        drop(servers);
-        let took = start.elapsed();
-        // One after the other would take at least six seconds.
-        assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-        // Nothing is left that a signal could reach.
-        assert!(format!("{groups:?}").contains("ids: []"), "{groups:?}");
     }
 }

@@ -49,7 +49,6 @@ fn main() {
         return serve_tools(Duration::from_millis(pause));
     }
     let parts: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|name| name == part);
     let memory = Path::new("/dev/shm");
     let state = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) })
         .expect("a folder");
@@ -59,86 +58,63 @@ fn main() {
     let bench = Bench {
         short: short.address.clone(),
         long: long.address.clone(),
-        state: state.path(),
-        disk: disk.path(),
-        client: client.as_deref(),
+        state: state.path().into(),
+        disk: disk.path().into(),
+        client,
     };
-    if wanted("short") {
-        bench.short_answer();
-    }
-    if wanted("long") {
-        bench.long_answer();
-    }
-    if wanted("terminal") {
-        bench.long_answer_on_terminal();
-    }
-    if wanted("tls") {
-        bench.short_answer_over_tls();
-    }
-    if wanted("large") {
-        bench.large_conversation();
-    }
-    if wanted("list") {
-        bench.list();
-    }
-    if wanted("files") {
-        bench.files();
-    }
-    if wanted("tools") {
-        bench.tools();
-    }
-    if wanted("start") {
-        bench.start();
+    type Part = fn(&Bench);
+    let all: [(&str, Part); 9] = [
+        ("short", Bench::short_answer),
+        ("long", Bench::long_answer),
+        ("terminal", Bench::long_answer_on_terminal),
+        ("tls", Bench::short_answer_over_tls),
+        ("large", Bench::large_conversation),
+        ("list", Bench::list),
+        ("files", Bench::files),
+        ("tools", Bench::tools),
+        ("start", Bench::start),
+    ];
+    for (part, run) in all {
+        if parts.is_empty() || parts.iter().any(|name| name == part) {
+            run(&bench);
+        }
     }
     let size = std::fs::metadata(Q).map_or(0, |metadata| metadata.len());
     println!("\nbinary: {:.2} MB (goal: at most 3.0)", size as f64 / 1e6);
 }
 
-struct Bench<'a> {
+struct Bench {
     /// Addresses of the servers of the short and of the long answer.
     short: String,
     long: String,
-    state: &'a Path,
-    disk: &'a Path,
-    client: Option<&'a Path>,
+    state: PathBuf,
+    disk: PathBuf,
+    client: Option<PathBuf>,
 }
 
-/// What is measured: a name, and how to start it.
-type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
+/// What is measured: a name, and what is started, as often as wanted.
+type Contestant<'a> = (&'a str, Command);
 
-impl Bench<'_> {
+impl Bench {
     fn short_answer(&self) {
         println!("\nan answer of {SHORT} deltas, whole process");
+        let saved = |state, arguments| self.q(&self.short, state, arguments);
         let mut contestants: Vec<Contestant> = vec![
-            ("curl -sN", Box::new(|| curl(&self.short))),
-            ("q (saved)", Box::new(|| self.q(&self.short, self.state, &["question"]))),
-            ("q -f", Box::new(|| self.q(&self.short, self.state, &["-f", "question"]))),
-            ("q --no-save", Box::new(|| self.q(&self.short, self.state, &["--no-save", "question"]))),
-            ("q (saved, on disk)", Box::new(|| self.q(&self.short, self.disk, &["question"]))),
+            ("curl -sN", curl(&self.short)),
+            ("q (saved)", saved(&self.state, &["question"])),
+            ("q -f", saved(&self.state, &["-f", "question"])),
+            ("q --no-save", saved(&self.state, &["--no-save", "question"])),
+            ("q (saved, on disk)", saved(&self.disk, &["question"])),
         ];
-        if let Some(client) = self.client {
-            contestants.push((
-                "bare static client",
-                Box::new(move || {
-                    let mut command = quiet(client);
-                    command.arg(self.short.trim_start_matches("http://"));
-                    command
-                }),
-            ));
+        if let Some(client) = &self.client {
+            contestants.push(("bare static client", quiet(client, &[self.short.trim_start_matches("http://")])));
         }
-        for (name, program, arguments) in [("aichat", "aichat", ["-m", "bench:m"]), ("llm", "llm", ["-m", "bench"])] {
+        for (program, model) in [("aichat", "bench:m"), ("llm", "bench")] {
             if Command::new(program).arg("--version").output().is_ok() {
-                contestants.push((
-                    name,
-                    Box::new(move || {
-                        let mut command = quiet(program);
-                        command.args(arguments).arg("question");
-                        command
-                    }),
-                ));
+                contestants.push((program, quiet(program, &["-m", model, "question"])));
             }
         }
-        compare(&contestants, 200);
+        compare(contestants, 200);
     }
 
     fn long_answer(&self) {
@@ -148,36 +124,29 @@ impl Bench<'_> {
              jq -j --unbuffered '.choices[0].delta.content // empty'",
             self.long
         );
-        let contestants: Vec<Contestant> = vec![
-            ("curl -sN", Box::new(|| curl(&self.long))),
-            ("q (saved)", Box::new(|| self.q(&self.long, self.state, &["question"]))),
-            ("q --no-save", Box::new(|| self.q(&self.long, self.state, &["--no-save", "question"]))),
-            (
-                "curl | sed | jq",
-                Box::new(|| {
-                    let mut command = quiet("sh");
-                    command.args(["-c", &pipeline]);
-                    command
-                }),
-            ),
+        let contestants = vec![
+            ("curl -sN", curl(&self.long)),
+            ("q (saved)", self.q(&self.long, &self.state, &["question"])),
+            ("q --no-save", self.q(&self.long, &self.state, &["--no-save", "question"])),
+            ("curl | sed | jq", quiet("sh", &["-c", &pipeline])),
         ];
-        compare(&contestants, 5);
+        compare(contestants, 5);
     }
 
     fn long_answer_on_terminal(&self) {
         println!("\nan answer of {LONG} deltas, on a terminal");
         let terminal = terminal();
         let on_terminal = |wrap: &str| {
-            let mut command = self.q(&self.long, self.state, &["question"]);
+            let mut command = self.q(&self.long, &self.state, &["question"]);
             command.env("Q_WRAP", wrap).stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
-        let contestants: Vec<Contestant> = vec![
-            ("q, into /dev/null", Box::new(|| self.q(&self.long, self.state, &["question"]))),
-            ("q, wrap = false", Box::new(|| on_terminal("false"))),
-            ("q, wrap = true", Box::new(|| on_terminal("true"))),
+        let contestants = vec![
+            ("q, into /dev/null", self.q(&self.long, &self.state, &["question"])),
+            ("q, wrap = false", on_terminal("false")),
+            ("q, wrap = true", on_terminal("true")),
         ];
-        compare(&contestants, 5);
+        compare(contestants, 5);
     }
 
     /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.
@@ -186,7 +155,7 @@ impl Bench<'_> {
         let (authority, store) = (self.state.join("authority.pem"), self.state.join("store.pem"));
         let server = Server::start(SHORT, Some(&authority));
         let tls = |certificates: &Path, arguments: &[&str]| {
-            let mut command = self.q(&server.address, self.state, arguments);
+            let mut command = self.q(&server.address, &self.state, arguments);
             command.env("SSL_CERT_FILE", certificates);
             command
         };
@@ -195,33 +164,31 @@ impl Bench<'_> {
             command.arg("--cacert").arg(certificates);
             command
         };
-        let mut contestants: Vec<Contestant> = vec![
-            ("curl -sN", Box::new(|| curl_with(&authority))),
-            ("q --no-save", Box::new(|| tls(&authority, &["--no-save", "question"]))),
-            ("q (saved)", Box::new(|| tls(&authority, &["question"]))),
+        let mut contestants = vec![
+            ("curl -sN", curl_with(&authority)),
+            ("q --no-save", tls(&authority, &["--no-save", "question"])),
+            ("q (saved)", tls(&authority, &["question"])),
         ];
         match std::fs::read(SYSTEM_STORE) {
             Ok(mut certificates) => {
                 certificates.extend(std::fs::read(&authority).expect("a certificate"));
                 std::fs::write(&store, certificates).expect("a file");
-                contestants.push(("curl -sN, store", Box::new(|| curl_with(&store))));
-                contestants.push(("q --no-save, store", Box::new(|| tls(&store, &["--no-save", "question"]))));
+                contestants.push(("curl -sN, store", curl_with(&store)));
+                contestants.push(("q --no-save, store", tls(&store, &["--no-save", "question"])));
             }
             Err(error) => println!("(no store of the system: {SYSTEM_STORE}: {error})"),
         }
-        compare(&contestants, 100);
+        compare(contestants, 100);
     }
 
     fn large_conversation(&self) {
         println!("\na follow-up on a conversation of {} MB and on an empty one", LARGE / 1_000_000);
-        let (empty, large) = (self.state.join("empty"), self.state.join("large"));
-        self.converse(&empty, "bench", "", 0);
-        self.converse(&large, "bench", "", LARGE);
-        let contestants: Vec<Contestant> = vec![
-            ("q -s empty", Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"]))),
-            ("q -s large", Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"]))),
-        ];
-        compare(&contestants, 20);
+        let contestants = [("q -s empty", 0), ("q -s large", LARGE)].map(|(name, bytes)| {
+            let state = self.state.join(name);
+            self.converse(&state, "bench", "", bytes);
+            (name, self.q(&self.short, &state, &["-s", "bench", "question"]))
+        });
+        compare(contestants.into(), 20);
     }
 
     /// One of the conversations has the word that is looked for.
@@ -232,46 +199,37 @@ impl Bench<'_> {
             let word = if number == MANY / 2 { "needle" } else { "hay" };
             self.converse(&many, &format!("talk-{number}"), word, USUAL);
         }
-        let contestants: Vec<Contestant> = vec![
-            (
-                "grep -ril",
-                Box::new(|| {
-                    let mut command = quiet("grep");
-                    command.args(["-ril", "needle"]).arg(many.join("q/sessions"));
-                    command
-                }),
-            ),
-            ("q --list WORD", Box::new(|| self.q(&self.short, &many, &["--list", "needle"]))),
-            ("q --list", Box::new(|| self.q(&self.short, &many, &["--list"]))),
+        let contestants = vec![
+            ("grep -ril", quiet("grep", &["-ril", "needle", many.join("q/sessions").to_str().expect("a path")])),
+            ("q --list WORD", self.q(&self.short, &many, &["--list", "needle"])),
+            ("q --list", self.q(&self.short, &many, &["--list"])),
         ];
-        compare(&contestants, 20);
+        compare(contestants, 20);
     }
 
     /// What files cost beside a question without any, in time and in memory.
     fn files(&self) {
         println!("\na question about files, and follow-ups on an image");
-        let (image, text) = (self.state.join("image.png"), self.state.join("text.txt"));
-        write_repeatedly(&image, b"\x89PNG\r\n\x1A\n", IMAGE);
-        write_repeatedly(&text, b"a line of text as it is\n", TEXT);
-        let attach = |file: &Path| file.to_str().expect("a path").to_owned();
-        let (image, text) = (attach(&image), attach(&text));
+        let [image, text] =
+            [("image.png", &b"\x89PNG\r\n\x1A\n"[..], IMAGE), ("text.txt", b"a line of text as it is\n", TEXT)].map(
+                |(name, piece, bytes)| {
+                    write_repeatedly(&self.state.join(name), piece, bytes);
+                    self.state.join(name).to_str().expect("a path").to_owned()
+                },
+            );
         let talk = self.state.join("talk");
         let ready = self.q(&self.short, &talk, &["-s", "bench", "-a", &image, "question"]).status();
         assert!(ready.is_ok_and(|status| status.success()), "a conversation with an image");
-        let contestants: Vec<Contestant> = vec![
-            // A conversation that is displaced is read, so these leave none.
-            ("q --no-save", Box::new(|| self.q(&self.short, self.state, &["--no-save", "question"]))),
-            (
-                "q -a 3.75 MB image",
-                Box::new(|| self.q(&self.short, self.state, &["--no-save", "-a", &image, "question"])),
-            ),
-            ("q -a 4 MB text", Box::new(|| self.q(&self.short, self.state, &["--no-save", "-a", &text, "question"]))),
-            (
-                "q -s, image in it",
-                Box::new(|| self.q(&self.short, &talk, &["-s", "bench", "--messages", "2", "question"])),
-            ),
+        // A conversation that is displaced is read, so these leave none.
+        let unsaved =
+            |options: &[&str]| self.q(&self.short, &self.state, &[&["--no-save"], options, &["question"]].concat());
+        let contestants = vec![
+            ("q --no-save", unsaved(&[])),
+            ("q -a 3.75 MB image", unsaved(&["-a", &image])),
+            ("q -a 4 MB text", unsaved(&["-a", &text])),
+            ("q -s, image in it", self.q(&self.short, &talk, &["-s", "bench", "--messages", "2", "question"])),
         ];
-        compare(&contestants, 20);
+        compare(contestants, 20);
     }
 
     /// Without -t a configured server must cost nothing; with it, little beside what the servers take themselves.
@@ -292,28 +250,27 @@ impl Bench<'_> {
         // Both have a file to read.
         std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
         std::fs::write(configured.join("q/config.toml"), sections.concat()).expect("a file");
-        let q = |configuration: &Path, arguments: &[&str]| {
-            let mut command = self.q(&self.short, self.state, arguments);
+        let q = |server: &str, configuration: &Path, options: &[&str]| {
+            let mut command = self.q(server, &self.state, &[&["--no-save"], options, &["question"]].concat());
             command.env("XDG_CONFIG_HOME", configuration);
             command
         };
-        let with = |arguments: &[&str]| q(configured, arguments);
-        let contestants: Vec<Contestant> = vec![
-            ("none configured", Box::new(|| q(plain, &["--no-save", "question"]))),
-            ("configured, no -t", Box::new(|| with(&["--no-save", "question"]))),
-            ("-t, one server", Box::new(|| with(&["--no-save", "-t", "now", "question"]))),
-            ("-t, one of 100 ms", Box::new(|| with(&["--no-save", "-t", "one", "question"]))),
-            ("-t, three of 100 ms", Box::new(|| with(&["--no-save", "-t", "one,two,three", "question"]))),
+        let contestants = vec![
+            ("none configured", q(&self.short, plain, &[])),
+            ("configured, no -t", q(&self.short, configured, &[])),
+            ("-t, one server", q(&self.short, configured, &["-t", "now"])),
+            ("-t, one of 100 ms", q(&self.short, configured, &["-t", "one"])),
+            ("-t, three of 100 ms", q(&self.short, configured, &["-t", "one,two,three"])),
         ];
-        compare(&contestants, 50);
+        compare(contestants, 50);
         // From the moment in which the server lists its tools to the request of the model.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let mut gaps: Vec<f64> = (0..50)
             .map(|_| {
-                let mut command = self.q(&address, self.state, &["--no-save", "-t", "now", "question"]);
-                command.env("XDG_CONFIG_HOME", configured).env("Q_RETRIES", "0").stderr(Stdio::null());
-                let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+                let mut command = q(&address, configured, &["-t", "now"]);
+                let command = command.env("Q_RETRIES", "0").stderr(Stdio::null()).stdin(Stdio::null());
+                let mut child = command.spawn().expect("q");
                 let (stream, _) = listener.accept().expect("a connection");
                 stream.peek(&mut [0]).expect("a request");
                 let asked = now();
@@ -328,33 +285,17 @@ impl Bench<'_> {
 
     fn start(&self) {
         println!("\nwhat asks nothing");
-        let contestants: Vec<Contestant> = vec![
-            ("true", Box::new(|| quiet("true"))),
-            ("q --version", Box::new(|| self.q(&self.short, self.state, &["--version"]))),
-            ("q --help", Box::new(|| self.q(&self.short, self.state, &["--help"]))),
-            ("q --last", Box::new(|| self.q(&self.short, self.state, &["--last"]))),
-            (
-                "curl --version",
-                Box::new(|| {
-                    let mut command = quiet("curl");
-                    command.arg("--version");
-                    command
-                }),
-            ),
-        ];
-        compare(&contestants, 100);
+        let mut contestants = vec![("true", quiet("true", &[])), ("curl --version", quiet("curl", &["--version"]))];
+        for (name, option) in [("q --version", "--version"), ("q --help", "--help"), ("q --last", "--last")] {
+            contestants.push((name, self.q(&self.short, &self.state, &[option])));
+        }
+        compare(contestants, 100);
     }
 
     fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
-        let mut command = quiet(Q);
-        command
-            .env_clear()
-            .env("HOME", self.state)
-            .env("XDG_STATE_HOME", state)
-            .env("OPENAI_BASE_URL", format!("{server}/v1"))
-            .env("OPENAI_API_KEY", "sk-0123456789")
-            .args(["-q"])
-            .args(arguments);
+        let mut command = quiet(Q, &["-q"]);
+        command.args(arguments).env_clear().env("HOME", &self.state).env("XDG_STATE_HOME", state);
+        command.env("OPENAI_BASE_URL", format!("{server}/v1")).env("OPENAI_API_KEY", "sk-0123456789");
         command
     }
 
@@ -391,9 +332,9 @@ fn write_repeatedly(path: &Path, piece: &[u8], bytes: usize) {
 }
 
 /// A program whose output nobody reads.
-fn quiet(program: impl AsRef<OsStr>) -> Command {
+fn quiet(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.stdout(Stdio::null());
+    command.args(arguments).stdout(Stdio::null()).stdin(Stdio::null()).stderr(Stdio::null());
     command
 }
 
@@ -423,9 +364,10 @@ fn terminal() -> OwnedFd {
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
 
 fn curl(server: &str) -> Command {
-    let mut command = quiet("curl");
-    command.args(["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")]);
-    command
+    quiet(
+        "curl",
+        &["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")],
+    )
 }
 
 /// One run: how long it took, and the most memory that it had at once (KiB).
@@ -436,11 +378,11 @@ struct Run {
 }
 
 /// Runs all in turn, so often, and prints medians beside the first one's.
-fn compare(contestants: &[Contestant], runs: usize) {
+fn compare(mut contestants: Vec<Contestant>, runs: usize) {
     let mut results: Vec<Vec<Run>> = vec![Vec::new(); contestants.len()];
     for round in 0..=runs {
-        for (index, (name, command)) in contestants.iter().enumerate() {
-            let run = measure(command(), name);
+        for (index, (name, command)) in contestants.iter_mut().enumerate() {
+            let run = measure(command, name);
             // The first round warms up.
             if round > 0 {
                 results[index].push(run);
@@ -463,10 +405,9 @@ fn median(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
     figures[figures.len() / 2]
 }
 
-fn measure(mut command: Command, name: &str) -> Run {
+fn measure(command: &mut Command, name: &str) -> Run {
     let began = Instant::now();
-    let mut child =
-        command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");

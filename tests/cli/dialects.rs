@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, DONE, Dialect, answering, case, data, everybody, finish, openai_event, openai_reply, stored, talked,
-    texts, with, word,
-};
+use crate::fixtures::{DIALECTS, Dialect, answering, case, everybody, openai_reply, stored, talked, texts, with};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
@@ -155,23 +152,6 @@ fn the_limit_of_tokens_and_the_usage_are_asked_for_as_each_server_takes_them() {
 }
 
 #[test]
-fn an_answer_in_one_piece_is_taken_where_a_stream_was_asked_for() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let reply = dialect.reply;
-        let server = Server::start(move |request, _| {
-            let mut whole = request.clone();
-            whole.body = b"{}".to_vec();
-            whole.path = whole.path.replace(":streamGenerateContent", ":generateContent");
-            reply(&whole, "one two")
-        });
-        let sandbox = Sandbox::new();
-        dialect.q(&sandbox, &server, &["hi"]).run().success().stdout("one two\n");
-        sandbox.expect_answer("one two", false);
-    }
-}
-
-#[test]
 fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_piece() {
     // DeepSeek sends such lines while a request waits for its turn. There are so many here that no read gets past them.
     let server = Server::start(move |_, _| {
@@ -181,39 +161,6 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
     });
     for args in [&["--no-stream", "hi"][..], &["hi"]] {
         DIALECTS[0].q(&Sandbox::new(), &server, args).run().success().stdout("hi\n");
-    }
-}
-
-#[test]
-fn an_error_inside_a_stream_is_reported_and_what_had_come_is_kept() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let asked = |events: Vec<Vec<u8>>| {
-            let server = Server::always(Reply::sse(events).piece(dialect.error_event("the model fell over")));
-            let sandbox = Sandbox::new();
-            let outcome = dialect.q(&sandbox, &server, &["hi"]).run();
-            outcome.exit(1).stderr_contains("the model fell over").stderr_contains(&server.url());
-            (outcome, sandbox)
-        };
-        let (outcome, sandbox) = asked(dialect.unfinished(&["half "]));
-        outcome.stdout("half \n");
-        sandbox.expect_answer("half ", true);
-
-        let (outcome, sandbox) = asked(Vec::new());
-        outcome.stdout_is_empty();
-        sandbox.expect_no_files();
-    }
-}
-
-#[test]
-fn a_stream_without_an_end_is_a_failure() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = Server::always(Reply::sse(dialect.unfinished(&["half ", "answer"])));
-        let sandbox = Sandbox::new();
-        let outcome = dialect.q(&sandbox, &server, &["hi"]).run();
-        outcome.exit(1).stdout("half answer\n").stderr_contains("ended before the answer");
-        sandbox.expect_answer("half answer", true);
     }
 }
 
@@ -424,30 +371,4 @@ fn narrow_by_turns(room: usize) -> Server {
             Reply::json(400, json!({"error": {"message": "too long", "code": "context_length_exceeded"}}))
         }
     })
-}
-
-#[test]
-fn what_servers_do_differently_in_a_stream_is_taken() {
-    let stop = || finish("stop");
-    let crlf = String::from_utf8([&word("one "), &word("two"), &stop(), DONE].concat()).unwrap();
-    let whole = json!({"error": null, "choices": [{"delta": {"content": "one two"}, "finish_reason": "stop"}]});
-    for (what, reply) in [
-        ("no [DONE]", Reply::sse([word("one "), word("two"), stop()])),
-        ("no finish reason", Reply::sse([&word("one "), &word("two"), DONE])),
-        ("CRLF", Reply::sse([crlf.replace('\n', "\r\n")])),
-        ("one byte at a time", Reply::sse(crlf.as_bytes().chunks(1))),
-        ("comments", Reply::sse([b": processing\n\n", &*word("one two"), b": ping\n\n", &stop()])),
-        (
-            "null",
-            Reply::sse([openai_event(json!({"role": "assistant", "content": null}), None), word("one two")])
-                .piece(DONE),
-        ),
-        ("error: null", Reply::sse([data(&whole)])),
-        ("no last line end", Reply::sse([&*word("one two"), stop().strip_suffix(b"\n\n").unwrap()])),
-        ("another type", Reply::new(200).header("content-type", "text/plain").piece(&crlf)),
-    ] {
-        let server = Server::always(reply);
-        let _case = case(what);
-        DIALECTS[0].q(&Sandbox::new(), &server, &["hi"]).run().success().stdout("one two\n");
-    }
 }

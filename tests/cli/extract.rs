@@ -156,14 +156,3 @@ fn a_shell_never_runs_half_a_script() {
     let whole = sandbox.shell("q -x how? | sh").run();
     whole.check(touched("half") && touched("whole"), || "expected both files".to_owned());
 }
-
-#[test]
-fn the_advice_names_the_conversation_that_has_the_answer() {
-    let server = Server::openai("no code");
-    for (args, command) in
-        [(&["-x", "hi"][..], "q --last prints"), (&["-x", "-s", "work", "hi"], "q --last -s work prints")]
-    {
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.q(args).run().exit(1).stdout_is_empty().stderr_contains(command);
-    }
-}

@@ -779,18 +779,6 @@ impl Server {
             }
         })
     }
-
-    pub fn gemini(answer: &str) -> Server {
-        let answer = answer.to_owned();
-        Server::start(move |request, _| {
-            if request.method == "POST" {
-                gemini_reply(request, &answer)
-            } else {
-                let name = format!("models/{LISTED_MODEL}");
-                models_reply(request, json!({"models": [{"name": name}]}))
-            }
-        })
-    }
 }
 
 /// A server that is every provider at once, each below a path of its name, and lists the models `first` and `second`.
@@ -874,15 +862,6 @@ impl Dialect {
             "openai" | "responses" => json!({"error": {"message": message, "type": "some_error", "code": null}}),
             "anthropic" => json!({"type": "error", "error": {"type": "some_error", "message": message}}),
             _ => json!({"error": {"code": status, "message": message, "status": "SOME_ERROR"}}),
-        }
-    }
-
-    pub fn error_event(&self, message: &str) -> Vec<u8> {
-        let error = self.error(500, message);
-        match self.provider {
-            "anthropic" => typed_event(error),
-            "responses" => typed_event(json!({"type": "error", "code": null, "message": message, "param": null})),
-            _ => data(&error),
         }
     }
 

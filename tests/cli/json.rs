@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DONE, INPUT_TOKENS, OUTPUT_TOKENS, anthropic_stream, case, data, failure, finish, gemini_stream, openai_event,
-    openai_stream, typed_event,
-};
+use crate::fixtures::{INPUT_TOKENS, OUTPUT_TOKENS, case, failure, openai_stream};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Reply, Server};
 
@@ -41,69 +38,6 @@ fn an_answer_is_one_line_with_exactly_these_fields_in_this_order() {
     let printed = q(&["-s", "talk.json", "eight"]).stdout_json();
     let printed = printed["session"].as_str().expect("a path").to_owned();
     assert_eq!(sandbox.home().join(printed).canonicalize().expect("a file"), file);
-}
-
-#[test]
-fn finish_and_usage_are_reported_in_the_same_words_for_every_dialect() {
-    let openai = |word: &'static str| {
-        let mut events = openai_stream(&["x"]);
-        let end = events.len() - 3;
-        events[end] = finish(word);
-        events
-    };
-    let anthropic = |word: &'static str| replaced(anthropic_stream(&["x"]), "end_turn", word);
-    let gemini = |word: &'static str| replaced(gemini_stream(&["x"]), "STOP", word);
-    let asked = |provider: &str, events: Vec<Vec<u8>>, finish: &str, exit| {
-        let _case = case((provider, finish));
-        let server = Server::always(Reply::sse(events));
-        let sandbox = Sandbox::new().every_env(&server);
-        let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
-        let printed = outcome.exit(exit).stdout_json();
-        outcome
-            .check(printed["finish"] == finish && printed["provider"] == provider, || format!("expected {finish:?}"));
-        assert_eq!(printed["usage"], json!({"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}));
-        assert_eq!(printed["answer"], "x");
-        outcome
-    };
-    for (provider, events, finish) in [
-        ("openai", openai("stop"), "stop"),
-        ("anthropic", anthropic("end_turn"), "stop"),
-        ("anthropic", anthropic("stop_sequence"), "stop"),
-        ("gemini", gemini("STOP"), "stop"),
-    ] {
-        asked(provider, events, finish, 0).stderr_is_empty();
-    }
-    for (provider, events, finish) in [
-        ("openai", openai("tool_calls"), "tool_calls"),
-        ("anthropic", anthropic("pause_turn"), "pause_turn"),
-        ("gemini", gemini("OTHER_WORD"), "OTHER_WORD"),
-    ] {
-        asked(provider, events, finish, 3).stderr_contains(finish);
-    }
-    for (provider, events) in
-        [("openai", openai("length")), ("anthropic", anthropic("max_tokens")), ("gemini", gemini("MAX_TOKENS"))]
-    {
-        asked(provider, events, "length", 3).stderr_contains("token limit");
-    }
-}
-
-#[test]
-fn usage_that_nobody_reported_is_null() {
-    let openai = vec![openai_event(json!({"content": "x"}), Some("stop")), DONE.to_vec()];
-    let anthropic = ["message_start", "content_block_delta", "message_stop"]
-        .map(|name| typed_event(json!({"type": name, "message": {}, "delta": {"type": "text_delta", "text": "x"}})));
-    let gemini = json!({"candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}]});
-    let gemini = vec![data(&gemini)];
-    for (provider, events) in [("openai", openai), ("anthropic", anthropic.to_vec()), ("gemini", gemini)] {
-        let _case = case(provider);
-        let server = Server::always(Reply::sse(events));
-        let sandbox = Sandbox::new().every_env(&server);
-        let outcome = sandbox.q(&["-j", "-p", provider, "hi"]).run();
-        let printed = outcome.success().stdout_json();
-        outcome.check(printed["usage"].is_null() && printed["answer"] == "x", || {
-            "expected an answer without usage".into()
-        });
-    }
 }
 
 #[test]
@@ -176,9 +110,4 @@ fn notes_stay_on_stderr() {
     let outcome = sandbox.q(&["-j", "-f", "hi"]).run();
     outcome.exit(0).stderr_contains("q: there is no conversation");
     assert_eq!(outcome.stdout_json()["answer"], "x");
-}
-
-fn replaced(events: Vec<Vec<u8>>, word: &str, by: &str) -> Vec<Vec<u8>> {
-    let replaced = |event: Vec<u8>| String::from_utf8_lossy(&event).replace(word, by).into_bytes();
-    events.into_iter().map(replaced).collect()
 }

@@ -3,7 +3,6 @@
 mod actions;
 mod again;
 mod attach;
-mod attached;
 #[path = "../authority.rs"]
 mod authority;
 mod commands;
@@ -15,6 +14,7 @@ mod documents;
 mod extract;
 mod files;
 mod fixtures;
+mod harness;
 mod hook;
 mod json;
 mod link;
@@ -35,7 +35,6 @@ mod server;
 mod settings;
 mod shape;
 mod signals;
-mod smoke;
 mod states;
 mod terminal;
 mod tls;

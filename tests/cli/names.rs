@@ -37,15 +37,6 @@ fn a_name_starts_a_conversation_and_continues_it() {
 }
 
 #[test]
-fn a_pipeline_by_name_sees_what_its_first_half_has_saved() {
-    let (server, sandbox) = numbered();
-    sandbox.shell("q -s work one | q -s work two").run().success().stdout("answer 1\n");
-    let second = "Previous conversation:\nHuman: one\n\nAssistant: answer 0\n\nHuman: \
-                  <context>\nanswer 0\n</context>\n\ntwo";
-    assert_eq!(prompt(&server.requests()[1]), second);
-}
-
-#[test]
 fn a_conversation_by_name_or_path_never_expires_and_keeps_all_pairs() {
     let numbers: Vec<String> = (0..50).map(|number| number.to_string()).collect();
     let long: Vec<&str> = numbers.iter().map(String::as_str).collect();

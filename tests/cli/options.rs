@@ -1,8 +1,6 @@
 //! What each option does, and how q answers a command line that makes no sense.
 
-use crate::fixtures::{
-    ANTHROPIC_MODEL, asked_by, case, everybody, numbered, prompt, refused, snapshot, with_every_kind,
-};
+use crate::fixtures::{asked_by, case, refused, snapshot, with_every_kind};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
 
@@ -215,77 +213,6 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn provider_and_model_options_say_whom_to_ask() {
-    let table: &[(&[&str], &str, &str)] = &[
-        (&["-p", "openai", "-m", "large", "why"], "/v1/chat/completions", "large"),
-        (&["--provider=openai", "--model=large", "why"], "/v1/chat/completions", "large"),
-        (&["-fpopenai", "-mlarge", "why"], "/v1/chat/completions", "large"),
-        (&["-m", "small", "-m", "large", "-p", "openai", "why"], "/v1/chat/completions", "large"),
-        (&["-p", "anthropic", "-m", "large", "why"], "/v1/messages", "large"),
-        (&["-p", "anthropic", "why"], "/v1/messages", ANTHROPIC_MODEL),
-    ];
-    for (typed, path, model) in table {
-        let _case = case(typed);
-        let server = everybody("fine");
-        let sandbox = Sandbox::new().every_env(&server);
-        sandbox.q(typed).run().exit(0).stdout("fine\n");
-        let request = server.request();
-        assert_eq!(request.path, *path, "{typed:?}");
-        assert_eq!(request.json()["model"], *model, "{typed:?}");
-    }
-}
-
-#[test]
-fn the_system_option_replaces_the_system_prompt_for_one_question() {
-    let server = Server::openai("fine");
-    let sandbox = Sandbox::new().server_env(&server).env("Q_SYSTEM", "the usual");
-    for args in [&["-S", "be brief", "why"][..], &["--system=be brief", "why"], &["-Sbe brief", "-f", "so"], &["why"]] {
-        sandbox.q(args).run().success();
-    }
-    let systems: Vec<_> = server.requests().iter().map(|request| request.json()["messages"][0].clone()).collect();
-    for system in &systems {
-        assert_eq!(system["role"], "system");
-    }
-    let texts: Vec<_> = systems.iter().map(|system| system["content"].as_str().unwrap()).collect();
-    assert_eq!(texts, ["be brief", "be brief", "be brief", "the usual"]);
-    let kept = sandbox.current().to_string();
-    assert!(!kept.contains("usual"), "the system prompt is not stored: {kept}");
-}
-
-#[test]
-fn the_messages_option_says_how_much_a_follow_up_sends() {
-    let (server, sandbox) = numbered();
-    sandbox.q(&["one"]).run().success();
-    sandbox.q(&["-f", "two"]).run().success();
-    let all = "Human: one\n\nAssistant: answer 0\n\nHuman: two\n\nAssistant: answer 1\n\n";
-    let last_three = &all["Human: one\n\n".len()..];
-    let ask = |count| {
-        sandbox.q(&["-f", "--no-save", "--messages", count, "three"]).run().success();
-        prompt(&server.last_request())
-    };
-    assert_eq!(ask("0"), "three");
-    for (count, window) in [("1", "Assistant: answer 1\n\n"), ("3", last_three), ("4", all), ("1000", all)] {
-        assert_eq!(ask(count), format!("Previous conversation:\n{window}Human: three"), "--messages {count}");
-    }
-}
-
-#[test]
-fn no_save_leaves_no_trace() {
-    let (server, sandbox) = numbered();
-    sandbox.q(&["--no-save", "why"]).run().success().stdout("answer 0\n");
-    sandbox.expect_no_state();
-
-    sandbox.q(&["why"]).run().success();
-    let before = snapshot(sandbox.state());
-    sandbox.q(&["--no-save", "else"]).run().success();
-    sandbox.q(&["--no-save", "-f", "so"]).run().success().stdout("answer 3\n");
-    before.expect_unchanged();
-    // It continues the conversation all the same.
-    let question = prompt(&server.requests()[3]);
-    assert_eq!(question, "Previous conversation:\nHuman: why\n\nAssistant: answer 1\n\nHuman: so");
-}
-
-#[test]
 fn no_stream_asks_for_the_answer_in_one_piece() {
     let server = Server::openai("all at once");
     let sandbox = Sandbox::new().server_env(&server);
@@ -294,32 +221,4 @@ fn no_stream_asks_for_the_answer_in_one_piece() {
     assert_eq!(body["stream"], false);
     assert!(body.get("stream_options").is_none(), "{body}");
     sandbox.expect_answer("all at once", false);
-}
-
-#[test]
-fn a_misspelt_option_is_never_answered_with_one_that_deletes() {
-    let sandbox = Sandbox::new();
-    for typed in ["--search", "--cleanup", "--undelete"] {
-        let refused = sandbox.q(&[typed, "rebase"]).run();
-        refused.exit(2).stderr_contains(typed).stderr_lacks("--clear").stderr_lacks("--undo").stderr_lacks("--all");
-    }
-}
-
-#[test]
-fn clear_forgets_the_conversation_whatever_the_settings() {
-    let server = Server::openai("fine");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.q(&["--clear"]).stdin_open().run().exit(0).stdout("Conversation cleared\n");
-    sandbox.q(&["one"]).run().success();
-    sandbox.config(BROKEN);
-    sandbox.q(&["--clear"]).stdin_open().run().success().stdout("Conversation cleared\n");
-    sandbox.expect_no_files();
-    sandbox.config("");
-    sandbox.q(&["-f", "two"]).run().exit(0).stderr_contains("new");
-    assert_eq!(prompt(&server.requests()[1]), "two");
-
-    // A plain question archives the conversation before it, and that one stays.
-    sandbox.q(&["three"]).run().success();
-    let cleared = sandbox.q(&["--clear"]).stdin_open().run();
-    cleared.exit(0).stdout("Conversation cleared\n").stderr_contains("kept");
 }

@@ -240,33 +240,6 @@ fn a_base_url_may_end_in_a_slash() {
 }
 
 #[test]
-fn ollama_host_is_read_as_ollama_reads_it() {
-    let server = Server::openai("ok");
-    let port = server.address().port();
-    let sandbox = Sandbox::new();
-    for host in [
-        format!("127.0.0.1:{port}"),
-        format!("http://127.0.0.1:{port}"),
-        format!("http://127.0.0.1:{port}/"),
-        format!("0.0.0.0:{port}"),
-        format!("http://0.0.0.0:{port}"),
-        format!("localhost:{port}"),
-        format!(":{port}"),
-        format!(" 127.0.0.1:{port} "),
-    ] {
-        let _case = case(&host);
-        sandbox.q(&["-p", "ollama", "hi"]).env("OLLAMA_HOST", &host).run().success().stdout("ok\n");
-        assert_eq!(server.last_request().path, "/v1/chat/completions");
-    }
-    let moved = sandbox.q(&["-p", "ollama", "hi"]).env("OLLAMA_HOST", "127.0.0.1:1");
-    moved.env("OLLAMA_BASE_URL", format!("{}/other", server.url())).run().success();
-    assert_eq!(server.last_request().path, "/other/chat/completions");
-    // Without a port it is Ollama's own.
-    let outcome = sandbox.q(&["-p", "ollama", "-m", "m", "hi"]).env("OLLAMA_HOST", "192.0.2.1:99999").run();
-    outcome.exit(2).stderr_contains("OLLAMA_HOST");
-}
-
-#[test]
 fn what_is_not_a_url_is_reported_with_its_variable() {
     let server = everybody("ok");
     let sandbox = sandbox_of_all(&server);
@@ -529,34 +502,5 @@ fn the_command_of_a_key_that_fails_is_reported_with_its_exit_status() {
         outcome.exit(2).stdout_is_empty().stderr_lacks("half").stderr_contains_all(words);
         server.expect_requests(0);
         sandbox.expect_no_state();
-    }
-}
-
-#[test]
-fn a_password_in_a_base_url_is_sent_as_its_scheme_says() {
-    let server = everybody("ok");
-    let sandbox = lonely();
-    sandbox.config(&format!(
-        "provider = \"work\"\n[providers.work]\nbase_url = \"http://me:url-secret@{}\"\nmodel = \"m\"\n",
-        server.address()
-    ));
-    sandbox.q(&["hi"]).run().success();
-    assert_eq!(server.request().header("authorization"), Some("Basic bWU6dXJsLXNlY3JldA=="));
-}
-
-#[test]
-fn a_model_that_the_server_does_not_know_gets_a_hint() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let error = match dialect.provider {
-            "openai" | "responses" => {
-                json!({"error": {"message": "The model does not exist", "code": "model_not_found"}})
-            }
-            "anthropic" => json!({"type": "error", "error": {"type": "not_found_error", "message": "model: nope"}}),
-            _ => json!({"error": {"code": 404, "message": "models/nope is not found", "status": "NOT_FOUND"}}),
-        };
-        let server = Server::always(Reply::json(404, error));
-        let outcome = dialect.q(&Sandbox::new(), &server, &["-m", "nope", "hi"]).run();
-        outcome.exit(1).stderr_contains("404").stderr_contains("q --models");
     }
 }

@@ -168,22 +168,6 @@ fn n_leaves_input_to_others() {
 }
 
 #[test]
-fn a_follow_up_in_a_pipeline_sees_what_the_one_before_it_has_saved() {
-    let (server, sandbox) = numbered();
-    sandbox.q(&["start"]).run().success();
-    sandbox.shell("q -f a | q -f b | q -f").run().success().stdout("answer 3\n");
-    let history = "Previous conversation:\n\
-                   Human: start\n\n\
-                   Assistant: answer 0\n\n\
-                   Human: a\n\n\
-                   Assistant: answer 1\n\n\
-                   Human: <context>\nanswer 1\n</context>\n\nb\n\n\
-                   Assistant: answer 2\n\n\
-                   Human: answer 2";
-    assert_eq!(prompt(&server.requests()[3]), history);
-}
-
-#[test]
 fn binary_input_is_refused_at_its_first_nul() {
     for input in ["\0", "text\0", "text\n\0more", "\0\0\0"] {
         let _case = case(input);

@@ -801,16 +801,6 @@ fn a_signal_during_a_call_keeps_what_has_run() {
 }
 
 #[test]
-fn a_dry_run_lists_the_tools_and_calls_none() {
-    let (model, site) = (model(1), site(echo));
-    let sandbox = with_web(&model, &site.url(), "");
-    let body = sandbox.q(&["--dry-run", "-t", "web", "go"]).run().success().stdout_json();
-    assert_eq!(body["tools"][0]["function"]["name"], "web__echo");
-    assert_eq!(heard(&site), ["initialize", "notifications/initialized", "tools/list", "DELETE"]);
-    model.expect_requests(0);
-}
-
-#[test]
 fn a_proxy_is_used_and_a_key_without_tls_is_noted() {
     let model = model(1);
     // It lets q through to itself.

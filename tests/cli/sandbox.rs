@@ -619,12 +619,6 @@ impl Running {
         self
     }
 
-    /// The reader of standard error goes away; when this returns, writing to it fails.
-    pub fn close_stderr(&mut self) -> &mut Running {
-        self.stderr.close();
-        self
-    }
-
     /// Writes to a standard input that was left open. More than a pipe holds waits until the program reads.
     #[track_caller]
     pub fn write_stdin(&mut self, bytes: impl AsRef<[u8]>) -> &mut Running {

@@ -409,11 +409,3 @@ fn the_file_actions_work_though_the_file_is_broken() {
         sandbox.q(&args).run().success();
     }
 }
-
-#[test]
-fn what_the_network_needs_is_checked_before_input_is_waited_for() {
-    for (name, value) in [("HTTPS_PROXY", "no proxy"), ("SSL_CERT_FILE", "/nonexistent/ca.pem")] {
-        let sandbox = Sandbox::new().openai_at("https://llm.corp.example/v1");
-        sandbox.q(&["hi"]).env(name, value).stdin_open().run().refused(&[name]);
-    }
-}

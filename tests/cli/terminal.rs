@@ -109,23 +109,6 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 }
 
 #[test]
-fn a_list_has_no_line_longer_than_the_terminal() {
-    let sandbox = Sandbox::new();
-    for (number, question) in ["word ".repeat(50), "\u{1b}".repeat(60)].iter().enumerate() {
-        sandbox.write_bytes(&format!("name{number}.json"), all_of(question).to_string());
-    }
-    let terminal = Terminal::new(80);
-    both(sandbox.q(&["--list"]), &terminal).run().exit(0);
-    let bytes = terminal.bytes();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2, "{text}");
-    for line in lines {
-        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
-    }
-}
-
-#[test]
 fn the_first_word_leaves_before_the_second_arrives() {
     let gate = Gate::new();
     let server = Server::always(in_two_parts("first ", &gate, "second"));

@@ -323,17 +323,6 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
 }
 
 #[test]
-fn certificates_that_are_named_and_are_none_fail_before_input_is_waited_for() {
-    let sandbox = Sandbox::new();
-    let key = sandbox.home().join("key.pem");
-    fs::write(&key, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n").unwrap();
-    for (name, path) in [("SSL_CERT_FILE", key), ("SSL_CERT_DIR", sandbox.state())] {
-        let outcome = q(&sandbox, "https://127.0.0.1:1/v1".to_owned(), &["hi"]).env(name, path).stdin_open().run();
-        outcome.exit(2).stdout_is_empty().stderr_contains(name).stderr_lacks("TLS");
-    }
-}
-
-#[test]
 fn a_server_that_leaves_without_a_farewell_costs_nothing_but_what_it_did_not_say() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = Reply::raw(head).pieces(openai_stream(&["all"]));

@@ -559,26 +559,6 @@ fn long_results_are_cut_in_their_middle() {
 }
 
 #[test]
-fn a_server_gets_no_keys() {
-    let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
-    let sandbox = with_db(&server, "", "env_from = [\"SHOP_*\"]").env("SHOP_TOKEN", "t").env("OTHER", "x");
-    sandbox.q(&["-t", "db", "go"]).run().success();
-    let names = sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"].as_str().expect("text").to_owned();
-    let names: Vec<&str> = names.split(' ').collect();
-    for (name, given) in [
-        ("HOME", true),
-        ("SHOP_TOKEN", true),
-        ("TOOL_MODE", true),
-        ("OPENAI_API_KEY", false),
-        ("OTHER", false),
-        ("Q_RETRIES", false),
-    ] {
-        assert_eq!(names.contains(&name), given, "{name} in {names:?}");
-    }
-    assert!(!fs::read_to_string(log(&sandbox, "db")).unwrap().contains(API_KEY));
-}
-
-#[test]
 fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
     let server = model(OPENAI, vec![]);
     for (args, mode, more, status, words) in [

@@ -218,17 +218,6 @@ fn an_output_that_cannot_be_written_is_an_error_and_the_answer_is_kept() {
 }
 
 #[test]
-fn notes_that_nobody_takes_change_nothing() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    let mut running = sandbox.q(&["-f", "one"]).stdin_open().spawn();
-    running.close_stderr().close_stdin();
-    running.wait().exit(0).stdout("answer\n");
-    sandbox.shell("q --clear >/dev/null; q -f one 2>&- </dev/null").run().exit(0).stdout("answer\n");
-    sandbox.expect_texts("current.json", &["one", "answer"]);
-}
-
-#[test]
 fn only_the_folders_that_are_its_own_are_made_private() {
     let server = Server::openai("answer");
     for given in [0o755, 0o777, 0o500] {

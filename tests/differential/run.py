@@ -108,13 +108,11 @@ class Bench:
                 step.run(world)
             if world.running:
                 raise Trouble(f"still running at the end: {', '.join(world.running)}")
-            if world.trouble:
-                raise Trouble(world.trouble)
         except Trouble as trouble:
             raise Trouble(f"{name}: {trouble}") from None
         finally:
             world.close()
-        return world.transcript.normalized(volatile(root, world.server.port, closed_port, program.version))
+        return world.transcript.normalized(volatile(root, world.server.server_port, closed_port, program.version))
 
 
 def main():

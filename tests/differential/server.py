@@ -1,166 +1,185 @@
-"""An HTTP/1.1 server on 127.0.0.1 that records every request and answers from a script."""
+"""An HTTP server on 127.0.0.1 that records every request and answers from a script, as OpenAI and most others speak.
+
+What the other dialects say is compared by tests/corpus and tests/cli/dialects.rs; what q sends in them, by --dry-run.
+"""
 
 import errno
+import http
+import json
 import random
-import socket
 import threading
 import time
-from dataclasses import dataclass
-
-from replies import CUT, HANG, Gate, Reply, usual
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 # A question and its answer never fall into the same millisecond, so which times are equal does not depend on speed.
 BEFORE_ANSWERING = 0.005
 
+# What may stand among the pieces of a reply: wait until the client leaves; close too early.
+HANG, CUT = "hang", "cut"
+
 
 @dataclass
-class Request:
-    """A request as it arrived: header names in lower case, sorted."""
+class Gate:
+    """Holds the rest of a reply back until the scenario opens it."""
 
-    method: str
-    path: str
-    headers: list
-    body: bytes
+    name: str
 
 
-class Server:
-    """Answers the first requests with the replies of the script, and all further ones with usual answers.
+@dataclass
+class Reply:
+    """The script of one reply: its head, then pieces of bytes and what holds them back or breaks them off."""
 
-    `world` knows which programs run and which gates are open.
-    """
+    pieces: list
+    status: int = 200
+    headers: dict = field(default_factory=dict)
+    kind: str = "text/event-stream"
+    # Without a head, a server accepts the request and says nothing.
+    silent: bool = False
 
-    def __init__(self, world, script):
-        self.world = world
-        self.script = script
-        self.requests = []
-        self.questions = 0
-        self.connections = []
-        self.lock = threading.Lock()
-        self.listener = _listen()
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+    def head(self):
+        lines = [f"HTTP/1.1 {self.status} {http.HTTPStatus(self.status).phrase}", f"content-type: {self.kind}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        return "\r\n".join([*lines, "transfer-encoding: chunked", "connection: close", "", ""]).encode()
 
-    def close(self):
-        """Ends every connection; whoever still holds one sees its end."""
-        # Shutting a listening socket down wakes whoever accepts from it.
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        with self.lock:
-            connections, self.connections = self.connections, []
-        for connection in connections:
-            _shut(connection)
 
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self.lock:
-                self.connections.append(connection)
-            threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+class Handler(BaseHTTPRequestHandler):
+    """Answers the first requests with the replies of the script, and all further ones with usual answers."""
 
-    def _serve(self, connection):
-        try:
-            with connection.makefile("rb") as reader:
-                request = _read(reader)
-                if request is not None:
-                    self._next(request, connection)
-        except OSError:
-            # The client has left.
-            pass
-        except _NoRequest:
-            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
-        except Exception as error:
-            self.world.trouble = f"the server failed: {error!r}"
-        with self.lock:
-            if connection in self.connections:
-                self.connections.remove(connection)
-        _shut(connection)
-        connection.close()
-
-    def _next(self, request, connection):
-        with self.lock:
-            self.requests.append(request)
-            number = len(self.requests) - 1
-            self.questions += request.method == "POST"
-            questions = self.questions
-        self.world.notify()
+    def do_GET(self):
+        world = self.server.world
+        self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        with world.changed:
+            world.requests.append(self)
+            number = len(world.requests) - 1
+            questions = sum(request.command == "POST" for request in world.requests)
+            world.changed.notify_all()
         time.sleep(BEFORE_ANSWERING)
-        scripted = self.script[number] if number < len(self.script) else None
-        if scripted is None:
-            scripted = usual(f"Answer number {questions}.")
-        reply = scripted if isinstance(scripted, Reply) else scripted(request)
-        self._send(reply, connection)
+        scripted = world.replies[number] if number < len(world.replies) else None
+        scripted = scripted or usual(f"Answer number {questions}.")
+        self.send(world, scripted if isinstance(scripted, Reply) else scripted(self))
 
-    def _send(self, reply, connection):
-        if reply.framing != "raw":
-            connection.sendall(reply.head())
+    do_POST = do_GET
+
+    def send(self, world, reply):
+        self.close_connection = True
+        if not reply.silent:
+            self.wfile.write(reply.head())
         for piece in reply.pieces:
             if isinstance(piece, Gate):
-                self.world.wait_for(lambda: piece.name in self.world.gates, f"gate {piece.name}")
+                world.wait_for(lambda: piece.name in world.gates, f"gate {piece.name}")
             elif piece == HANG:
-                while connection.recv(1024):
+                while self.connection.recv(1024):
                     pass
                 return
             elif piece == CUT:
                 return
-            elif reply.framing == "chunked":
-                # An empty chunk would end the body.
-                if piece:
-                    connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
             else:
-                connection.sendall(piece)
-        if reply.framing == "chunked":
-            connection.sendall(b"0\r\n\r\n")
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
 
+    def wants_stream(self):
+        return b'"stream":true' in self.body
 
-class _NoRequest(Exception):
-    """What the client sent is not HTTP."""
-
-
-def _listen():
-    """A listening socket on a port below those that the system gives out: programs of other tests on this machine may
-    still call a port of theirs that the system has given out again.
-    """
-    while True:
-        try:
-            return socket.create_server(("127.0.0.1", random.randrange(10_000, 32_000)), backlog=64)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-
-
-def _shut(connection):
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        # It is closed already.
+    def log_message(self, *_):
         pass
 
 
-def _read(reader):
-    """The next request, or None where the client closed the connection instead."""
-    first = reader.readline()
-    if not first:
-        return None
-    method, _, rest = first.decode("utf-8", "backslashreplace").partition(" ")
-    path, _, version = rest.partition(" ")
-    if not version.startswith("HTTP/"):
-        raise _NoRequest
-    headers = []
-    while line := reader.readline().strip():
-        name, _, value = line.decode("utf-8", "backslashreplace").partition(":")
-        headers.append((name.lower(), value.strip()))
-    headers.sort()
-    fields = dict(headers)
-    if fields.get("transfer-encoding") == "chunked":
-        body = b""
-        while length := int(reader.readline(), 16):
-            body += reader.read(length)
-            reader.readline()
-        reader.readline()
-    else:
-        body = reader.read(int(fields.get("content-length", "0")))
-    return Request(method, path, headers, body)
+class Server(ThreadingHTTPServer):
+    """On a port below those that the system gives out, which a program of another test may still call."""
+
+    request_queue_size = 64
+
+    def __init__(self, world):
+        self.world = world
+        while True:
+            try:
+                super().__init__(("127.0.0.1", random.randrange(10_000, 32_000)), Handler)
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+        threading.Thread(target=self.serve_forever, args=[0.05], daemon=True).start()
+
+    def handle_error(self, *_):
+        """The client has left, or a scenario has ended."""
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def event(value):
+    return f"data: {compact(value)}\n\n".encode()
+
+
+def chunk(delta, finish=None):
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return event({"id": "c", "object": "chat.completion.chunk", "model": "served", "choices": [choice]})
+
+
+def say(text):
+    return chunk({"content": text})
+
+
+def end(finish="stop"):
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    return b"".join([chunk({}, finish), event({"id": "c", "choices": [], "usage": usage}), b"data: [DONE]\n\n"])
+
+
+def stream(*pieces):
+    """A stream of text, bytes, gates and breaks; its end is in it or not."""
+    special = (HANG, CUT)
+    return Reply([say(piece) if isinstance(piece, str) and piece not in special else piece for piece in pieces])
+
+
+def body(value, status=200, **headers):
+    return Reply([compact(value).encode()], status, headers, "application/json")
+
+
+def answer(request, message, finish):
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    if request.wants_stream():
+        text = message.pop("content")
+        words = [piece for piece in text.replace(" ", " \0").split("\0") if piece]
+        return stream(chunk({"role": "assistant", "content": ""}), *words, *map(chunk, fragments(message)), end(finish))
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return body({"id": "c", "object": "chat.completion", "model": "served", "choices": [choice], "usage": usage})
+
+
+def fragments(message):
+    """Calls of tools in the pieces that models send."""
+    for index, call in enumerate(message.get("tool_calls", [])):
+        arguments = call["function"]["arguments"]
+        yield {"tool_calls": [{**call, "index": index, "function": {**call["function"], "arguments": ""}}]}
+        for at in range(0, len(arguments), 5):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": arguments[at : at + 5]}}]}
+
+
+def usual(text, finish="stop"):
+    """A reply that depends on the request: this answer, whole or as a stream; or a list of models."""
+
+    def reply(request):
+        if request.command == "GET":
+            return body({"object": "list", "data": [{"id": name} for name in ["first-model", "second-model"]]})
+        return answer(request, {"content": text}, finish)
+
+    return reply
+
+
+def calling(*calls, text="Let me see.", finish="tool_calls"):
+    """Calls of tools after this text; each is an id, a name, and arguments that need not be JSON."""
+    said = []
+    for id, name, arguments in calls:
+        text_of = arguments if isinstance(arguments, str) else compact(arguments)
+        said.append({"id": id, "type": "function", "function": {"name": name, "arguments": text_of}})
+    return lambda request: answer(request, {"content": text, "tool_calls": said}, finish)
+
+
+def failing(status, message, **headers):
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return body({"error": error}, status, **{name.replace("_", "-"): value for name, value in headers.items()})

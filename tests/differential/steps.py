@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import pty
-import select
 import shlex
 import signal
 import struct
@@ -16,11 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import state
-from replies import DIALECTS
 from server import Server
-from state import SESSIONS
-from transcript import Transcript, shown
+from transcript import Transcript, files_below, shown
 
 # How long anything may take before a scenario counts as broken.
 GUARD = 60
@@ -28,9 +24,13 @@ GUARD = 60
 # Times of different steps differ by more than a millisecond, so that their order does not depend on the machine's speed.
 BETWEEN_STEPS = 0.003
 
+SESSIONS = "state/q/sessions"
 CURRENT = f"{SESSIONS}/current.json"
 
-OPENAI, ANTHROPIC = (dialect.env for dialect in DIALECTS[:2])
+OPENAI = {"OPENAI_BASE_URL": "@SERVER@/v1", "OPENAI_API_KEY": "sk-test-0123456789"}
+# Another provider that speaks the same dialect.
+GROQ = {"GROQ_BASE_URL": "@SERVER@/v1", "GROQ_API_KEY": "sk-test-0123456789"}
+BOTH = {**OPENAI, **GROQ}
 
 
 class Trouble(Exception):
@@ -43,8 +43,12 @@ class Scenario:
 
     name: str
     steps: list
-    env: dict = field(default_factory=lambda: OPENAI)
-    replies: list = field(default_factory=list)
+    env: dict
+    replies: list
+
+
+def case(name, *steps, env=OPENAI, replies=()):
+    return Scenario(name, list(steps), env, list(replies))
 
 
 class World:
@@ -55,22 +59,18 @@ class World:
         self.root = Path(root)
         self.began = datetime.now(timezone.utc)
         self.transcript = Transcript()
-        self.gates = set()
-        self.running = {}
-        self.locked = []
-        self.closed = False
-        self.trouble = None
-        self.recorded_requests = 0
-        self.recorded_files = {}
+        self.replies = scenario.replies
+        self.requests, self.recorded_requests, self.recorded_files = [], 0, {}
+        self.gates, self.running, self.lock, self.closed = set(), {}, None, False
         self.changed = threading.Condition()
         for folder in ["home", "config", "state"]:
             (self.root / folder).mkdir(parents=True)
-        self.server = Server(self, scenario.replies)
+        self.server = Server(self)
         self.names = {
-            "@SERVER@": f"http://127.0.0.1:{self.server.port}",
-            "@PORT@": str(self.server.port),
+            "@SERVER@": f"http://127.0.0.1:{self.server.server_port}",
             "@CLOSED@": f"127.0.0.1:{closed_port}",
             "@ROOT@": str(self.root),
+            "@BIN@": str(Path(program).parent),
         }
         self.env = {
             "HOME": "@ROOT@/home",
@@ -83,25 +83,24 @@ class World:
             **{f"{name}_BASE_URL": "http://@CLOSED@/v1" for name in ["LLAMACPP", "LMSTUDIO", "VLLM"]},
             **scenario.env,
         }
-        self.names["@BIN@"] = str(Path(program).parent)
 
     def close(self):
         for running in self.running.values():
             running.kill()
-        self.release_locks()
+        self.give_lock_back()
         self.closed = True
-        self.server.close()
         self.notify()
+        self.server.close()
 
-    def release_locks(self):
-        for lock in self.locked:
-            os.close(lock)
-        self.locked = []
+    def give_lock_back(self):
+        if self.lock is not None:
+            os.close(self.lock)
+        self.lock = None
 
     def filled(self, text):
         """A text with what differs from run to run in place of its names; `@AGO 90m@` is a time."""
         if isinstance(text, bytes):
-            return self.filled(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            return text
         for name, value in self.names.items():
             text = text.replace(name, value)
         while "@AGO " in text:
@@ -110,6 +109,9 @@ class World:
             moment = self.began - timedelta(minutes=int(minutes))
             text = f"{before}{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z{after}"
         return text
+
+    def bytes(self, text):
+        return os.fsencode(self.filled(text))
 
     def notify(self):
         with self.changed:
@@ -120,123 +122,82 @@ class World:
             if not self.changed.wait_for(lambda: self.closed or reached(), GUARD):
                 raise Trouble(f"waited in vain for {what}")
 
-    def wait_for_output(self, text):
-        wanted = text.encode()
-        self.wait_for(lambda: any(wanted in run.stdout for run in list(self.running.values())), repr(text))
-
-    def record_run(self, running):
-        """Records how a program ended, what it sent and what it left in its folders."""
-        self.transcript.add("exit", [describe_exit(running.process.returncode)])
+    def finish(self, name):
+        """Waits for the end of a program, and records how it ended, what it sent and what it left in its folders."""
+        running = self.running[name]
+        running.wait()
+        del self.running[name]
+        status = running.process.returncode
+        self.transcript.add("exit", [str(status) if status >= 0 else f"signal {signal.Signals(-status).name}"])
         self.transcript.add("stdout", shown(running.stdout))
         self.transcript.add("stderr", shown(running.stderr))
-        self.record_requests()
-        self.record_files()
-        time.sleep(BETWEEN_STEPS)
-
-    def record_requests(self):
-        requests = []
-        for request in self.server.requests[self.recorded_requests :]:
+        for request in self.requests[self.recorded_requests :]:
             # The length is that of the body, which is compared itself.
-            headers = [f"  {name}: {value}" for name, value in request.headers if name != "content-length"]
-            requests.append([f"{request.method} {request.path}", *headers, *shown(request.body)])
-        self.recorded_requests = len(self.server.requests)
-        for lines in requests:
-            self.transcript.add("request", lines)
-
-    def record_files(self):
-        files = state.describe(self.root)
+            fields = sorted((name.lower(), value) for name, value in request.headers.items())
+            headers = [f"  {name}: {value}" for name, value in fields if name != "content-length"]
+            self.transcript.add("request", [f"{request.command} {request.path}", *headers, *shown(request.body)])
+        self.recorded_requests = len(self.requests)
+        files = files_below(self.root)
         for name, lines in files.items():
             if self.recorded_files.get(name) != lines:
                 self.transcript.add(f"file {name}", lines)
         for name in sorted(self.recorded_files.keys() - files.keys()):
             self.transcript.add(f"file {name}", ["is gone"])
         self.recorded_files = files
+        time.sleep(BETWEEN_STEPS)
 
 
 class Running:
     """A program that was started, and what it has printed so far."""
 
-    def __init__(self, world, step, program, args):
+    def __init__(self, world, step):
         self.world = world
         self.stdout, self.stderr = bytearray(), bytearray()
-        self.stdin, self.terminal = None, None
-        # For each output: its end here, the thread that reads it, and a pipe that stops the thread.
-        self.outputs = []
+        self.terminal, self.readers = None, []
         env = {name: value for name, value in {**world.env, **step.env}.items() if value is not None}
-        files = [
-            os.open(world.filled(step.files[which]), flags) if which in step.files else usual
-            for which, flags, usual in [
-                ("stdin", os.O_RDONLY, subprocess.DEVNULL),
-                ("stdout", os.O_WRONLY, subprocess.PIPE),
-                ("stderr", os.O_WRONLY, subprocess.PIPE),
-            ]
-        ]
-        if step.stdin is not None:
-            files[0] = subprocess.PIPE
+        files = [subprocess.DEVNULL if step.stdin is None else subprocess.PIPE, subprocess.PIPE, subprocess.PIPE]
         if step.terminal:
             self.terminal, inner = pty.openpty()
             fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
             files = [inner, inner, inner]
-            os.write(self.terminal, world.filled(step.stdin or "").encode())
+            os.write(self.terminal, world.bytes(step.stdin or ""))
         self.process = subprocess.Popen(
-            [os.fsencode(world.filled(program)), *[os.fsencode(world.filled(arg)) for arg in args]],
+            [world.bytes(arg) for arg in (["/bin/sh", "-c", step.script] if step.script else [str(world.program), *step.args])],
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],
             env={name: world.filled(value) for name, value in env.items()},
             cwd=world.root / "home",
             start_new_session=True,
-            umask=step.umask,
+            umask=0o022,
         )
-        for file in set(files):
-            if file >= 0:
-                os.close(file)
         if step.terminal:
-            self._read(self.terminal, self.stdout)
-        for pipe, output in [(self.process.stdout, self.stdout), (self.process.stderr, self.stderr)]:
-            if pipe:
-                self._read(pipe.fileno(), output)
-        self.stdin = self.process.stdin
-        if self.stdin and step.stdin != OPEN:
-            text = world.filled(step.stdin)
-            bytes_in = text if isinstance(text, bytes) else text.encode()
-            threading.Thread(target=self._feed_and_end, args=[bytes_in], daemon=True).start()
+            os.close(inner)
+            self.read(self.terminal, self.stdout)
+        else:
+            self.read(self.process.stdout.fileno(), self.stdout)
+            self.read(self.process.stderr.fileno(), self.stderr)
+            if step.stdin not in (None, OPEN):
+                threading.Thread(target=self.feed, args=[world.bytes(step.stdin)], daemon=True).start()
 
-    def _read(self, descriptor, output):
-        stop, stopping = os.pipe()
-
+    def read(self, descriptor, output):
         def run():
             try:
-                while descriptor in select.select([descriptor, stop], [], [])[0]:
-                    piece = os.read(descriptor, 65536)
-                    if not piece:
-                        break
+                while piece := os.read(descriptor, 65536):
                     output.extend(piece)
                     self.world.notify()
             except OSError as error:
                 # How a terminal ends.
                 if error.errno != errno.EIO:
                     raise
-            os.close(stop)
 
-        reader = threading.Thread(target=run, daemon=True)
-        reader.start()
-        self.outputs.append((descriptor, reader, stopping))
+        self.readers.append(threading.Thread(target=run, daemon=True))
+        self.readers[-1].start()
 
-    def close_output(self, which):
-        """Nobody reads it any more; when this returns, writing to it fails."""
-        descriptor, reader, stopping = self.outputs[which]
-        os.write(stopping, b"x")
-        reader.join()
-        # Its number stays taken, since it is closed again with the rest.
-        null = os.open("/dev/null", os.O_RDONLY)
-        os.dup2(null, descriptor)
-        os.close(null)
-
-    def _feed_and_end(self, bytes_in):
+    def feed(self, content):
         try:
-            self.stdin.write(bytes_in)
-            self.stdin.close()
+            self.process.stdin.write(content)
+            self.process.stdin.close()
         except BrokenPipeError:
             # A program need not read its input.
             pass
@@ -246,19 +207,13 @@ class Running:
             self.process.wait(GUARD)
         except subprocess.TimeoutExpired:
             raise Trouble(f"did not end within {GUARD} s") from None
-        for _, reader, _ in self.outputs:
+        for reader in self.readers:
             reader.join(GUARD)
             if reader.is_alive():
                 raise Trouble("ended, but something holds its output open")
-        self.release()
-
-    def release(self):
-        """Closes what is left of its pipes."""
         for pipe in [self.process.stdout, self.process.stderr]:
             if pipe:
                 pipe.close()
-        for _, _, stopping in self.outputs:
-            os.close(stopping)
         if self.terminal is not None:
             os.close(self.terminal)
 
@@ -271,8 +226,11 @@ class Running:
         self.process.wait()
 
 
-# A standard input that stays open and empty until a step feeds or ends it.
+# A standard input that stays open and empty.
 OPEN = object()
+
+# How a program is run on a terminal; `stdin` is then what is typed.
+TERMINAL = {"terminal": True, "env": {"TERM": "dumb"}}
 
 
 @dataclass
@@ -282,20 +240,19 @@ class Start:
     name: str
     args: list
     script: str = None
-    # None is /dev/null, else bytes, text or OPEN. On a terminal, what is typed.
+    # None is /dev/null, else bytes, text or OPEN.
     stdin: object = None
     # Further variables; None takes one away.
     env: dict = field(default_factory=dict)
-    # Paths of files in place of stdin, stdout or stderr.
-    files: dict = field(default_factory=dict)
     terminal: bool = False
-    umask: int = 0o022
+    waits: bool = False
 
     def run(self, world):
-        program, args = ("/bin/sh", ["-c", self.script]) if self.script else (str(world.program), self.args)
-        world.running[self.name] = Running(world, self, program, args)
+        world.running[self.name] = Running(world, self)
         # Its first words may have come before it was known here.
         world.notify()
+        if self.waits:
+            world.finish(self.name)
 
     def __str__(self):
         env = "".join(f"{name}={shlex.quote(value or '')} " for name, value in self.env.items())
@@ -304,44 +261,7 @@ class Start:
             command += " <an open pipe"
         elif self.stdin is not None:
             command += f" <<<{self.stdin[:100]!r}{'…' if len(self.stdin) > 100 else ''}"
-        for which, path in self.files.items():
-            command += f" {dict(stdin='<', stdout='>', stderr='2>')[which]}{path}"
         return env + command + (" on a terminal" if self.terminal else "")
-
-
-@dataclass
-class Finish:
-    """Waits for the end of a program."""
-
-    name: str
-
-    def run(self, world):
-        world.transcript.title(str(self))
-        running = world.running[self.name]
-        running.wait()
-        world.record_run(running)
-        del world.running[self.name]
-
-    def __str__(self):
-        return f"wait for the end of {self.name}"
-
-
-@dataclass
-class Run:
-    """Starts a program and waits for its end."""
-
-    start: Start
-
-    def run(self, world):
-        world.transcript.title(str(self))
-        self.start.run(world)
-        running = world.running[self.start.name]
-        running.wait()
-        world.record_run(running)
-        del world.running[self.start.name]
-
-    def __str__(self):
-        return str(self.start)
 
 
 @dataclass
@@ -358,20 +278,21 @@ class Do:
         return self.words
 
 
-def q(*args, **fields):
-    return Run(Start("q", list(args), **fields))
+def q(args, *more, **fields):
+    """Runs q: a text is split as a shell would do it, a list is taken as it is."""
+    return start("q", args, *more, waits=True, **fields)
 
 
 def sh(script, **fields):
-    return Run(Start("sh", [], script=script, **fields))
+    return Start("sh", [], script=script, waits=True, **fields)
 
 
-def start(name, *args, **fields):
-    return Start(name, list(args), **fields)
+def start(name, args, *more, **fields):
+    return Start(name, [*(shlex.split(args) if isinstance(args, str) else args), *more], **fields)
 
 
 def finish(name):
-    return Finish(name)
+    return Do(f"wait for the end of {name}", lambda world: world.finish(name))
 
 
 def send_signal(name, number):
@@ -379,14 +300,16 @@ def send_signal(name, number):
 
 
 def wait_for_words(text):
-    return Do(f"wait for {text!r} on standard output", lambda world: world.wait_for_output(text))
+    def has_come(world):
+        return any(text.encode() in run.stdout for run in list(world.running.values()))
+
+    words = f"{text!r} on standard output"
+    return Do(f"wait for {words}", lambda world: world.wait_for(lambda: has_come(world), words))
 
 
 def wait_for_requests(count):
-    return Do(
-        f"wait for request {count}",
-        lambda world: world.wait_for(lambda: len(world.server.requests) >= count, f"request {count}"),
-    )
+    words = f"request {count}"
+    return Do(f"wait for {words}", lambda world: world.wait_for(lambda: len(world.requests) >= count, words))
 
 
 def wait_for_file(path, text):
@@ -410,33 +333,14 @@ def open_gate(name):
     return Do(f"open the gate {name}", action)
 
 
-def feed(name, text):
-    def action(world):
-        world.running[name].stdin.write(text.encode())
-        world.running[name].stdin.flush()
-
-    return Do(f"write {text!r} to the input of {name}", action)
-
-
-def end_input(name):
-    return Do(f"end the input of {name}", lambda world: world.running[name].stdin.close())
-
-
-def close_output(name, which=0):
-    return Do(
-        f"close {['standard output', 'standard error'][which]} of {name}",
-        lambda world: world.running[name].close_output(which),
-    )
-
-
 def write(path, content, mode=0o600, mtime=None):
     """Writes a file below the scenario's folder; `mtime` is in seconds since 1970."""
 
     def action(world):
         file = world.root / path
         make_folders(world, file.parent)
-        text = world.filled(content)
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        file.unlink(missing_ok=True)
+        file.write_bytes(world.bytes(content))
         file.chmod(mode)
         if mtime is not None:
             os.utime(file, (mtime, mtime))
@@ -444,71 +348,32 @@ def write(path, content, mode=0o600, mtime=None):
     return Do(f"write {path}", action)
 
 
-def copy(source, target):
-    return Do(
-        f"copy {source} to {target}",
-        lambda world: (world.root / target).write_bytes((world.root / source).read_bytes()),
-    )
+def make_folders(world, path):
+    """As q makes them, so that not every fixture looks like one that q must put right."""
+    for folder in reversed([path, *path.parents]):
+        if world.root in folder.parents and not folder.exists():
+            folder.mkdir(0o700)
 
 
-def folder(path, mode=0o700):
+def prepare(script):
+    """A script in the scenario's folder whose result is a fixture and not compared."""
+
     def action(world):
-        make_folders(world, world.root / path)
-        (world.root / path).chmod(mode)
+        subprocess.run(["/bin/sh", "-ec", world.filled(script)], cwd=world.root, umask=0o077, check=True)
 
-    return Do(f"make the folder {path}", action)
-
-
-def link(path, target):
-    def action(world):
-        make_folders(world, (world.root / path).parent)
-        (world.root / path).symlink_to(world.filled(target))
-
-    return Do(f"link {path} to {target}", action)
-
-
-def fifo(path):
-    def action(world):
-        make_folders(world, (world.root / path).parent)
-        os.mkfifo(world.root / path)
-
-    return Do(f"make the named pipe {path}", action)
-
-
-def chmod(path, mode):
-    return Do(f"chmod {mode:o} {path}", lambda world: (world.root / path).chmod(mode))
-
-
-def remove(path):
-    return Do(f"remove {path}", lambda world: (world.root / path).unlink())
+    return Do(script, action)
 
 
 def hold_lock():
-    """The folder of the conversations is locked; until 0.2 it was a file beside it."""
+    """The folder of the conversations is locked."""
 
     def action(world):
         make_folders(world, world.root / SESSIONS)
-        file = os.open(world.root / "state/q/lock", os.O_RDWR | os.O_CREAT, 0o600)
-        world.locked = [file, os.open(world.root / SESSIONS, os.O_RDONLY)]
-        for lock in world.locked:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        world.lock = os.open(world.root / SESSIONS, os.O_RDONLY)
+        fcntl.flock(world.lock, fcntl.LOCK_EX)
 
     return Do("take the lock", action)
 
 
 def release_lock():
-    def action(world):
-        world.release_locks()
-
-    return Do("give the lock back", action)
-
-
-def make_folders(world, path):
-    """As q makes them, so that not every fixture looks like one that q must put right."""
-    for folder_path in reversed([path, *path.parents]):
-        if world.root in folder_path.parents and not folder_path.exists():
-            folder_path.mkdir(0o700)
-
-
-def describe_exit(status):
-    return str(status) if status >= 0 else f"signal {signal.Signals(-status).name}"
+    return Do("give the lock back", lambda world: world.give_lock_back())

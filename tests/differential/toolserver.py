@@ -6,62 +6,33 @@ What it hears is added to the file LOG.
 import json
 import sys
 
-# What a server says about a tool that runs without asking.
 READS = {"readOnlyHint": True, "openWorldHint": False}
-
-SCHEMA = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-}
-
-# The tools, and what is said about them.
 TOOLS = {"echo": READS, "fail": READS, "big": READS, "hang": READS, "write": {}}
 
 
-def main():
-    with open(sys.argv[1], "a", encoding="utf-8") as log:
-        for line in sys.stdin:
-            # Written down before it is answered, so that nothing is missing once the client goes on.
-            log.write(line)
-            log.flush()
-            message = json.loads(line)
-            if "id" in message and "method" in message:
-                answer(message["id"], message["method"], message.get("params", {}))
-
-
-def send(message):
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
-
-
-def answer(number, method, params):
+def answer(method, params):
     if method == "initialize":
         about = {"name": "scenarios", "version": "1.0"}
-        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
-    elif method == "tools/list":
-        result = {
-            "tools": [
-                {"name": name, "description": f"does {name}\nand more", "inputSchema": SCHEMA, "annotations": hints}
-                for name, hints in TOOLS.items()
-            ]
-        }
-    elif method != "tools/call":
-        send({"id": number, "error": {"code": -32601, "message": f"there is no {method}"}})
-        return
-    elif params["name"] == "hang":
-        return
-    elif params["name"] == "fail":
-        result = {"content": text("it failed"), "isError": True}
-    elif params["name"] == "big":
-        result = {"content": text("0123456789" * 6_000)}
-    else:
-        result = {"content": text(f"you said {params['arguments'].get('text', 'nothing')}")}
-    send({"id": number, "result": result})
+        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
+    if method == "tools/list":
+        schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+        tools = [{"name": name, "inputSchema": schema, "annotations": hints} for name, hints in TOOLS.items()]
+        return {"tools": [{**tool, "description": f"does {tool['name']}\nand more"} for tool in tools]}
+    if params["name"] == "hang":
+        return None
+    if params["name"] == "fail":
+        return {"content": [{"type": "text", "text": "it failed"}], "isError": True}
+    said = "0123456789" * 6_000 if params["name"] == "big" else f"you said {params['arguments'].get('text', 'nothing')}"
+    return {"content": [{"type": "text", "text": said}]}
 
 
-def text(value):
-    return [{"type": "text", "text": value}]
-
-
-if __name__ == "__main__":
-    main()
+with open(sys.argv[1], "a", encoding="utf-8") as log:
+    for line in sys.stdin:
+        # Written down before it is answered, so that nothing is missing when the client continues.
+        log.write(line)
+        log.flush()
+        message = json.loads(line)
+        if "id" in message and "method" in message:
+            result = answer(message["method"], message.get("params", {}))
+            if result is not None:
+                print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)

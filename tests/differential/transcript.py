@@ -1,6 +1,7 @@
 """What one program did in one scenario, as lines of text that two programs have in common."""
 
 import difflib
+import os
 import re
 from datetime import datetime, timedelta, timezone
 
@@ -8,8 +9,7 @@ from datetime import datetime, timedelta, timezone
 LIVE = timedelta(days=90)
 
 TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-# An id, or the name of a file that until 0.2 was not the id.
-ID = re.compile(r"\bsession_\d{14}(\d{3})?(-\d+)?(~\d+)?(?!\d)")
+ID = re.compile(r"\bsession_\d{17}(?!\d)")
 TODAY = re.compile(r"(?<=Today is )(\d{4}-\d\d-\d\d)")
 
 # What a terminal does not show, or obeys; line ends are shown as such.
@@ -26,30 +26,49 @@ class Transcript:
         self.parts = []
 
     def title(self, text):
-        self.parts.append(("title", [f"$ {text}"]))
+        self.parts.append(("title", f"$ {text}"))
 
     def add(self, what, lines):
         first, *rest = lines or ["nothing"]
-        self.parts.append(("outcome", [f"{what}: {first}", *rest]))
+        self.parts.append(("outcome", "\n".join([f"{what}: {first}", *rest])))
 
     def normalized(self, volatile):
         """The same without what differs from run to run."""
         same = Transcript()
-        for kind, lines in self.parts:
-            text = "\n".join(lines)
-            same.parts.append((kind, [stable(text, volatile) if kind == "outcome" else text]))
+        same.parts = [(kind, stable(text, volatile) if kind == "outcome" else text) for kind, text in self.parts]
         return same
 
     def lines(self, replacements=()):
         """All lines, with each replacement applied to what came of the script."""
         lines = []
-        for kind, texts in self.parts:
-            text = "\n".join(texts)
-            if kind == "outcome":
-                for replacement in replacements:
-                    text = replacement.apply(text)
+        for kind, text in self.parts:
+            for replacement in replacements if kind == "outcome" else ():
+                text = replacement.apply(text)
             lines += text.split("\n")
         return lines
+
+
+def files_below(root):
+    """Lines for each file and folder, by its path. Conversations whose name is a time of the run have a number instead."""
+    described, unnamed = {}, []
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if ID.match(path.name):
+            unnamed.append((stable("\n".join(describe_file(path)), []), ID.sub("session_<ID>", name)))
+        else:
+            described[name] = describe_file(path)
+    for number, (text, name) in enumerate(sorted(unnamed), 1):
+        described[f"{name} {number}"] = text.split("\n")
+    return described
+
+
+def describe_file(path):
+    if path.is_symlink():
+        return [f"link to {os.readlink(path)}"]
+    mode = f"{path.lstat().st_mode & 0o7777:04o}"
+    if path.is_dir():
+        return [f"{mode} folder"]
+    return [mode, *shown(path.read_bytes())] if path.is_file() else [f"{mode} no regular file"]
 
 
 def shown(content):
@@ -93,21 +112,11 @@ def volatile(root, port, closed_port, version):
         (rf":{closed_port}\b", ":<CLOSED>"),
         (rf"\b(q[/ ]){re.escape(version)}(?![.\d])", r"\1<VERSION>"),
         (rf'("version":"){re.escape(version)}"', r'\1<VERSION>"'),
-        # A conversation's file, whatever its name is.
-        (r"(state/q/sessions/)(current(-[\w.-]+)?|session_[\d~-]+|[\w.-]+~\d+)\.json\b", r"\1<FILE>.json"),
-        # What only today's q says of an answer, and what that adds to the size of a file.
-        (r'("timestamp":"[^"]*"(,"interrupted":true)?),"provider":"[^"]*","model":"[^"]*"(,"usage":\{[^}]*\})?', r"\1"),
-        # Where the parser stumbled.
-        (r"(cannot be parsed \().*?( at line )\d+( column )\d+", r"\1<WHY>\2<N>\3<N>"),
-        (r'("bytes":)\d+', r"\1<BYTES>"),
-        (r"(sessions \(\d+, )\d+ (bytes|kB)", r"\1<SIZE>"),
-        # Until 0.2 it changed with each --undo and --again.
-        (r'("model":"[^"]*","created":)"[^"]*"', r"\1<CREATED>"),
         (r"\b(first word after )[\d.]+( s, all after )[\d.]+( s)", r"\1<SECONDS>\2<SECONDS>\3"),
         # How long a tool server took to start, and a call.
         (r"(protocol [\d-]+, \d+ tools?, )[\d.]+( s)", r"\1<SECONDS>\2"),
         (r"( bytes after )[\d.]+( s)", r"\1<SECONDS>\2"),
-        # The wait before another try is random, unless the server names it; most scenarios name 0.
+        # The wait before another try is random, unless the server names it.
         (r"(retrying in )(?!0\.0 )\d+\.\d( s)", r"\1<SECONDS>\2"),
         (r"(idle for )\d+( s)", r"\1<SECONDS>\2"),
     ]
@@ -117,12 +126,8 @@ def difference(old, new):
     """A unified diff of two transcripts, in lines that a person can read."""
     old, new = readable(old), readable(new)
     # Finding the changes takes long where much is equal.
-    begin = 0
-    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
-        begin += 1
-    end = 0
-    while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
-        end += 1
+    begin = len(os.path.commonprefix([old, new]))
+    end = len(os.path.commonprefix([old[begin:][::-1], new[begin:][::-1]]))
     begin, end = max(0, begin - 6), max(0, end - 6)
     old, new = old[begin : len(old) - end], new[begin : len(new) - end]
     return list(difflib.unified_diff(old[:3000], new[:3000], "old", "new", n=4, lineterm=""))

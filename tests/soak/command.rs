@@ -134,19 +134,24 @@ impl Command {
         }
     }
 
+    /// The options that say what it does.
+    fn options(&self) -> &'static str {
+        match self.does {
+            Does::Follow if matches!(self.target, Target::Linked(_)) => "-f",
+            Does::Ask | Does::Follow => "",
+            Does::Again => "--again",
+            Does::Undo => "--undo",
+            Does::Copy => "--copy",
+            Does::Clear => "--clear",
+            Does::ClearAll => "--clear --all",
+        }
+    }
+
     /// Its arguments; `id` is the number of the run.
     pub fn arguments(&self, id: u64, file: &str, image: &str) -> Vec<String> {
         let mut arguments = self.target.options(file);
-        let more: &[&str] = match self.does {
-            Does::Follow if matches!(self.target, Target::Linked(_)) => &["-f"],
-            Does::Ask | Does::Follow => &[],
-            Does::Again => &["--again"],
-            Does::Undo => &["--undo"],
-            Does::Copy => &["--copy", &format!("{COPY}{id}")],
-            Does::Clear => &["--clear"],
-            Does::ClearAll => &["--clear", "--all"],
-        };
-        arguments.extend(more.iter().map(|argument| argument.to_string()));
+        arguments.extend(self.options().split_whitespace().map(str::to_owned));
+        arguments.extend((self.does == Does::Copy).then(|| format!("{COPY}{id}")));
         match self.with {
             With::Nothing => {}
             With::Tool => arguments.extend(["-t".to_owned(), toolserver::NAME.to_owned()]),
@@ -168,20 +173,12 @@ impl fmt::Display for Command {
             Target::Number(..) => "q -s %N",
             Target::Earlier(..) => "q -s ID~N",
         };
-        let does = match self.does {
-            Does::Follow if matches!(self.target, Target::Linked(_)) => " -f",
-            Does::Ask | Does::Follow => "",
-            Does::Again => " --again",
-            Does::Undo => " --undo",
-            Does::Copy => " --copy",
-            Does::Clear => " --clear",
-            Does::ClearAll => " --clear --all",
-        };
+        let space = if self.options().is_empty() { "" } else { " " };
         let with = match self.with {
             With::Nothing => "",
             With::Tool => " -t",
             With::Image => " -a",
         };
-        write!(formatter, "{target}{does}{with}")
+        write!(formatter, "{target}{space}{}{with}", self.options())
     }
 }

@@ -25,13 +25,11 @@ pub struct Outcome {
 
 impl Run {
     /// Starts a program in a process group of its own, which a Ctrl-C for the soak does not reach.
-    pub fn start(mut command: Command) -> io::Result<Run> {
-        let began = Instant::now();
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        Ok(Run { child: command.spawn()?, began })
+    pub fn start(command: Command) -> io::Result<Run> {
+        Run::start_to(command, Stdio::piped())
     }
 
-    /// As [`Run::start`], with a standard output of its own.
+    /// The same, with a standard output of its own.
     pub fn start_to(mut command: Command, stdout: Stdio) -> io::Result<Run> {
         let began = Instant::now();
         command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0);

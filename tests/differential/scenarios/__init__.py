@@ -1,36 +1,10 @@
 """The scenarios, by what they are about; a file's `table` yields them."""
 
-from . import (
-    actions,
-    again,
-    attachments,
-    conversations,
-    files,
-    interruptions,
-    names,
-    options,
-    outputs,
-    questions,
-    settings,
-    together,
-    tools,
-)
+from . import actions, again, asking, bodies, conversations, files, interruptions, names, options, outputs, settings, tools
 
 
 def all_scenarios():
     modules = [
-        questions,
-        options,
-        conversations,
-        names,
-        files,
-        actions,
-        settings,
-        outputs,
-        interruptions,
-        together,
-        tools,
-        attachments,
-        again,
+        asking, bodies, options, conversations, names, files, actions, settings, outputs, interruptions, tools, again
     ]
     return [scenario for module in modules for scenario in module.table()]

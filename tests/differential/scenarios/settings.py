@@ -1,65 +1,19 @@
 """Settings: what is wrong with them and where, and which level wins."""
 
-from steps import ANTHROPIC, OPENAI, Scenario, folder, link, q, write
+from steps import BOTH, OPENAI, case, prepare, q, write
 
-from .fixtures import CONFIG, current, pairs
-
-BOTH = {**OPENAI, **ANTHROPIC}
+from .fixtures import CONFIG, current, pairs, session
 
 # Files that are wrong; the last line of each is the one to be named, unless it says otherwise.
 WRONG_FILES = {
-    "not-toml": 'provider = "openai"\nthis is not TOML\n',
     "open-string": '\n\nmodel = "abc\n',
-    "key-twice": "pairs = 1\npairs = 2\n",
     "unknown-key": "\nnonsense = 1\n",
-    "misspelt-key": "# comment\nmesages = 4\n",
-    "misspelt-underscore": "max-history = 4\n",
-    "text-for-number": 'messages = "4"\n',
-    "float-for-number": "messages = 4.5\n",
-    "negative": "messages = -1\n",
     "zero-pairs": "\npairs = 0\n",
-    "too-many-retries": "retries = 101\n",
-    "huge": "messages = 99999999999999999999\n",
-    "number-for-text": "model = 5\n",
-    "empty-model": 'model = ""\n',
-    "text-for-switch": 'save = "false"\n',
-    "number-for-switch": "save = 1\n",
-    "unknown-choice": 'history = "chat"\n',
-    "duration-without-unit": 'expire = "24"\n',
-    "duration-number": "expire = 24\n",
-    "duration-unknown-unit": 'keep = "1w"\n',
-    "duration-zero-timeout": 'timeout = "0s"\n',
-    "duration-overflow": 'keep = "99999999999999999999d"\n',
-    "duration-blank": 'keep = "1 d"\n',
-    "date": "expire = 2020-01-01\n",
-    "array": 'system = ["a"]\n',
-    "table": "[system]\nx = 1\n",
-    "unknown-provider": 'provider = "nobody"\n',
-    "empty-provider": 'provider = ""\n',
-    "providers-no-table": "providers = 5\n",
-    "provider-no-table": "[providers]\nwork = 5\n",
-    "provider-unknown-key": '[providers.work]\nbase_url = "http://h/v1"\nbaseurl = "x"\n',
-    "provider-unknown-api": '[providers.work]\nbase_url = "http://h/v1"\napi = "cohere"\n',
     "provider-bad-url": '[providers.work]\n\nbase_url = "h/v1"\n',
-    "provider-url-scheme": '[providers.work]\nbase_url = "ftp://h/v1"\n',
-    "provider-url-query": '[providers.work]\nbase_url = "http://h/v1?x=1"\n',
-    "provider-url-port": '[providers.work]\nbase_url = "http://h:99999/v1"\n',
-    "provider-url-no-host": '[providers.work]\nbase_url = "http:///v1"\n',
     "provider-key-env": '[providers.work]\nkey_env = "sk-not-a-name"\n',
-    "provider-key-env-empty": '[providers.work]\nkey_env = ""\n',
-    "provider-key-env-digit": '[providers.work]\nkey_env = "1A"\n',
-    "provider-key-cmd-text": '[providers.work]\nkey_cmd = "pass show x"\n',
-    "provider-key-cmd-empty": "[providers.work]\nkey_cmd = []\n",
-    "provider-key-cmd-number": "[providers.work]\nkey_cmd = [1]\n",
     "provider-both-keys": '[providers.work]\nkey_env = "A"\nkey_cmd = ["x"]\n',
-    "provider-model-empty": '[providers.work]\nmodel = ""\n',
-    "provider-headers-text": '[providers.work]\nheaders = "x: y"\n',
-    "provider-header-name": '[providers.work]\nheaders = { "x y" = "z" }\n',
     "provider-header-value": '[providers.work]\n[providers.work.headers]\nok = "1"\nx-y = "a\\nb"\n',
-    "provider-header-number": "[providers.work]\nheaders = { x-y = 5 }\n",
-    "provider-twice": '[providers.work]\nmodel = "a"\n[providers.work]\nmodel = "b"\n',
     "not-utf-8": b'model = "\xff"\n',
-    "carriage-return": "pairs = 5\r\nmessages = x\r\n",
 }
 
 WRONG_VARIABLES = {
@@ -77,81 +31,83 @@ WRONG_VARIABLES = {
 }
 
 
+FILE = 'provider = "openai"\nmodel = "f"\n'
+
+
 def table():
     for name, text in WRONG_FILES.items():
-        yield Scenario(f"file-{name}", [write(CONFIG, text), q("hello"), q("-j", "hello"), q("--status")])
+        yield case(f"file-{name}", write(CONFIG, text), q("hello"), q("-j hello"), q("--status"))
     for variable, values in WRONG_VARIABLES.items():
-        for value in values:
-            yield Scenario(
-                f"variable-{variable}-{value}",
-                [q("hello", env={variable: value}), q("--models", env={variable: value})],
-            )
-        yield Scenario(f"variable-{variable}-empty", [q("hello", env={variable: ""})])
-    yield Scenario("variable-not-utf-8", [q("hello", env={"Q_SYSTEM": b"\xff".decode("utf-8", "surrogateescape")})])
-    yield Scenario("variable-system-empty", [q("hello", env={"Q_SYSTEM": ""})])
-    yield Scenario("variable-system", [q("hello", env={"Q_SYSTEM": "Be brief."})])
-    yield Scenario("file-empty", [write(CONFIG, ""), q("hello")])
-    yield Scenario("file-comments", [write(CONFIG, "# nothing\n\n"), q("hello")])
-    yield Scenario(
-        "file-underscores", [write(CONFIG, "max_history = 400_000\nmessages = 0x2\npairs = 0b11\n"), q("--status")]
-    )
-    yield Scenario(
-        "file-inline",
-        [write(CONFIG, 'providers.work = { base_url = "@SERVER@/v1", model = "m" }\nprovider = "work"\n'), q("hello")],
-        env={},
-    )
-    yield Scenario("file-a-folder", [folder(CONFIG), q("hello"), q("--status")])
-    yield Scenario(
-        "file-a-link",
-        [write("home/q.toml", "pairs = 7\n"), folder("config/q"), link(CONFIG, "@ROOT@/home/q.toml"), q("--status")],
-    )
-    yield Scenario("file-dangling", [folder("config/q"), link(CONFIG, "nothing"), q("hello")])
-    yield Scenario("file-home-a-file", [q("hello")], env={**OPENAI, "XDG_CONFIG_HOME": "/dev/null"})
+        for value in [*values, ""]:
+            runs = [q(args, env={variable: value}) for args in ["hello", "--models", "--status", "--status -j"]]
+            yield case(f"variable-{variable}-{value}", *runs)
+    for value in ["", "Be brief.", b"\xff".decode("utf-8", "surrogateescape")]:
+        yield case(f"variable-system-{value!r}", q("hello", env={"Q_SYSTEM": value}))
+    yield case("file-comments", write(CONFIG, "# nothing\n\n"), q("hello"))
+    numbers = write(CONFIG, "max_history = 400_000\nmessages = 0x2\npairs = 0b11\n")
+    yield case("file-underscores", numbers, q("--status"))
+    inline = write(CONFIG, 'providers.work = { base_url = "@SERVER@/v1", model = "m" }\nprovider = "work"\n')
+    yield case("file-inline", inline, q("hello"), env={})
+    for name, script in {
+        "folder": "mkdir -p config/q/config.toml",
+        "link": "mkdir config/q; echo pairs = 7 >home/q.toml; ln -s ../../home/q.toml config/q/config.toml",
+        "dangling": "mkdir config/q; ln -s nothing config/q/config.toml",
+    }.items():
+        yield case(f"file-a-{name}", prepare(script), q("hello"), q("--status"))
+    for home in ["/dev/null", "c", "", None]:
+        there = [write(f"home/{path}/q/config.toml", "pairs = 1\n") for path in ["c", ".config"]]
+        yield case(f"config-home-{home}", *there, q("--status"), env={**OPENAI, "XDG_CONFIG_HOME": home})
     yield from levels()
+    yield from status()
 
 
 def levels():
-    yield Scenario(
-        "level-messages",
-        [
-            write(CONFIG, "messages = 2\n"),
-            current(pairs(5)),
-            q("-f", "--no-save", "a"),
-            q("-f", "--no-save", "a", env={"Q_MESSAGES": "4"}),
-            q("-f", "--no-save", "--messages", "6", "a", env={"Q_MESSAGES": "4"}),
-        ],
-    )
-    yield Scenario(
-        "level-system",
-        [
-            write(CONFIG, 'system = "file"\n'),
-            q("a"),
-            q("a", env={"Q_SYSTEM": "variable"}),
-            q("-S", "option", "a", env={"Q_SYSTEM": "variable"}),
-        ],
-    )
-    yield Scenario(
-        "level-history",
-        [write(CONFIG, 'history = "messages"\n'), current(), q("-f", "a"), q("-f", "a", env={"Q_HISTORY": "prompt"})],
-    )
+    for name, line, variable, option in [
+        ("messages", "messages = 2\n", {"Q_MESSAGES": "4"}, "--messages 6"),
+        ("system", 'system = "file"\n', {"Q_SYSTEM": "variable"}, "-S option"),
+        ("history", 'history = "messages"\n', {"Q_HISTORY": "prompt"}, ""),
+    ]:
+        levels = [({}, ""), (variable, ""), (variable, option)]
+        runs = [q(f"-f --no-save {option} a", env=env) for env, option in levels]
+        yield case(f"level-{name}", write(CONFIG, line), current(pairs(5)), *runs)
     models = {
-        "file": ('provider = "openai"\nmodel = "f"\n', {}, []),
-        "file-other-provider": ('provider = "openai"\nmodel = "f"\n', {}, ["-p", "anthropic"]),
-        "file-same-provider": ('provider = "openai"\nmodel = "f"\n', {}, ["-p", "openai"]),
-        "file-variable-provider": ('provider = "openai"\nmodel = "f"\n', {"Q_PROVIDER": "anthropic"}, []),
-        "variable-both": ('provider = "openai"\nmodel = "f"\n', {"Q_PROVIDER": "anthropic", "Q_MODEL": "v"}, []),
-        "variable-model": ('provider = "openai"\nmodel = "f"\n', {"Q_MODEL": "v"}, []),
-        "variable-model-option-provider": ('provider = "openai"\nmodel = "f"\n', {"Q_MODEL": "v"}, ["-p", "anthropic"]),
-        "option-both": ('provider = "openai"\nmodel = "f"\n', {"Q_MODEL": "v"}, ["-p", "anthropic", "-m", "o"]),
-        "no-provider": ('model = "f"\n', {}, []),
-        "no-provider-option": ('model = "f"\n', {}, ["-p", "openai"]),
-        "section": ('[providers.openai]\nmodel = "s"\n', {}, ["-p", "openai"]),
-        "section-and-model": ('provider = "openai"\nmodel = "f"\n[providers.openai]\nmodel = "s"\n', {}, []),
-        "section-variable": ('[providers.openai]\nmodel = "s"\n', {"Q_MODEL": "v"}, ["-p", "openai"]),
+        "file": (FILE, {}, ""),
+        "file-other-provider": (FILE, {}, "-p groq"),
+        "file-same-provider": (FILE, {}, "-p openai"),
+        "file-variable-provider": (FILE, {"Q_PROVIDER": "groq"}, ""),
+        "variable-both": (FILE, {"Q_PROVIDER": "groq", "Q_MODEL": "v"}, ""),
+        "variable-model": (FILE, {"Q_MODEL": "v"}, ""),
+        "variable-model-option-provider": (FILE, {"Q_MODEL": "v"}, "-p groq"),
+        "option-both": (FILE, {"Q_MODEL": "v"}, "-p groq -m o"),
+        "no-provider": ('model = "f"\n', {}, ""),
+        "no-provider-option": ('model = "f"\n', {}, "-p openai"),
+        "section": ('[providers.openai]\nmodel = "s"\n', {}, "-p openai"),
+        "section-and-model": ('provider = "openai"\nmodel = "f"\n[providers.openai]\nmodel = "s"\n', {}, ""),
+        "section-variable": ('[providers.openai]\nmodel = "s"\n', {"Q_MODEL": "v"}, "-p openai"),
     }
     for name, (text, env, args) in models.items():
-        yield Scenario(
-            f"level-model-{name}",
-            [write(CONFIG, text), q(*args, "hello"), q(*args, "--status", "-j")],
-            env={**BOTH, **env},
-        )
+        runs = [q(f"{args} hello"), q(f"{args} --status -j")]
+        yield case(f"level-model-{name}", write(CONFIG, text), *runs, env={**BOTH, **env})
+
+
+def status():
+    every = "PROVIDER=groq MODEL=m SYSTEM=x MESSAGES=3 MAX_HISTORY=9 HISTORY=messages PAIRS=4 EXPIRE=never KEEP=0"
+    every += " MAX_TOKENS=5 TIMEOUT=9s RETRIES=7 SAVE=false"
+    variables = {f"Q_{name}": value for name, value in (pair.split("=") for pair in every.split())}
+    local = {"OLLAMA_HOST": None, "LLAMACPP_BASE_URL": None, "LMSTUDIO_BASE_URL": None, "VLLM_BASE_URL": None}
+    file = (
+        'provider = "work"\nmodel = "file-model"\n\nmessages = 4\nexpire = "1h"\nsave = false\n\n'
+        '[providers.work]\nbase_url = "https://user:secret@llm.example/v1/"\nkey_env = "WORK_KEY"\nmodel = "own"\n'
+        'headers = { x-team = "infra" }\n\n[providers.openai]\nkey_cmd = ["pass", "show", "x"]\n'
+    )
+    for args in ["--status", "--status -j"]:
+        for name, env in {
+            "defaults": {"Q_RETRIES": None, **local},
+            "variables": {**BOTH, **variables},
+            "wrong-address": {**OPENAI, "OPENAI_BASE_URL": "ftp://x", "GROQ_BASE_URL": "x y"},
+            "two-keys": {**OPENAI, "GOOGLE_API_KEY": "x", "XAI_API_KEY": ""},
+        }.items():
+            yield case(f"{args}-{name}", q(args), env=env)
+        yield case(f"{args}-file", write(CONFIG, file), q(args), q(args, env={"WORK_KEY": "x"}))
+        for options in ["-p groq -m x -S y --messages 2 --no-save", "--messages x", "-p nobody", "-s work", "-s other"]:
+            yield case(f"{args}{options}", session("work"), q(f"{args} {options}"))
