@@ -210,8 +210,6 @@ fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
 
     /// What a command leads to within a time.
@@ -234,40 +232,6 @@ mod tests {
     const SOON: Duration = Duration::from_secs(120);
 
     #[test]
-    fn the_result_is_standard_output_and_else_the_reason() {
-        for (script, text, is_error) in [
-            ("printf 'a\\nb'; echo no >&2", "a\nb", false),
-            ("echo a; exit 3", "a\n[exit status 3]\n", true),
-            ("printf a; echo no >&2; exit 3", "a\n[exit status 3]\n[standard error]\nno\n", true),
-            ("exit 0", "[exit status 0]\n", false),
-            ("echo done >&2", "[exit status 0]\n[standard error]\ndone\n", false),
-            ("kill -9 $$", "[signal 9 (SIGKILL)]\n", true),
-            ("printf 'a\\377b'", "a\u{fffd}b\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
-            ("printf '\\303'", "\u{fffd}\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
-            ("exec >&- 2>&-; exit 1", "[exit status 1]\n", true),
-        ] {
-            let (outcome, took) = shell(script, None, FOREVER);
-            assert_eq!((&*outcome.text, outcome.is_error), (text, is_error), "{script}");
-            assert!(took < SOON, "{script}: {took:?}");
-        }
-    }
-
-    #[test]
-    fn standard_input_is_the_text_or_empty() {
-        let long = "ü".repeat(500_000 - 1);
-        for (script, stdin, text) in [
-            ("cat", Some("a\nb"), "a\nb"),
-            ("wc -c | tr -d ' '", None, "0\n"),
-            ("wc -c | tr -d ' '", Some(""), "0\n"),
-            ("cat", Some(&long), &long),
-            ("echo a", Some(&long), "a\n"),
-            ("exec <&-; sleep 0.1; echo a", Some(&long), "a\n"),
-        ] {
-            assert_eq!(shell(script, stdin, FOREVER).0.text, text, "{script}");
-        }
-    }
-
-    #[test]
     fn so_much_output_is_read_and_no_more() {
         let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
         assert_eq!(shell(&of(MOST_OUTPUT), None, FOREVER).0.text, "x".repeat(MOST_OUTPUT));
@@ -286,78 +250,5 @@ mod tests {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
         assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
         assert!(outcome.is_error && took < SOON, "{took:?}");
-    }
-
-    #[test]
-    fn what_a_command_leaves_running_ends_with_it() {
-        for script in ["sleep 600 & echo a", "(trap '' TERM; sleep 600) & echo a", "yes >&2 & echo a"] {
-            let (outcome, took) = shell(script, None, FOREVER);
-            assert_eq!(outcome.text, "a\n", "{script}");
-            assert!(took < SOON, "{script}: {took:?}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_run_is_a_result() {
-        for (argv, text) in [
-            (["/bin/echo", &"x".repeat(100_000)], "x".repeat(100_000) + "\n"),
-            (
-                ["/bin/echo", &"x".repeat(10_000_000)],
-                "The command cannot be run: its arguments are too long.".to_owned(),
-            ),
-            (["/nothing", ""], "The command cannot be run: No such file or directory (os error 2).".to_owned()),
-        ] {
-            assert_eq!(run(&argv, None, SOON, &Groups::default()).text, text);
-        }
-    }
-
-    #[test]
-    fn a_file_is_found_below_the_folder_and_nowhere_else() {
-        let root = tempfile::tempdir().expect("a folder");
-        let root = fs::canonicalize(root.path()).expect("a path");
-        let inside = root.join("in");
-        fs::create_dir_all(inside.join("a b")).expect("folders");
-        for file in ["in/-n", "in/a b/c", "out", "in-out"] {
-            fs::write(root.join(file), "").expect("a file");
-        }
-        for (to, link) in
-            [("../out", "in/away"), ("..", "in/up"), ("a b", "in/ab"), ("nothing", "in/broken"), ("loop", "in/loop")]
-        {
-            symlink(to, root.join(link)).expect("a link");
-        }
-        symlink("in", root.join("link")).expect("a link");
-        let (here, out) = (inside.display().to_string(), root.join("out").display().to_string());
-        for folder in [&inside, &root.join("link"), &root.join("in/../in")] {
-            for (path, found) in [
-                ("-n", Some("-n")),
-                ("./-n", Some("-n")),
-                ("a b/../a b/c", Some("a b/c")),
-                ("ab/c", Some("a b/c")),
-                ("up/in/-n", Some("-n")),
-                ("../in/-n", Some("-n")),
-                (&format!("{here}/-n"), Some("-n")),
-                (".", Some("")),
-                ("", Some("")),
-                ("..", None),
-                ("../out", None),
-                ("../in-out", None),
-                ("away", None),
-                ("up", None),
-                ("up/out", None),
-                (&out, None),
-                ("/etc/passwd", None),
-                ("/", None),
-                ("broken", None),
-                ("loop", None),
-                ("gone", None),
-                ("-n/", None),
-                ("~", None),
-                ("a b/c\n", None),
-            ] {
-                let found = found.map(|name| inside.join(name).display().to_string().trim_end_matches('/').to_owned());
-                assert_eq!(resolve(path, folder).ok(), found, "{path:?} in {}", folder.display());
-            }
-        }
-        assert_eq!(resolve("x", Path::new("/in")), Err("names nothing below /in".to_owned()));
     }
 }

@@ -142,38 +142,18 @@ fn an_argument_stays_within_its_element_whatever_it_holds() {
 
 #[test]
 fn what_does_not_fit_runs_nothing_and_the_model_learns_why() {
-    let sandbox = with_command(
-        "run = [\"touch\", \"ran\", \"{s}\", \"{n}\", \"{l}\", \"{f}\", \"{b}\"]\ninput = \"s, n int, l list, f float, b bool\"",
-    );
-    let good = json!({"s": "a", "n": 1, "l": ["a"], "f": 1.5, "b": true});
+    let sandbox = with_command("run = [\"touch\", \"ran\", \"{s}\", \"{l}\"]\ninput = \"s, l list\"");
     let cases = [
-        ("s", Value::Null, "s must be of the type string"),
-        ("s", json!("-rf"), "begins with “-”"),
-        ("s", json!("--"), "begins with “-”"),
-        ("s", json!("a\0b"), "NUL"),
-        ("n", json!("1"), "n must be of the type integer"),
-        ("n", json!(1.5), "n must be of the type integer"),
-        ("l", json!([]), "empty list"),
-        ("l", json!(["a", "-b"]), "begins with “-”"),
-        ("l", json!([1]), "l must be a list of strings"),
-        ("l", json!("a"), "l must be a list of strings"),
-        ("f", json!(-1.5), "begins with “-”"),
-        ("b", json!("true"), "b must be of the type boolean"),
-        ("more", json!("x"), "There is no argument more"),
+        (json!({"s": null, "l": ["a"]}), "s must be of the type string"),
+        (json!({"s": "-rf", "l": ["a"]}), "begins with “-”"),
+        (json!({"s": "a\0b", "l": ["a"]}), "NUL"),
+        (json!({"s": "a", "l": []}), "empty list"),
+        (json!({"s": "a", "l": ["a", "-b"]}), "begins with “-”"),
+        (json!({"s": "a"}), "l is missing"),
+        (json!({"s": "a", "l": ["a"], "more": "x"}), "There is no argument more"),
     ];
-    let mut arguments: Vec<Value> = cases
-        .iter()
-        .map(|(name, value, _)| {
-            let mut all = good.clone();
-            all[name] = value.clone();
-            all
-        })
-        .collect();
-    let mut missing = good.clone();
-    missing.as_object_mut().expect("an object").remove("l");
-    arguments.extend([missing, json!({})]);
-    let words = cases.iter().map(|(.., words)| *words).chain(["l is missing", "s is missing"]);
-    for (words, (result, is_error)) in words.zip(run(&sandbox, arguments)) {
+    let results = run(&sandbox, cases.iter().map(|(arguments, _)| arguments.clone()).collect());
+    for ((_, words), (result, is_error)) in cases.iter().zip(results) {
         assert!(is_error && result.contains(words), "{words}: {result}");
     }
     assert!(!fs::exists(sandbox.home().join("ran")).unwrap());
@@ -190,9 +170,7 @@ fn what_is_wrong_with_a_command_is_said_before_anything_is_asked() {
         ("[tools.shop.sql]\nrun = [\"{a}\"]", "line 1: tools.shop.sql: run: the program cannot be an argument"),
         ("[tools.shop.sql]\nrun = [\"./x\"]", "tools.shop.sql: run: “./x” is a relative path"),
         ("[tools.shop.sql]\nrun = [\"ls\", \"-{a}\"]", "may only come after “=”"),
-        ("[tools.shop.sql]\nrun = [\"ls\", \"--{a}=x\"]", "may only come after “=”"),
         ("[tools.shop.sql]\nrun = [\"bash\", \"-lc\", \"ls {a}\"]", "is code"),
-        ("[tools.shop.sql]\nrun = [\"/usr/bin/python3\", \"-c\", \"{a}\"]", "is code"),
         ("[tools.shop.sql]\nrun = [\"ls\"]\ninput = \"a\"", "tools.shop.sql: input: nothing uses “a”"),
         ("[tools.shop.sql]\nrun = [\"ls\", \"{b}\"]\ninput = \"a\"", "input: does not name {b}"),
         ("[tools.shop.sql]\nrun = [\"ls\", \"x{a}\"]\ninput = \"a list\"", "must be a whole element"),
@@ -203,9 +181,7 @@ fn what_is_wrong_with_a_command_is_said_before_anything_is_asked() {
         ("[tools.shop]\nurl = \"https://x\"\n[tools.shop.sql]\nrun = [\"ls\"]", "line 3: tools.shop.sql: "),
         ("[tools.shop.Sql]\nrun = [\"ls\"]", "tools.shop.Sql: the name must be"),
         ("[tools.shop.env]\nrun = [\"ls\"]", "tools.shop.env: run: must be a string"),
-        ("[tools.shop.headers]\nrun = [\"ls\"]", "tools.shop.headers: "),
         ("[tools.shop]\nrun = [\"ls\"]", "tools.shop.run: belongs in a table below"),
-        ("[tools.shop]\n", "nor a table with a run"),
         ("[tools.shop]\nonly = [\"x\"]\n[tools.shop.sql]\nrun = [\"ls\"]", "matches none of its tools"),
         ("[tools.db.sql]\nrun = [\"ls\"]", "no tools named “shop”"),
     ] {
@@ -311,6 +287,8 @@ fn the_result_is_what_the_command_writes() {
         ("printf 'a\\377'", "a\u{fffd}\n[what is not UTF-8 is shown as \u{fffd}]\n", false),
         ("echo a; echo b >&2; sleep 600", "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n", true),
         ("sleep 600 & echo a", "a\n", false),
+        ("(trap '' TERM; sleep 600) & echo a", "a\n", false),
+        ("exec >&- 2>&-; exit 3", "[exit status 3]\n", true),
         ("yes", long, false),
     ] {
         let _case = case(script);
