@@ -73,7 +73,7 @@ _q() {
     t | tools) _q_tools; compopt +o default 2>/dev/null ;;
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
-    generate) names=(man bash zsh fish); compopt +o default 2>/dev/null ;;
+    generate) names=(man bash zsh fish keys-bash keys-zsh keys-fish); compopt +o default 2>/dev/null ;;
     '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do

@@ -5,9 +5,13 @@ function __q_conversations
     # There are many without a name.
     set -l hidden '^(current(-|$)|session_)'
     string match -q '*session_*' -- "$(commandline -ct)"; and set hidden '^current(-|$)'
-    for file in $folders/q/sessions/*.json
-        string replace -r '.*/(.*)\.json$' '$1' -- $file
-    end | string match -v -r $hidden
+    # The first question follows a name; it may hold anything, but control and invisible characters are not shown.
+    begin
+        command q --list 2>/dev/null | string replace -r '\t.*\t' \t | string replace -ra '(?!\t)\p{C}' '?'
+        for file in $folders/q/sessions/*.json
+            string replace -r '.*/(.*)\.json$' '$1' -- $file
+        end
+    end | string match -v -r $hidden | awk -F '\t' '!seen[$1]++'
 end
 
 function __q_providers
@@ -71,7 +75,7 @@ complete -c q -n __q_options -l all -d 'with --clear, --list: all, with earlier 
 complete -c q -n __q_options -l list-tools -d 'list the tools that are configured'
 complete -c q -n __q_options -l status -d 'print settings, providers, conversation'
 complete -c q -n __q_options -l models -d 'list the provider\'s models'
-complete -c q -n __q_options -l generate -x -a 'man bash zsh fish' -d 'print the man page or a completion'
+complete -c q -n __q_options -l generate -x -a 'man bash zsh fish keys-bash keys-zsh keys-fish' -d 'print the man page, a completion or a shell key'
 complete -c q -n __q_options -s h -d 'this help'
 complete -c q -n __q_options -l help -d 'everything'
 complete -c q -n __q_options -s V -l version -d 'the version'

@@ -4,14 +4,12 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::nearest::nearest;
 use crate::output::Notes;
 use crate::session::folder::{Folder, Location};
 use crate::session::name::Which;
 use crate::session::rules::Rules;
 use crate::settings::{Environment, Values};
-
-/// A name less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
-const LIKENESS: f64 = 0.8;
 
 /// What stays the same for the whole run.
 pub(crate) struct Context {
@@ -84,11 +82,7 @@ impl Place {
         let others = self.folder.list(false).unwrap_or_default().into_iter();
         let others = others.filter_map(|listed| Some(listed.path.file_stem()?.to_str()?.to_owned()));
         let others = others.filter(|other| other != name && matches!(Which::from_stem(other), Which::Named(_)));
-        others
-            .map(|other| (strsim::jaro_winkler(name, &other), other))
-            .filter(|(likeness, _)| *likeness >= LIKENESS)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, other)| other)
+        nearest(name, others)
     }
 
     /// Refuses to replace a file whose group or owner q cannot keep.

@@ -89,13 +89,7 @@ impl Error {
         match self.kind {
             Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
             Kind::Incomplete | Kind::Withheld => 3,
-            Kind::Nothing
-            | Kind::NoCode
-            | Kind::Misshapen
-            | Kind::File
-            | Kind::Provider { .. }
-            | Kind::Tools
-            | Kind::Output => 1,
+            _ => 1,
         }
     }
 }

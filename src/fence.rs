@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::message::{Ran, Step};
+use crate::message::{Step, ToolRun};
 use crate::one_line::on_one_line;
 
 /// Separates two parts of a question.
@@ -65,7 +65,7 @@ pub(crate) fn calls_as_text(steps: &[Step]) -> String {
     calls.join("\n\n")
 }
 
-fn call_as_text(ran: &Ran) -> String {
+fn call_as_text(ran: &ToolRun) -> String {
     let arguments = compact(&ran.arguments);
     // Models also make up names.
     let name = on_one_line(&ran.name);
@@ -218,7 +218,7 @@ mod tests {
                 .iter()
                 .map(|(name, arguments, result)| {
                     let call = Call { id: "x".into(), name: (*name).into(), arguments: (*arguments).into() };
-                    Ran::new(&call, *result, false)
+                    ToolRun::new(&call, *result, false)
                 })
                 .collect(),
             ..Step::default()

@@ -33,16 +33,9 @@ pub(crate) enum When {
     Last,
 }
 
-struct Action(Box<dyn Fn() + Send + Sync>);
-
-impl std::fmt::Debug for Action {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Action")
-    }
-}
+type Action = Box<dyn FnOnce() + Send>;
 
 /// What q must do before a signal ends it.
-#[derive(Debug)]
 pub(crate) struct Interrupts {
     spinner: Spinner,
     actions: Mutex<Vec<(When, Action)>>,
@@ -64,14 +57,14 @@ impl Interrupts {
     }
 
     /// Adds an action that runs before a signal ends q, on a thread of its own.
-    pub(crate) fn before_the_end(&self, when: When, action: impl Fn() + Send + Sync + 'static) {
-        self.actions().push((when, Action(Box::new(action))));
+    pub(crate) fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
+        self.actions().push((when, Box::new(action)));
     }
 
     fn run_actions(&self) {
         let mut actions = std::mem::take(&mut *self.actions());
         actions.sort_by_key(|(when, _)| *when);
-        for (_, Action(action)) in actions {
+        for (_, action) in actions {
             action();
         }
     }

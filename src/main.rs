@@ -11,6 +11,7 @@ mod flags;
 mod interrupt;
 mod manual;
 mod message;
+mod nearest;
 mod one_line;
 mod output;
 mod provider;

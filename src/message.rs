@@ -1,13 +1,13 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use crate::surrogates;
 
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub(crate) type Unknown = Map<String, Value>;
@@ -108,7 +108,7 @@ pub(crate) struct Usage {
 impl Usage {
     /// The usage of two requests together.
     pub(crate) fn plus(self, other: Usage) -> Usage {
-        let add = |one: Option<u64>, other| [one, other].into_iter().flatten().reduce(u64::saturating_add);
+        let add = |a: Option<u64>, b| [a, b].into_iter().flatten().reduce(u64::saturating_add);
         // Sums of fractions get long: 0.1 + 0.2 is 0.30000000000000004. No provider counts this exactly.
         let round = |cost: f64| (cost * 1e10).round() / 1e10;
         Usage {
@@ -116,7 +116,7 @@ impl Usage {
             output_tokens: add(self.output_tokens, other.output_tokens),
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
             reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
-            cost: [self.cost, other.cost].into_iter().flatten().reduce(|one, other| round(one + other)),
+            cost: [self.cost, other.cost].into_iter().flatten().reduce(|a, b| round(a + b)),
         }
     }
 }
@@ -145,7 +145,7 @@ pub(crate) struct Call {
 /// A call and its result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(expecting = "a call")]
-pub(crate) struct Ran {
+pub(crate) struct ToolRun {
     /// See [`Call::id`].
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) id: String,
@@ -165,10 +165,10 @@ pub(crate) struct Ran {
     pub(crate) unknown: Unknown,
 }
 
-impl Ran {
-    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> Ran {
+impl ToolRun {
+    pub(crate) fn new(call: &Call, result: impl Into<String>, is_error: bool) -> ToolRun {
         let Call { id, name, arguments } = call.clone();
-        Ran { id, name, arguments, result: result.into(), is_error, ..Ran::default() }
+        ToolRun { id, name, arguments, result: result.into(), is_error, ..ToolRun::default() }
     }
 }
 
@@ -178,7 +178,7 @@ impl Ran {
 pub(crate) struct Step {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub(crate) text: String,
-    pub(crate) calls: Vec<Ran>,
+    pub(crate) calls: Vec<ToolRun>,
     /// The model's turn in the API's own form, if the API wants it back unchanged (signatures, reasoning); not stored.
     #[serde(skip)]
     pub(crate) echo: Vec<Value>,
@@ -196,23 +196,9 @@ pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(field: D) -> Result<T, D::Error> {
-    struct LossyVisitor<T>(PhantomData<T>);
-
-    impl<T: for<'a> From<&'a str>> Visitor<'_> for LossyVisitor<T> {
-        type Value = T;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("text")
-        }
-
-        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
-            // The plain check is much faster than the lossy one.
-            Ok(std::str::from_utf8(bytes).map_or_else(|_| T::from(&*String::from_utf8_lossy(bytes)), T::from))
-        }
-    }
-
-    field.deserialize_bytes(LossyVisitor(PhantomData))
+pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: From<String>>(field: D) -> Result<T, D::Error> {
+    let json = Box::<RawValue>::deserialize(field)?;
+    surrogates::lossy::<String>(json.get()).map(T::from).map_err(serde::de::Error::custom)
 }
 
 fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {

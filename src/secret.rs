@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Values of fewer bytes may be ordinary words, so they are not removed from what a server says.
-const SHORTEST_REDACTED: usize = 8;
+const MIN_REDACTED: usize = 8;
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -55,12 +55,11 @@ pub(crate) fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a Secre
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
-        if secret.len() >= SHORTEST_REDACTED && text.contains(secret) {
+        if secret.len() >= MIN_REDACTED && text.contains(secret) {
             text = text.replace(secret, REDACTED);
         }
-        let cut = (SHORTEST_REDACTED..secret.len())
-            .rev()
-            .find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
+        let cut =
+            (MIN_REDACTED..secret.len()).rev().find(|&length| text.as_bytes().ends_with(&secret.as_bytes()[..length]));
         if let Some(length) = cut.filter(|length| secret.is_char_boundary(*length)) {
             text.replace_range(text.len() - length.., REDACTED);
         }

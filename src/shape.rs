@@ -27,7 +27,11 @@ const JSON_TYPES: &[&str] = &["object", "array", "string", "integer", "number", 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How many references in a row are followed, because they may lead back to themselves.
-const MOST_REFERENCES: usize = 200;
+const MAX_REFERENCES: usize = 200;
+
+/// The values that have parts.
+const OBJECT: &str = "an object";
+const LIST: &str = "a list";
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,8 +90,7 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub(crate) fn is_object(&self) -> bool {
-        let words = resolved(&self.schema, &self.schema).as_object();
-        words.is_some_and(|words| is_of_object(words) && !words.get("type").is_some_and(Value::is_array))
+        resolved(&self.schema, &self.schema).as_object().and_then(container) == Some(OBJECT)
     }
 
     /// The JSON of this shape in an answer, without a code fence around it.
@@ -97,14 +100,7 @@ impl Shape {
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
-        let words = resolved(&self.schema, &self.schema).as_object();
-        match lacking(&self.schema, &self.schema, &value, "") {
-            Some(lacks) => Err(lacks),
-            None if words.is_some_and(|words| !has_type(words, &value)) => {
-                Err("its type is not that of the schema".to_owned())
-            }
-            None => Ok(text),
-        }
+        lacking(&self.schema, &self.schema, &value, "").map_or(Ok(text), Err)
     }
 }
 
@@ -251,7 +247,7 @@ pub(crate) fn referred<'a>(root: &'a Value, reference: &str) -> Option<&'a Value
 
 /// The schema that a reference leads to, else the schema itself.
 fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
-    for _ in 0..MOST_REFERENCES {
+    for _ in 0..MAX_REFERENCES {
         let reference = schema.get("$ref").and_then(Value::as_str);
         let Some(next) = reference.and_then(|reference| referred(root, reference)) else { break };
         schema = next;
@@ -259,51 +255,36 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Which required field a value lacks, including within its fields and the items of its lists; `place` is its place in
-/// the answer. The types of other values are not checked, and neither are other words of JSON Schema.
-fn lacking(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
-    let words = resolved(root, schema).as_object()?;
-    let missing = |name: &str| format!("the field “{place}{name}” is missing");
-    if words.get("type").is_some_and(|kind| kind == "array") && !value.is_array() && !place.is_empty() {
-        return Some(format!("the field “{}” is not a list", place.trim_end_matches('.')));
-    }
-    match value {
-        Value::Object(fields) => {
-            if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
-                return Some(missing(name));
-            }
-            let mut properties = words.get("properties")?.as_object()?.iter();
-            properties.find_map(|(name, schema)| lacking(root, schema, fields.get(name)?, &format!("{place}{name}.")))
-        }
-        _ if wants_object(words) && !has_type(words, value) => required(words).next().map(missing),
-        Value::Array(items) => {
-            let schema = words.get("items")?;
-            let mut items = items.iter().enumerate();
-            items.find_map(|(at, item)| lacking(root, schema, item, &format!("{place}{at}.")))
-        }
+/// What a value of this schema must be, if that is an object or a list.
+fn container(words: &Map<String, Value>) -> Option<&'static str> {
+    match words.get("type") {
+        Some(kind) if kind == "object" => Some(OBJECT),
+        Some(kind) if kind == "array" => Some(LIST),
+        None if words.contains_key("properties") || words.contains_key("required") => Some(OBJECT),
         _ => None,
     }
 }
 
-/// Whether a schema is that of an object, if only because it requires fields.
-fn wants_object(words: &Map<String, Value>) -> bool {
-    is_of_object(words) || (!words.contains_key("type") && words.contains_key("required"))
-}
-
-fn has_type(words: &Map<String, Value>, value: &Value) -> bool {
-    let is = |kind: &str| match kind {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" | "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        _ => true,
-    };
-    match words.get("type") {
-        Some(Value::String(kind)) => is(kind),
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).any(is),
-        _ => value.is_object() || !wants_object(words),
+/// What a value lacks: a required field, or that it is the object or the list that it must be; within its fields and the
+/// items of its lists, too. `place` is its place in the answer. Nothing else is compared.
+fn lacking(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
+    let words = resolved(root, schema).as_object()?;
+    match (value, container(words)) {
+        (Value::Object(fields), None | Some(OBJECT)) => {
+            if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
+                return Some(format!("the field “{place}{name}” is missing"));
+            }
+            let mut properties = words.get("properties")?.as_object()?.iter();
+            properties.find_map(|(name, schema)| lacking(root, schema, fields.get(name)?, &format!("{place}{name}.")))
+        }
+        (Value::Array(items), None | Some(LIST)) => {
+            let schema = words.get("items")?;
+            let mut items = items.iter().enumerate();
+            items.find_map(|(at, item)| lacking(root, schema, item, &format!("{place}{at}.")))
+        }
+        (_, Some(kind)) if place.is_empty() => Some(format!("it is not {kind}")),
+        (_, Some(kind)) => Some(format!("the field “{}” is not {kind}", place.trim_end_matches('.'))),
+        (_, None) => None,
     }
 }
 
@@ -496,14 +477,14 @@ mod tests {
             (list, "{\"items\":null}", Err("“items” is not a list")),
             (list, "{\"items\":{\"a\":1}}", Err("“items” is not a list")),
             (person, "", Err("not JSON")),
-            (person, "[]", Err("“name” is missing")),
-            (person, "[{\"name\":\"a\",\"age\":1}]", Err("“name” is missing")),
-            (person, "7", Err("“name” is missing")),
-            (person, "null", Err("“name” is missing")),
+            (person, "[]", Err("it is not an object")),
+            (person, "[{\"name\":\"a\",\"age\":1}]", Err("it is not an object")),
+            (person, "7", Err("it is not an object")),
+            (person, "null", Err("it is not an object")),
             (list, "{\"items\":[]}", Ok("{\"items\":[]}")),
             (list, "{\"items\":[{\"name\":\"a\",\"age\":1}]}", Ok("{\"items\":[{\"name\":\"a\",\"age\":1}]}")),
             (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("“items.1.name” is missing")),
-            (list, "[{\"name\":\"a\",\"age\":1}]", Err("“items” is missing")),
+            (list, "[{\"name\":\"a\",\"age\":1}]", Err("it is not an object")),
         ] {
             let result = short(shape).find_in(answer);
             match (&result, found) {
@@ -531,11 +512,11 @@ mod tests {
         let reference = json!({"$ref": "#/$defs/Pet"});
         let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
         let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
-        let (missing_n, wrong_type) = ("the field “pet.n” is missing", "its type is not that of the schema");
+        let (missing_n, no_object) = ("the field “pet.n” is missing", "the field “pet” is not an object");
         for (case, schema, answer, lacks) in [
             ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
             ("a field of a reference", of(reference.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("no object for a reference", of(reference.clone()), r#"{"pet":"x"}"#, Some(missing_n)),
+            ("no object for a reference", of(reference.clone()), r#"{"pet":"x"}"#, Some(no_object)),
             ("a name in percents", of(json!({"$ref": "#/$defs/a%7E1b"})), r#"{"pet":{}}"#, Some(missing_n)),
             (
                 "a reference to a reference",
@@ -548,17 +529,17 @@ mod tests {
             ("one to the whole", itself.clone(), r#"{"n":1,"next":{"n":1}}"#, None),
             ("a field of the whole", itself, r#"{"n":1,"next":{}}"#, Some("the field “next.n” is missing")),
             ("one of several, which is not compared", of(json!({"anyOf": [reference]})), r#"{"pet":{}}"#, None),
-            ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(missing_n)),
-            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":7}"#, Some(missing_n)),
+            ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(no_object)),
+            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":7}"#, Some(no_object)),
             ("no object where none is wanted", of(json!({"type": "array", "required": ["n"]})), r#"{"pet":[]}"#, None),
             ("no list there", of(json!({"type": ["array", "null"], "required": ["n"]})), r#"{"pet":7}"#, None),
             ("the items of a list that may be an object", of(list.clone()), r#"{"pet":[{"n":1}]}"#, None),
             ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("the field “pet.0.n” is missing")),
             ("an object that may be a list", of(list.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("neither", of(list), r#"{"pet":null}"#, Some(missing_n)),
+            ("neither, which is not compared", of(list), r#"{"pet":null}"#, None),
             ("a list at the top", json!({"type": "array"}), "[]", None),
-            ("no list at the top", json!({"type": "array"}), "{}", Some(wrong_type)),
-            ("no object at the top", json!({"type": "object"}), "7", Some(wrong_type)),
+            ("no list at the top", json!({"type": "array"}), "{}", Some("it is not a list")),
+            ("no object at the top", json!({"type": "object"}), "7", Some("it is not an object")),
             ("null at the top", json!({"type": ["array", "null"]}), "null", None),
         ] {
             assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), lacks, "{case}");

@@ -1,5 +1,5 @@
-//! Surrogates in JSON: an escape such as `\ud83d` is half a character. Servers cut text between two of them, and alone
-//! they are no text (pure).
+//! Surrogates in JSON: two escapes such as `\ud83d\ude00` are one character. Servers cut text between the two, and a lone
+//! surrogate is no text (pure).
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use serde_json::Result;
 
 const ESCAPE: usize = "\\u0000".len();
 
-/// The first of the second halves.
-const SECOND: u32 = 0xDC00;
+/// The first of the low surrogates, which come second.
+const LOW: u32 = 0xDC00;
 
-/// The text of a JSON string. The first half of a character at its end is handed back as JSON has it, because the second
-/// may come next; other lone halves become U+FFFD.
+/// The text of a JSON string. A high surrogate at its end is handed back as JSON has it, because the low one may come next;
+/// other lone surrogates become U+FFFD.
 ///
 /// # Errors
 /// It is no JSON string.
@@ -28,14 +28,14 @@ pub(crate) fn text_of(string: &str) -> Result<(Cow<'_, str>, &str)> {
     let end = string.len().saturating_sub(ESCAPE + "\"".len());
     // An escaped backslash begins no other escape.
     let backslashes = string.bytes().rev().skip(string.len() - end - 1).take_while(|byte| *byte == b'\\').count();
-    let is_first = backslashes % 2 == 1 && half(string, end).is_some_and(|half| half < SECOND);
-    match is_first {
+    let is_high = backslashes % 2 == 1 && surrogate(string, end).is_some_and(|unit| unit < LOW);
+    match is_high {
         true => Ok((lossy::<String>(&format!("{}\"", &string[..end]))?.into(), &string[end..end + ESCAPE])),
         false => Ok((lossy::<String>(string)?.into(), "")),
     }
 }
 
-/// The value of JSON in which lone halves become U+FFFD.
+/// The value of JSON in which lone surrogates become U+FFFD.
 ///
 /// # Errors
 /// It is no JSON, or another value.
@@ -43,12 +43,12 @@ pub(crate) fn lossy<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone(json)))
 }
 
-/// JSON in which each lone half is replaced by U+FFFD.
+/// JSON in which each lone surrogate is replaced by U+FFFD.
 fn without_lone(json: &str) -> String {
     let (mut repaired, mut at) = (String::with_capacity(json.len()), 0);
     while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
-        let length = match (half(json, at), half(json, at + ESCAPE)) {
-            (Some(first), Some(second)) if first < SECOND && second >= SECOND => 2 * ESCAPE,
+        let length = match (surrogate(json, at), surrogate(json, at + ESCAPE)) {
+            (Some(first), Some(second)) if first < LOW && second >= LOW => 2 * ESCAPE,
             (Some(_), _) => {
                 repaired.push_str("\\ufffd");
                 at += ESCAPE;
@@ -64,8 +64,8 @@ fn without_lone(json: &str) -> String {
     repaired
 }
 
-/// The half that is escaped at this place.
-fn half(json: &str, at: usize) -> Option<u32> {
+/// The surrogate that is escaped at this place.
+fn surrogate(json: &str, at: usize) -> Option<u32> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
 }

@@ -1,5 +1,7 @@
 //! What must be done in one place: unsafe system calls, for processes, terminals and files; and the start of threads.
 
+#![allow(unsafe_code)]
+
 use std::ffi::CString;
 use std::fs::File;
 use std::io;

@@ -18,7 +18,8 @@ FLOORS = [
     ["settings", "session"],
     ["provider"],
     ["output", "flags", "fence", "address"],
-    ["message", "shape", "one_line", "surrogates", "secret", "unix", "error"],
+    ["message"],
+    ["shape", "one_line", "nearest", "surrogates", "secret", "unix", "error"],
 ]
 
 # What a pure file must not name.

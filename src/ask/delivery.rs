@@ -10,7 +10,7 @@ use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Call, Ran, Step, Usage};
+use crate::message::{Step, ToolRun, Usage};
 use crate::output::{Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
@@ -51,7 +51,7 @@ pub(super) struct Output {
 
 impl Output {
     /// `wraps`: prose is wrapped on a terminal.
-    pub(super) fn of(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
+    pub(super) fn new(arguments: &Arguments, shape: Option<Shape>, wraps: bool) -> Output {
         let excerpt = match shape {
             Some(shape) => Excerpt::Json(shape),
             None if arguments.extract => Excerpt::Code,
@@ -83,7 +83,7 @@ pub(super) struct Facts {
 pub(super) struct Delivery {
     screen: Arc<Screen>,
     output: Output,
-    record: Arc<Record>,
+    pub(super) record: Arc<Record>,
     /// Which conversation the exchange belongs to.
     which: Which,
     interrupts: Arc<Interrupts>,
@@ -110,7 +110,7 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
 }
 
 /// A call in the JSON output.
-fn tool_call(ran: &Ran) -> Value {
+fn tool_call(ran: &ToolRun) -> Value {
     let arguments = serde_json::from_str(&ran.arguments).unwrap_or_else(|_| Value::from(ran.arguments.as_str()));
     json!({"name": ran.name, "arguments": arguments, "error": ran.is_error})
 }
@@ -146,11 +146,6 @@ impl Delivery {
         });
         let screen = Screen::new(stdout);
         Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
-    }
-
-    /// From now on this model answers, in place of the chosen one.
-    pub(super) fn set_model(&self, model: &str) {
-        self.record.set_model(model);
     }
 
     /// A piece of the answer has come; `complete` says whether it was the last.
@@ -190,16 +185,6 @@ impl Delivery {
     /// Whether a person watches the run.
     pub(super) fn is_watched(&self) -> bool {
         self.output.form == Form::Text && self.screen.is_terminal()
-    }
-
-    /// A call is about to run.
-    pub(super) fn runs(&self, call: &Call) {
-        self.record.call_started(call);
-    }
-
-    /// A call has ended.
-    pub(super) fn ran(&self, ran: Ran) {
-        self.record.call_finished(ran);
     }
 
     /// Saves what has come, prints the rest, and says how the answer ended.

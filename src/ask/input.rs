@@ -17,10 +17,10 @@ use crate::output::Notes;
 use crate::unix;
 
 /// The most bytes of text in files and standard input together.
-const LONGEST_TEXT: usize = 10_000_000;
+const MAX_TEXT: usize = 10_000_000;
 
 /// How long q waits for input before it says so.
-const PATIENCE: Duration = Duration::from_secs(30);
+const NOTE_AFTER: Duration = Duration::from_secs(30);
 
 /// How long to wait for the writer of an empty pipe that does not block.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
@@ -39,7 +39,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    fn of(contents: impl Iterator<Item = Content>) -> Files {
+    fn new(contents: impl Iterator<Item = Content>) -> Files {
         let mut files = Files::default();
         for content in contents {
             match content {
@@ -92,7 +92,7 @@ impl Reader {
     fn new(notes: &Notes) -> Reader {
         Reader {
             notes: notes.clone(),
-            text_left: LONGEST_TEXT,
+            text_left: MAX_TEXT,
             base64_left: MAX_ATTACHMENTS,
             files: Vec::new(),
             stdin: OsString::new(),
@@ -144,13 +144,13 @@ impl Reader {
         let bytes =
             if is_file || reads { Some(self.read_patiently(|| Ok(io::stdin().lock()), &source)?) } else { None };
         if !is_file {
-            let files = Files::of(self.files.into_iter().flatten());
+            let files = Files::new(self.files.into_iter().flatten());
             return Ok((files, bytes.map(|bytes| text(bytes, &source.name, &self.notes))));
         }
         let stdin = self.content(&self.stdin.to_string_lossy(), bytes.unwrap_or_default(), &source);
         let mut stdin = Some(stdin);
         let files = self.files.into_iter().filter_map(|content| content.or_else(|| stdin.take()));
-        Ok((Files::of(files), None))
+        Ok((Files::new(files), None))
     }
 
     fn read_file(&mut self, path: &OsStr) -> Result<Content, Error> {
@@ -196,14 +196,20 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads to the end, and counts what is read.
+    /// Reads to the end, or until it is too much, and counts what is read.
     fn read(&mut self, mut reader: impl Read, source: &Source, progressed: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 64 << 10];
-        let mut checked = 0;
-        loop {
-            let count = match reader.read(&mut buffer) {
-                Ok(count) => count,
+        while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
+            match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    bytes.extend_from_slice(&buffer[..count]);
+                    // A file may be an image; input with a NUL byte is refused at once.
+                    if !source.is_file && buffer[..count].contains(&0) {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // Another program made the pipe non-blocking, so q has to look again.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -211,56 +217,28 @@ impl Reader {
                     continue;
                 }
                 Err(error) => return Err(source.unreadable(&error)),
-            };
+            }
             progressed();
-            bytes.extend_from_slice(&buffer[..count]);
-            let is_over = count == 0;
-            if source.is_file && media_type(&bytes).is_some() {
-                let size = base64_length(bytes.len());
-                self.check_attachment(source, size)?;
-                if is_over {
-                    self.base64_left -= size;
-                    return Ok(bytes);
-                }
-                continue;
-            }
-            if source.is_file && bytes.len() < LONGEST_MAGIC && !is_over {
-                // It may still turn out to be an image.
-                continue;
-            }
-            if bytes[checked..].contains(&0) {
-                return Err(source.binary(&bytes));
-            }
-            checked = bytes.len();
-            if bytes.len() > self.text_left {
-                return Err(self.too_long(source));
-            }
-            if is_over {
-                self.text_left -= bytes.len();
-                return Ok(bytes);
-            }
         }
-    }
-
-    fn check_attachment(&self, Source { name, .. }: &Source, size: usize) -> Result<(), Error> {
-        let error = if size > MAX_ATTACHMENT {
-            format!("{name} is too large: it has more than {MAX_ATTACHMENT} bytes in base64")
-        } else if size > self.base64_left {
-            format!("{name} is too large: with the files before it, it has more than {MAX_ATTACHMENTS} bytes in base64")
+        if source.is_file && media_type(&bytes).is_some() {
+            let size = base64_length(bytes.len());
+            if size > self.base64_left.min(MAX_ATTACHMENT) {
+                let name = &source.name;
+                let error = format!(
+                    "{name} is too large: images and PDFs may have {MAX_ATTACHMENT} bytes in base64 each, and \
+                     {MAX_ATTACHMENTS} together"
+                );
+                return Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"));
+            }
+            self.base64_left -= size;
+        } else if bytes.contains(&0) {
+            return Err(source.binary(&bytes));
+        } else if bytes.len() > self.text_left {
+            return Err(source.too_long());
         } else {
-            return Ok(());
-        };
-        Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"))
-    }
-
-    fn too_long(&self, source: &Source) -> Error {
-        let name = &source.name;
-        let error = match self.text_left {
-            LONGEST_TEXT => format!("{name} is longer than {LONGEST_TEXT} bytes"),
-            _ => format!("{name} is too long: with the files before it, it has more than {LONGEST_TEXT} bytes"),
-        };
-        let alone = if source.is_file { "" } else { "; -n leaves standard input alone" };
-        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
+            self.text_left -= bytes.len();
+        }
+        Ok(bytes)
     }
 
     /// Turns the bytes of a file into text or an attachment. The model gets the name as it was given.
@@ -312,6 +290,13 @@ impl Source {
         Error::new(Kind::Input, error).advise(advice)
     }
 
+    fn too_long(&self) -> Error {
+        let name = &self.name;
+        let error = format!("{name} is too long: text files and input may have {MAX_TEXT} bytes together");
+        let alone = if self.is_file { "" } else { "; -n leaves standard input alone" };
+        Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
+    }
+
     /// The note if nothing comes for long.
     fn waiting(&self) -> String {
         let way_out = if self.is_file { "" } else { "; -n or </dev/null leaves it alone" };
@@ -321,9 +306,6 @@ impl Source {
 
 /// What text in UTF-16 begins with, in either order of bytes.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
-
-/// How many bytes it takes to recognize the type of a file; WebP needs most.
-const LONGEST_MAGIC: usize = 12;
 
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -357,7 +339,7 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
 
 fn watch(progress: &mpsc::Receiver<()>, notes: &Notes, note: &str) {
     loop {
-        match progress.recv_timeout(PATIENCE) {
+        match progress.recv_timeout(NOTE_AFTER) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => return notes.note(note),
             Err(RecvTimeoutError::Disconnected) => return,
@@ -422,15 +404,15 @@ mod tests {
 
     #[test]
     fn binary_and_endless_input_is_refused() {
-        let binary = read(&b"abc\0def"[..], false, LONGEST_TEXT, 0).expect_err("binary");
+        let binary = read(&b"abc\0def"[..], false, MAX_TEXT, 0).expect_err("binary");
         assert!(binary.message.contains("binary") && binary.exit_status() == 2);
         // Input that is not named as a file is text, whatever it begins with.
-        assert!(read(PNG, false, LONGEST_TEXT, MAX_ATTACHMENT).is_err());
-        let endless = read(io::repeat(b'y'), false, LONGEST_TEXT, 0).expect_err("endless");
+        assert!(read(PNG, false, MAX_TEXT, MAX_ATTACHMENT).is_err());
+        let endless = read(io::repeat(b'y'), false, MAX_TEXT, 0).expect_err("endless");
         assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
-        let longest = vec![b'y'; LONGEST_TEXT];
-        assert_eq!(read(&longest[..], false, LONGEST_TEXT, 0).ok(), Some(LONGEST_TEXT));
-        assert!(read(&longest[..], false, LONGEST_TEXT - 1, 0).is_err());
+        let longest = vec![b'y'; MAX_TEXT];
+        assert_eq!(read(&longest[..], false, MAX_TEXT, 0).ok(), Some(MAX_TEXT));
+        assert!(read(&longest[..], false, MAX_TEXT - 1, 0).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::prompt;
 use super::question::Given;
 use super::record::Record;
 use super::session::Session;
-use super::turn::{Asking, Turn};
+use super::turn::{ShapeEnforcement, Turn};
 use super::typed::Typed;
 use super::window::Window;
 use crate::context::{self, Context};
@@ -38,7 +38,7 @@ impl Plan {
     /// Resolves a question in its conversation, with the tools that it may use.
     ///
     /// # Errors
-    /// The key cannot be had, or the model is unknown and the server does not tell which one it has.
+    /// The key cannot be had, or the model is unknown and the server does not say which one it has.
     pub(super) fn resolve(
         arguments: &Arguments,
         context: &Context,
@@ -61,16 +61,16 @@ impl Plan {
         let window = Window::new(messages, &settings.values);
         window.report_limit(&settings.values, notes);
         window.report_hand_over(session.handed_to.as_deref(), notes);
-        let output = Output::of(arguments, shape.clone(), context.wraps(&settings.values));
+        let output = Output::new(arguments, shape.clone(), context.wraps(&settings.values));
         let which = session.which();
         let question = given.into_question(session.last_question().as_ref());
         let target = session.target;
         // Not every API accepts tools and a shape together.
         let shape = shape.map(|shape| match toolbox.is_none() && target.provider().api.can_enforce(&shape) {
-            true => (shape, Asking::ByApi),
-            false => (shape, Asking::InPrompt),
+            true => (shape, ShapeEnforcement::ByApi),
+            false => (shape, ShapeEnforcement::InPrompt),
         });
-        let system = system.unwrap_or_else(|| system_prompt(&settings, asked));
+        let system = system.unwrap_or_else(|| system_prompt(&settings, asked, arguments.extract));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
         let turn = Turn {
             model,
@@ -111,7 +111,7 @@ impl Plan {
     }
 }
 
-/// The model to ask. A dry run asks nobody for it, except a server on this machine.
+/// The model to ask. For a dry run, only a server on this machine is asked for its list.
 fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String, Error> {
     if is_dry_run {
         return target.model_without_key(notes);
@@ -121,7 +121,7 @@ fn model(target: &mut Target, is_dry_run: bool, notes: &Notes) -> Result<String,
 }
 
 /// The system prompt of the settings, else the built-in one.
-fn system_prompt(settings: &Settings, now: Timestamp) -> String {
-    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date());
+fn system_prompt(settings: &Settings, now: Timestamp, extract: bool) -> String {
+    let built_in = || prompt::system(std::env::consts::OS, settings.environment.get("SHELL"), now.date(), extract);
     settings.values.system.clone().unwrap_or_else(built_in)
 }

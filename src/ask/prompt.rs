@@ -8,16 +8,22 @@ use crate::message::{Attachment, Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
 
-/// The built-in system prompt: what the answer is for, and where the user reads it.
-pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date) -> String {
+/// The built-in system prompt: what the answer is for, and where the user reads it, or that only its code is used.
+pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, extract: bool) -> String {
+    let form = match extract {
+        true => "Only code is taken from the answer: put all of it into one fenced code block.",
+        false => {
+            "Answer in plain text for a terminal, briefly and directly, without Markdown; put code and commands into \
+             fenced code blocks only where they are asked for."
+        }
+    };
     let shell = shell
         .and_then(|path| path.rsplit('/').next())
         .filter(|name| !name.is_empty())
         .map_or_else(String::new, |name| format!(", shell {name}"));
     format!(
-        "You answer questions from a Unix command line. Answer in plain text for a terminal, briefly and directly, \
-         without Markdown; put code and commands into fenced code blocks only where they are asked for. The user's \
-         operating system is {operating_system}{shell}. Today is {today} (UTC)."
+        "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
+         Today is {today} (UTC)."
     )
 }
 
@@ -127,9 +133,12 @@ mod tests {
     #[test]
     fn the_system_prompt_names_system_shell_and_date() {
         let today = Date::from_calendar_date(2026, time::Month::November, 21).expect("a date");
-        let prompt = system("linux", Some("/usr/bin/zsh"), today);
+        let prompt = system("linux", Some("/usr/bin/zsh"), today, false);
         assert!(prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"), "{prompt}");
         assert!(prompt.contains("in plain text for a terminal"), "{prompt}");
-        assert!(system("linux", None, today).contains("is linux. Today"));
+        assert!(
+            system("linux", None, today, true)
+                .contains("one fenced code block. The user's operating system is linux. Today")
+        );
     }
 }

@@ -57,11 +57,11 @@ impl Given {
 
 /// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
-    let input = input.filter(|input| something(input).is_some());
-    if something(words).is_none() && input.is_none() && !files.say_something {
+    let input = input.filter(|input| non_blank(input).is_some());
+    if non_blank(words).is_none() && input.is_none() && !files.say_something {
         return None;
     }
-    let (fenced, words) = match (something(words), input) {
+    let (fenced, words) = match (non_blank(words), input) {
         (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
         (Some(words), None) => (String::new(), words.to_owned()),
         // Input alone is the question.
@@ -80,9 +80,9 @@ fn without_line_ends(mut input: String) -> String {
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
 fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
     let own = fence::split(last.map_or("", |last| &last.text));
-    let fenced = input.filter(|input| something(input).is_some()).map(|input| fence::around_input(&input));
+    let fenced = input.filter(|input| non_blank(input).is_some()).map(|input| fence::around_input(&input));
     let input = fenced.as_deref().unwrap_or(own.input);
-    let words = something(words).unwrap_or(own.words);
+    let words = non_blank(words).unwrap_or(own.words);
     if files.is_empty() {
         let attachments = last.map_or_else(Vec::new, |last| last.attachments.clone());
         return Message::with_attachments(Role::User, attachments, fence::join([own.files, input, words]));
@@ -92,7 +92,7 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
 }
 
 /// White space alone counts as nothing.
-fn something(text: &str) -> Option<&str> {
+fn non_blank(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 

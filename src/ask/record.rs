@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Call, Message, Ran, Role, Step, Usage};
+use crate::message::{Call, Message, Role, Step, ToolRun, Usage};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -59,7 +59,7 @@ struct Growing {
     /// What the model said and called before the answer.
     steps: Vec<Step>,
     /// The call that is running.
-    running: Option<Ran>,
+    running: Option<ToolRun>,
     /// The model that answers, if it is not the chosen one.
     model: Option<String>,
 }
@@ -106,11 +106,11 @@ impl Record {
 
     /// A call of the last step is about to run. From here on, it may have had an effect.
     pub(super) fn call_started(&self, call: &Call) {
-        self.grow(|growing| growing.running = Some(Ran::new(call, NO_RESULT, true)));
+        self.grow(|growing| growing.running = Some(ToolRun::new(call, NO_RESULT, true)));
     }
 
     /// A call of the last step has ended.
-    pub(super) fn call_finished(&self, ran: Ran) {
+    pub(super) fn call_finished(&self, ran: ToolRun) {
         self.grow(|growing| {
             growing.running = None;
             if let Some(step) = growing.steps.last_mut() {

@@ -25,7 +25,7 @@ use crate::tools::{MAX_CALLS, Toolbox};
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
 
 /// Cutting a result of fewer bytes would not help.
-const SHORTEST_CUT: usize = 1_000;
+const MIN_CUT: usize = 1_000;
 
 /// How many bytes of base64 a terminal shows.
 const SHOWN_OF_BASE64: usize = 32;
@@ -47,12 +47,12 @@ pub(super) struct Turn {
     /// Results in the steps were cut, because the provider found the prompt too long.
     pub(super) cut_results: bool,
     /// The shape that the answer must have, and how it is asked for.
-    pub(super) shape: Option<(Shape, Asking)>,
+    pub(super) shape: Option<(Shape, ShapeEnforcement)>,
 }
 
 /// How the shape of an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asking {
+pub(super) enum ShapeEnforcement {
     /// The API enforces it.
     ByApi,
     /// The API enforces an object; the prompt describes its shape.
@@ -76,9 +76,10 @@ impl Turn {
         let values = &self.settings.values;
         let (form, question) = match &self.shape {
             None => (AnswerForm::Any, Cow::Borrowed(&self.question)),
-            Some((shape, Asking::ByApi)) => (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question)),
-            Some((shape, asking)) => {
-                let form = if *asking == Asking::AsObject { AnswerForm::Object } else { AnswerForm::Any };
+            Some((shape, ShapeEnforcement::ByApi)) => (AnswerForm::Shaped(shape), Cow::Borrowed(&self.question)),
+            Some((shape, enforcement)) => {
+                let form =
+                    if *enforcement == ShapeEnforcement::AsObject { AnswerForm::Object } else { AnswerForm::Any };
                 (form, Cow::Owned(prompt::with_shape(&self.question, shape)))
             }
         };
@@ -139,7 +140,7 @@ impl Turn {
                         Err(error) => ended = Err(error),
                     }
                 } else if reply.is_blank() {
-                    ended = Err(call.no_answer("the token limit was reached within a tool call").into());
+                    ended = Err(call.failed("the token limit was reached within a tool call").into());
                 }
             }
             let messages_sent = self.window.messages().len();
@@ -204,7 +205,7 @@ impl Turn {
                             healed = true;
                             match self.heal(failed.error, notes) {
                                 Ok(()) => {
-                                    delivery.set_model(&self.model);
+                                    delivery.record.set_model(&self.model);
                                     continue;
                                 }
                                 Err(error) => failed.error = error,
@@ -227,10 +228,10 @@ impl Turn {
         let mut step = Step { text, echo: reply.echo(), ..Step::default() };
         for (number, call) in reply.calls().iter().enumerate() {
             let ran = match number < MAX_CALLS {
-                true => toolbox.run(call, delivery.is_watched(), &|| delivery.runs(call), notes),
+                true => toolbox.run(call, delivery.is_watched(), &|| delivery.record.call_started(call), notes),
                 false => Toolbox::refuse(call),
             };
-            delivery.ran(ran.clone());
+            delivery.record.call_finished(ran.clone());
             step.calls.push(ran);
         }
         self.steps.push(step);
@@ -240,7 +241,7 @@ impl Turn {
     /// Cuts the longest result of this question's calls to a quarter. Returns whether there was a result to cut.
     fn shorten_results(&mut self) -> bool {
         let results = self.steps.iter_mut().flat_map(|step| &mut step.calls).map(|ran| &mut ran.result);
-        match results.max_by_key(|result| result.len()).filter(|result| result.len() >= SHORTEST_CUT) {
+        match results.max_by_key(|result| result.len()).filter(|result| result.len() >= MIN_CUT) {
             Some(result) => {
                 *result = crate::tools::cut(result, result.len() / 4);
                 self.cut_results = true;
@@ -266,11 +267,11 @@ impl Turn {
     /// Asks for the answer's shape in a way that more servers support. Returns whether there is such a way.
     fn ask_less_of_api(&mut self) -> bool {
         let knows_object_form = self.target.provider().api.knows_object_form;
-        let Some((shape, asking)) = &mut self.shape else { return false };
-        *asking = match asking {
-            Asking::ByApi if knows_object_form && shape.is_object() => Asking::AsObject,
-            Asking::ByApi | Asking::AsObject => Asking::InPrompt,
-            Asking::InPrompt => return false,
+        let Some((shape, enforcement)) = &mut self.shape else { return false };
+        *enforcement = match enforcement {
+            ShapeEnforcement::ByApi if knows_object_form && shape.is_object() => ShapeEnforcement::AsObject,
+            ShapeEnforcement::ByApi | ShapeEnforcement::AsObject => ShapeEnforcement::InPrompt,
+            ShapeEnforcement::InPrompt => return false,
         };
         true
     }

@@ -43,7 +43,7 @@ impl Typed {
         let notes = &context.notes;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
-        // Asking the last question unchanged reuses its input.
+        // ShapeEnforcement the last question unchanged reuses its input.
         let is_unchanged = arguments.again && says_nothing && arguments.attach.is_empty();
         let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !is_unchanged;
         if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {

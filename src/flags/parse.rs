@@ -7,9 +7,7 @@ use lexopt::Arg;
 use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag, Value};
 use crate::error::Error;
-
-/// An option less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
-const LIKENESS: f64 = 0.7;
+use crate::nearest::nearest;
 
 /// Reads the arguments after the program's name: options, then words.
 ///
@@ -140,23 +138,18 @@ fn refuse_late_options(words: &[OsString]) -> Result<(), Error> {
 
 fn unknown(typed: &str) -> Error {
     let error = Error::usage(format!("there is no option {typed}"));
-    match nearest(typed) {
+    match nearest_option(typed) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
     }
 }
 
-fn nearest(typed: &str) -> Option<String> {
+fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.trim_start_matches('-').to_ascii_lowercase();
-    FLAGS
-        .iter()
-        .filter_map(|flag| Some((flag, flag.long?)))
-        // A guess must not delete a conversation. One letter too many, too few, wrong or swapped is no guess.
-        .filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1)
-        .map(|(flag, name)| (strsim::jaro_winkler(&typed, name), flag.name()))
-        .filter(|(likeness, _)| *likeness >= LIKENESS)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
+    let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
+    // A guess must not delete a conversation. One letter too many, too few, wrong or swapped is no guess.
+    let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
+    nearest(&typed, named.map(|(_, name)| name)).map(|name| format!("--{name}"))
 }
 
 fn malformed(error: lexopt::Error) -> Error {

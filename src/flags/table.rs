@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
 
-/// What can be generated from the table of options.
-const KINDS: &[&str] = &["man", "bash", "zsh", "fish"];
+/// What can be generated.
+const KINDS: &[&str] = &["man", "bash", "zsh", "fish", "keys-bash", "keys-zsh", "keys-fish"];
 
 /// One option.
 #[derive(Debug)]
@@ -287,8 +287,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.extract),
         modes: &[Mode::Ask, Mode::Last],
         help: "print only the answer's code blocks",
-        doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. Without a code block \
-              nothing is printed, and the exit status is 1. The complete answer is saved.",
+        doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
+              prompt then asks for such a block. Without one nothing is printed, and the exit status is 1. The complete \
+              answer is saved.",
     },
     Flag {
         short: Some('j'),
@@ -433,8 +434,9 @@ pub(crate) const FLAGS: &[Flag] = &[
             Value("KIND", Completion::Words(KINDS), Setter::Choice(KINDS, |a| &mut a.generate)),
         ),
         modes: &[],
-        help: "print the man page or a completion",
-        doc: "Print the man page (man), or the completion for a shell (bash, zsh, fish).",
+        help: "print the man page, a completion or a shell key",
+        doc: "Print the man page (man), the completion for a shell (bash, zsh, fish), or a key for a shell (keys-bash, \
+              keys-zsh, keys-fish), described below.",
     },
     Flag {
         short: Some('h'),

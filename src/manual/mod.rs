@@ -1,4 +1,5 @@
-//! The texts that are made from the tables of options, settings and providers: help, man page, completions.
+//! The texts that are made from the tables of options, settings and providers: help, man page, completions. And keys for
+//! shells, which are constant.
 
 mod completions;
 mod help;
@@ -7,12 +8,15 @@ mod template;
 
 pub(crate) use help::{SYNOPSIS, long as long_help, short as short_help};
 
-/// The text of a kind: `bash`, `zsh`, `fish`, or else the man page.
+/// The text of a kind: a completion, a key for a shell, or else the man page.
 pub(crate) fn generate(kind: &str) -> String {
     match kind {
         "bash" => completions::bash(),
         "zsh" => completions::zsh(),
         "fish" => completions::fish(),
+        "keys-bash" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.bash")).to_owned(),
+        "keys-zsh" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.zsh")).to_owned(),
+        "keys-fish" => include_str!("keys.fish").to_owned(),
         _ => man::page(),
     }
 }

@@ -8,11 +8,11 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
-use crate::message::{Attachment, Kind, Message, Ran, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -37,7 +37,7 @@ const MAX_TOKENS: u64 = 16_384;
 const INPUT: &str = "input";
 
 fn body(prompt: &Prompt) -> Value {
-    let turns = prompt.messages.iter().map(|message| json!({"role": message.role, "content": content_of(message)}));
+    let turns = prompt.messages.iter().map(turn);
     let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::without_empty(json!({
@@ -53,18 +53,8 @@ fn body(prompt: &Prompt) -> Value {
     }))
 }
 
-/// The attachments of a message, then its text, which must not be blank. Not every server with this dialect accepts
-/// parts, so text alone stays text.
-fn content_of(message: &Message) -> Value {
-    let text = &*message.text;
-    let mut parts: Vec<Value> = message.attachments.iter().map(part_of).collect();
-    if parts.is_empty() {
-        return text.into();
-    }
-    if !text.trim().is_empty() {
-        parts.push(json!({"type": "text", "text": text}));
-    }
-    parts.into()
+fn turn(message: &Message) -> Value {
+    json!({"role": message.role, "content": attachment::content(message.attachments.iter().map(part_of), &message.text)})
 }
 
 fn part_of(attachment: &Attachment) -> Value {
@@ -96,21 +86,11 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
 fn answer_of(step: &Step) -> Value {
-    let blocks = if step.echo.is_empty() { blocks_of(step) } else { step.echo.clone() };
     // The API refuses text that is blank.
     let is_blank =
         |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
-    let content: Vec<Value> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    let content: Vec<&Value> = step.echo.iter().filter(|block| !is_blank(block)).collect();
     json!({"role": "assistant", "content": content})
-}
-
-fn blocks_of(step: &Step) -> Vec<Value> {
-    let text = json!({"type": "text", "text": step.text});
-    let call = |ran: &Ran| {
-        let input = calls::object(&ran.arguments);
-        json!({"type": "tool_use", "id": ran.id, "name": ran.name, "input": input})
-    };
-    std::iter::once(text).chain(step.calls.iter().map(call)).collect()
 }
 
 /// All results of a turn, which must be in one message.
@@ -119,7 +99,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "content": results})
 }
 
-fn result_of(ran: &Ran) -> Value {
+fn result_of(ran: &ToolRun) -> Value {
     let text = json!({"type": "text", "text": ran.result});
     let content: Value = match ran.images.is_empty() {
         true => ran.result.as_str().into(),
@@ -135,38 +115,25 @@ fn result_of(ran: &Ran) -> Value {
 /// The fields of all events that matter here. Unknown types are ignored, as the API's documents ask. It borrows from
 /// the data, like those below, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
     /// The number of the block.
     index: Count,
-    #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    usage: IfReadable<Value>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     thinking: Text<'a>,
-    #[serde(borrow)]
     signature: Text<'a>,
-    #[serde(borrow)]
     partial_json: Text<'a>,
-    stop_reason: IfReadable<String>,
-    stop_details: IfReadable<Value>,
 }
 
 /// The count of the input does not include what was read from a cache or written into one.
@@ -183,75 +150,65 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
-        reply.fail(error);
-        return Ok(());
+    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
+    let kind = event.kind.0.unwrap_or_default();
+    if kind == "content_block_delta" {
+        let delta = lenient::in_field::<Delta>(event.delta)?;
+        return delta.map_or(Ok(()), |delta| add_delta(event.index.0, &delta, reply));
     }
-    if let Some(counts) = event.usage.0 {
-        reply.add_usage(usage_of(&counts));
-    }
-    match event.kind.0.as_deref().unwrap_or_default() {
-        "content_block_delta" => {
-            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
-                add_delta(event.index.0, &delta, reply)?;
-            }
-        }
+    // All others are rare.
+    let mut fields: Value = surrogates::lossy(data)?;
+    reply.add_usage(usage_of(&fields["usage"]));
+    match kind.as_str() {
         "content_block_start" => {
-            if let Some(json) = event.content_block {
-                add_block(event.index.0, surrogates::lossy(json.get())?, reply)?;
+            if let Value::Object(block) = fields["content_block"].take() {
+                add_block(event.index.0, block, reply)?;
             }
         }
-        "message_start" => {
-            let message = lenient::if_readable::<Value>(event.message).unwrap_or_default();
-            reply.add_usage(usage_of(&message["usage"]));
-        }
+        "message_start" => reply.add_usage(usage_of(&fields["message"]["usage"])),
         "message_delta" => {
-            if let Some(delta) = lenient::in_field::<Delta>(event.delta)? {
-                if delta.stop_reason.0.is_some() {
-                    read_calls(reply);
-                }
-                finish(delta.stop_reason.0.as_deref(), &delta.stop_details.0.unwrap_or_default(), reply);
+            let delta = &fields["delta"];
+            if delta["stop_reason"].is_string() {
+                read_calls(reply);
             }
+            finish(delta, reply);
         }
         "message_stop" => {
             read_calls(reply);
             reply.end();
         }
-        "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
+        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
         _ => {}
     }
     Ok(())
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
-    if let Some(error) = failure::error_in(body) {
-        reply.fail(error);
-        return Ok(());
-    }
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+    failure::check(body, true)?;
     let message = Value::Object(surrogates::lossy(body)?);
     for (block, index) in message["content"].as_array().into_iter().flatten().zip(0..) {
-        let Value::Object(block) = block else { return Err(Malformed("a block is no object".to_owned())) };
+        let Value::Object(block) = block else { return Err(ReplyError::Malformed("a block is no object".to_owned())) };
         add_block(Some(index), block.clone(), reply)?;
     }
     reply.add_usage(usage_of(&message["usage"]));
     read_calls(reply);
-    finish(message["stop_reason"].as_str(), &message["stop_details"], reply);
+    finish(&message, reply);
     reply.end();
     Ok(())
 }
 
-/// `details` says why the model refused.
-fn finish(word: Option<&str>, details: &Value, reply: &mut Reply) {
-    if let Some(word) = word.filter(|word| is_word(word)) {
+/// Reads how a message ended, and why the model refused.
+fn finish(message: &Value, reply: &mut Reply) {
+    if let Some(word) = message["stop_reason"].as_str().filter(|word| is_word(word)) {
         reply.finish(word);
     }
-    let text = |name: &str| details[name].as_str();
+    let text = |name: &str| message["stop_details"][name].as_str();
     reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
 }
 
-fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -> Result<(), ReplyError> {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
     if kind == "text" {
         let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
@@ -277,7 +234,7 @@ fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Rep
     reply.echo_mut().insert(index.unwrap_or(next), block.into());
 }
 
-fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(), ReplyError> {
     let (field, piece) = match delta.kind.0.as_deref().unwrap_or_default() {
         "text_delta" => ("text", delta.text.json()?),
         "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),
@@ -379,7 +336,7 @@ mod tests {
             call("x1", &json!({"n": 1})),
             call("x2", &json!({"n": 2})),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![call("x3", &json!({"n": 3}))]]));
         let mut prompt = with_steps(&tools, &steps);
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}});
@@ -400,14 +357,6 @@ mod tests {
         prompt.forbids_calls = true;
         expected["tool_choice"] = json!({"type": "none"});
         assert_eq!(sent(&prompt), expected);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let text = json!({"type": "text", "text": "Let me see."});
-        let content = json!([text, call("x1", &json!({"n": 1})), call("x2", &json!({"n": 2}))]);
-        assert_eq!(sent(&with_steps(&tools, &steps))["messages"][1]["content"], content);
     }
 
     const CALL_FOLLOWS: &str = r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"x","name":"db__get","input":{}}}"#;

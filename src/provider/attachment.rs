@@ -1,5 +1,7 @@
 //! Images and PDFs as the dialects send them.
 
+use serde_json::{Value, json};
+
 use crate::message::Attachment;
 
 /// The ending of the file names of PDFs.
@@ -8,6 +10,19 @@ const PDF: &str = ".pdf";
 /// `data:image/png;base64,…`
 pub(super) fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
+}
+
+/// Attachments, then a text, which Anthropic refuses if it is blank. Not every server accepts parts, so text alone stays
+/// text.
+pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
+    let mut parts: Vec<Value> = attachments.collect();
+    if parts.is_empty() {
+        return text.into();
+    }
+    if !text.trim().is_empty() {
+        parts.push(json!({"type": "text", "text": text}));
+    }
+    parts.into()
 }
 
 /// The name of a PDF without its folders, which stay private. OpenAI recognizes the type of a file by its name,

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::failure;
-use super::lenient::Malformed;
+use super::lenient::ReplyError;
 use super::reply::Reply;
-use super::request::{AnswerForm, Asks, Habits, Listed, Prompt, Request};
+use super::request::{AnswerForm, Asks, ListedModel, Prompt, Quirks, Request};
 use crate::secret::Secret;
 use crate::shape::Shape;
 
@@ -24,13 +24,13 @@ pub(crate) struct Dialect {
     /// The header of the key, and what stands before the key in it.
     pub(super) key_header: (&'static str, &'static str),
     /// The path and the body of the request for a prompt.
-    pub(super) chat: fn(&Prompt, Habits) -> (String, Value),
+    pub(super) chat: fn(&Prompt, Quirks) -> (String, Value),
     /// Adds the data of one event of a stream to the reply.
-    pub(super) event: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    pub(super) event: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Adds an answer that came in one piece to the reply.
-    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), Malformed>,
+    pub(crate) whole: fn(&str, &mut Reply) -> Result<(), ReplyError>,
     /// Reads the list of models, in the server's order.
-    pub(crate) models: fn(&str) -> Result<Vec<Listed>, Malformed>,
+    pub(crate) models: fn(&str) -> Result<Vec<ListedModel>, ReplyError>,
     /// A stream ends with `[DONE]`, whether or not there was a finish reason.
     pub(super) ends_with_done: bool,
     /// Whether the server at this host stores requests unless it is asked not to.
@@ -43,8 +43,8 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// The request for a prompt.
-    pub(crate) fn request(&self, prompt: &Prompt, habits: Habits, key: Option<&Secret>) -> Request {
-        let (path, body) = (self.chat)(prompt, habits);
+    pub(crate) fn request(&self, prompt: &Prompt, quirks: Quirks, key: Option<&Secret>) -> Request {
+        let (path, body) = (self.chat)(prompt, quirks);
         let images = prompt.steps.iter().flat_map(|step| &step.calls).flat_map(|ran| &ran.images);
         let mut attachments = prompt.messages.iter().flat_map(|message| &message.attachments).chain(images);
         let asks = Asks {
@@ -76,8 +76,8 @@ impl Dialect {
     /// Adds the data of one event of a stream to the reply.
     ///
     /// # Errors
-    /// The data does not fit the dialect.
-    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+    /// The data is an error, or does not fit the dialect.
+    pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         // Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -86,12 +86,7 @@ impl Dialect {
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
-        if data.trim_start().starts_with('[')
-            && let Some(error) = failure::error_in(data)
-        {
-            reply.fail(error);
-            return Ok(());
-        }
+        failure::check(data, data.trim_start().starts_with('['))?;
         (self.event)(data, reply)
     }
 }
@@ -103,7 +98,7 @@ pub(super) mod tests {
 
     use super::super::{anthropic, gemini, openai, responses, table};
     use super::*;
-    use crate::message::{Call, Message, Ran, Role, Step, Tool};
+    use crate::message::{Call, Message, Role, Step, Tool, ToolRun};
     use crate::shape::Shape;
 
     pub(in crate::provider) fn prompt() -> Prompt<'static> {
@@ -137,7 +132,7 @@ pub(super) mod tests {
     pub(in crate::provider) fn steps(echo: [Vec<Value>; 2]) -> Vec<Step> {
         let ran = |id: &str, arguments: &str, result: &str, is_error| {
             let call = Call { id: id.into(), name: "db__get".into(), arguments: arguments.into() };
-            Ran::new(&call, result, is_error)
+            ToolRun::new(&call, result, is_error)
         };
         let [first, second] = echo;
         vec![
@@ -193,7 +188,7 @@ pub(super) mod tests {
 
     /// The body that the dialect makes from a prompt.
     fn body(api: &Dialect, prompt: &Prompt) -> Value {
-        api.request(prompt, table::OPENAI_LIKE.habits, None).body.expect("a body")
+        api.request(prompt, table::OPENAI_LIKE.quirks, None).body.expect("a body")
     }
 
     #[test]

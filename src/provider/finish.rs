@@ -5,7 +5,7 @@
 pub(crate) enum Finish {
     /// The answer is complete; the provider's word, which may be empty.
     Complete(String),
-    /// The answer reached the token limit; the provider's word for it.
+    /// The answer reached the token limit; the provider's finish reason.
     Limit(String),
     /// The answer is or may be incomplete for another reason: a pause, calls of tools not offered, or a word that
     /// q does not recognize.
@@ -58,7 +58,7 @@ pub(super) fn is_word(word: &str) -> bool {
 
 impl Finish {
     /// Reads a provider's word, in upper or lower case.
-    pub(super) fn of(word: &str) -> Finish {
+    pub(super) fn new(word: &str) -> Finish {
         let lower = word.to_lowercase();
         let is = |words: &[&str]| words.contains(&lower.as_str());
         let word = word.to_owned();
@@ -120,7 +120,7 @@ mod tests {
         ] {
             for word in words {
                 for word in [word.to_string(), word.to_uppercase()] {
-                    assert_eq!(Finish::of(&word), make(word.clone()), "{word}");
+                    assert_eq!(Finish::new(&word), make(word.clone()), "{word}");
                 }
             }
         }
@@ -140,7 +140,7 @@ mod tests {
         for (word, is) in
             [("tool_calls", true), ("TOOL_USE", true), ("stop", false), ("length", false), ("other", false)]
         {
-            assert_eq!(Finish::of(word).is_for_calls(), is, "{word}");
+            assert_eq!(Finish::new(word).is_for_calls(), is, "{word}");
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             ("SAFETY", "SAFETY", "SAFETY"),
             ("error", "error", "error"),
         ] {
-            let finish = Finish::of(word);
+            let finish = Finish::new(word);
             assert_eq!((finish.word(), finish.reported()), (own, reported), "{word}");
         }
     }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Listed, Prompt};
-use super::{calls, schema};
-use crate::message::{Attachment, Message, Ran, Role, Step, Tool, Usage};
+use super::request::{self, AnswerForm, ListedModel, Prompt};
+use super::schema;
+use crate::message::{Attachment, Message, Role, Step, Tool, ToolRun, Usage};
 
 pub(super) static DIALECT: Dialect = Dialect {
     name: "gemini",
@@ -47,7 +47,8 @@ fn path(prompt: &Prompt) -> String {
 
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
-    let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
+    // The model's turn goes back as it came, because each signature must stay with its part.
+    let steps = prompt.steps.iter().flat_map(|step| [json!({"role": "model", "parts": step.echo}), results_of(step)]);
     let has_tools = !prompt.tools.is_empty();
     request::without_empty(json!({
         "contents": turns.chain(steps).collect::<Vec<_>>(),
@@ -101,18 +102,6 @@ fn offer(tools: &[Tool]) -> Value {
     json!([{"functionDeclarations": declarations}])
 }
 
-/// The model's turn as it came, because each signature must stay with its part.
-fn answer_of(step: &Step) -> Value {
-    let parts = if step.echo.is_empty() { parts_of(step) } else { step.echo.clone() };
-    json!({"role": "model", "parts": parts})
-}
-
-fn parts_of(step: &Step) -> Vec<Value> {
-    let said = (!step.text.is_empty()).then(|| json!({"text": step.text}));
-    let call = |ran: &Ran| json!({FUNCTION_CALL: {"name": ran.name, "args": calls::object(&ran.arguments)}});
-    said.into_iter().chain(step.calls.iter().map(call)).collect()
-}
-
 /// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
 fn results_of(step: &Step) -> Value {
     // The model knows only the ids that it gave.
@@ -123,7 +112,7 @@ fn results_of(step: &Step) -> Value {
     json!({"role": "user", "parts": results.chain(images).collect::<Vec<_>>()})
 }
 
-fn result_of(ran: &Ran, id: Option<Value>) -> Value {
+fn result_of(ran: &ToolRun, id: Option<Value>) -> Value {
     let kind = if ran.is_error { "error" } else { "result" };
     let mut response = json!({"name": ran.name, "response": {kind: ran.result}});
     if let Some(id) = id.filter(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
@@ -134,37 +123,32 @@ fn result_of(ran: &Ran, id: Option<Value>) -> Value {
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
-    #[serde(borrow)]
     candidates: Option<Vec<Candidate<'a>>>,
     usage_metadata: IfReadable<Value>,
     prompt_feedback: IfReadable<Value>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Candidate<'a> {
     index: Count,
-    #[serde(borrow)]
     content: Option<Parts<'a>>,
     finish_reason: IfReadable<String>,
     finish_message: IfReadable<String>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Parts<'a> {
-    #[serde(borrow)]
     parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
-    #[serde(borrow)]
     text: Text<'a>,
     /// True where the text is reasoning.
     thought: IfReadable<bool>,
@@ -189,12 +173,9 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.candidates.is_none()) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, event.error.is_some() || event.candidates.is_none())?;
     if let Some(counts) = event.usage_metadata.0 {
         reply.add_usage(usage_of(&counts));
     }
@@ -251,26 +232,18 @@ fn keep(json: &str, reply: &mut Reply) {
     reply.keep(part);
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read_event(body, reply)?;
     reply.end();
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Models {
-    models: Vec<Model>,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    name: String,
-}
-
-fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
-    let models: Models = serde_json::from_str(body)?;
-    let id = |model: Model| model.name.strip_prefix("models/").map(str::to_owned).unwrap_or(model.name);
-    Ok(models.models.into_iter().map(|model| Listed { id: id(model), created: None }).collect())
+fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
+    let listed = |model: &Value| {
+        let name = model["name"].as_str()?;
+        Some(ListedModel { id: name.strip_prefix("models/").unwrap_or(name).to_owned(), created: None })
+    };
+    Ok(lenient::list_in(body, "models")?.iter().filter_map(listed).collect())
 }
 
 #[cfg(test)]
@@ -303,7 +276,7 @@ mod tests {
 
     #[test]
     fn models_lose_their_prefix() {
-        let listed = |id: &str| Listed { id: id.into(), created: None };
+        let listed = |id: &str| ListedModel { id: id.into(), created: None };
         assert_eq!(read_models(r#"{"models":[{"name":"models/a"},{"name":"b"}]}"#), Ok(vec![listed("a"), listed("b")]));
     }
 
@@ -322,7 +295,7 @@ mod tests {
             json!({"functionCall": second}),
             json!({"text": "", "thoughtSignature": "s2"}),
         ];
-        let (tools, steps) = ([tool()], steps([echo.clone(), vec![]]));
+        let (tools, steps) = ([tool()], steps([echo.clone(), vec![json!({"functionCall": call(3)})]]));
         let mut prompt = with_steps(&tools, &steps);
         let schema =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "allOf": [{"required": ["n"]}]});
@@ -343,14 +316,6 @@ mod tests {
         prompt.forbids_calls = true;
         expected["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
         assert_eq!(sent(&prompt), expected);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let call = |n: u8| json!({"functionCall": {"name": "db__get", "args": {"n": n}}});
-        let parts = json!([{"text": "Let me see."}, call(1), call(2)]);
-        assert_eq!(sent(&with_steps(&tools, &steps))["contents"][1]["parts"], parts);
     }
 
     const PARTS: [&str; 4] = [

@@ -6,15 +6,27 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::failure::ServerError;
 use crate::surrogates;
 
-/// What a server sent does not fit its dialect.
+/// Why what a server sent is no part of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) enum ReplyError {
+    /// It does not fit the dialect.
+    Malformed(String),
+    /// It is an error.
+    Server(ServerError),
+}
 
-impl From<serde_json::Error> for Malformed {
-    fn from(error: serde_json::Error) -> Malformed {
-        Malformed(error.to_string())
+impl From<serde_json::Error> for ReplyError {
+    fn from(error: serde_json::Error) -> ReplyError {
+        ReplyError::Malformed(error.to_string())
+    }
+}
+
+impl From<ServerError> for ReplyError {
+    fn from(error: ServerError) -> ReplyError {
+        ReplyError::Server(error)
     }
 }
 
@@ -64,7 +76,7 @@ impl Text<'_> {
     ///
     /// # Errors
     /// A list that has other things than values.
-    pub(super) fn json(&self) -> Result<Cow<'_, str>, Malformed> {
+    pub(super) fn json(&self) -> Result<Cow<'_, str>, ReplyError> {
         let json = self.0.map_or("", RawValue::get);
         if !json.starts_with('[') {
             return Ok(if json.starts_with('"') { json } else { "\"\"" }.into());
@@ -86,7 +98,7 @@ impl Text<'_> {
     ///
     /// # Errors
     /// As for [`Text::json`].
-    pub(super) fn text(&self) -> Result<String, Malformed> {
+    pub(super) fn text(&self) -> Result<String, ReplyError> {
         Ok(surrogates::lossy(&self.json()?)?)
     }
 }
@@ -96,11 +108,10 @@ fn inside(string: &str) -> &str {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Part<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     text: Text<'a>,
 }
 
@@ -114,7 +125,7 @@ pub(super) fn arguments(json: &Value) -> String {
 }
 
 /// The text of an answer in a value.
-pub(super) fn text_in(json: &Value) -> Result<String, Malformed> {
+pub(super) fn text_in(json: &Value) -> Result<String, ReplyError> {
     serde_json::from_str::<Text>(&json.to_string())?.text()
 }
 
@@ -122,7 +133,7 @@ pub(super) fn text_in(json: &Value) -> Result<String, Malformed> {
 ///
 /// # Errors
 /// It begins like an object or a list and is neither, or it does not fit the dialect.
-pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, Malformed> {
+pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, ReplyError> {
     match data.trim_start().as_bytes().first() {
         Some(b'{') => Ok(Some(serde_json::from_str(data)?)),
         Some(b'[') => Ok(serde_json::from_str::<&RawValue>(data).map(|_| None)?),
@@ -130,11 +141,20 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
     }
 }
 
+/// The list in a field of a body.
+///
+/// # Errors
+/// There is no such list.
+pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
+    let mut body: Value = serde_json::from_str(body)?;
+    Ok(serde_json::from_value(body.get_mut(field).map(Value::take).unwrap_or_default())?)
+}
+
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
 ///
 /// # Errors
 /// It does not fit the dialect.
-pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Result<Option<T>, Malformed> {
+pub(super) fn in_field<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Result<Option<T>, ReplyError> {
     Ok(json.map_or(Ok(None), |json| serde_json::from_str(json.get()))?)
 }
 

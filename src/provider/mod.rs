@@ -17,4 +17,4 @@ mod schema;
 pub(crate) mod table;
 
 pub(crate) use dialect::Dialect;
-pub(crate) use lenient::Malformed;
+pub(crate) use lenient::ReplyError;

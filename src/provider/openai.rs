@@ -10,12 +10,12 @@ use super::attachment;
 use super::dialect::Dialect;
 use super::failure;
 use super::finish::is_word;
-use super::lenient::{self, Count, IfReadable, Malformed, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
-use super::request::{self, AnswerForm, Habits, Listed, Prompt, SHAPE_NAME, TokenLimit};
+use super::request::{self, AnswerForm, ListedModel, Prompt, Quirks, SHAPE_NAME};
 use super::{calls, schema};
 use crate::fence;
-use crate::message::{Attachment, Kind, Ran, Step, Tool, Usage};
+use crate::message::{Attachment, Kind, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 /// Chat completions, as most servers speak them.
@@ -24,7 +24,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     models_path: "/models",
     fixed_headers: &[],
     key_header: ("authorization", "Bearer "),
-    chat: |prompt, habits| ("/chat/completions".to_owned(), body(prompt, habits)),
+    chat: |prompt, quirks| ("/chat/completions".to_owned(), body(prompt, quirks)),
     event: read_event,
     whole: read_whole,
     models: read_models,
@@ -43,26 +43,26 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
-fn body(prompt: &Prompt, habits: Habits) -> Value {
+fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
-    let steps = steps.iter().flat_map(|step| elements_of(step, habits));
-    let limit = |field| prompt.max_tokens.filter(|_| habits.token_limit == field);
+    let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
+    let limit = |is_completion| prompt.max_tokens.filter(|_| quirks.max_completion_tokens == is_completion);
     request::without_empty(json!({
         "model": prompt.model,
         "stream": prompt.stream,
-        "stream_options": (prompt.stream && habits.stream_usage).then(|| json!({"include_usage": true})),
-        "max_tokens": limit(TokenLimit::MaxTokens),
-        "max_completion_tokens": limit(TokenLimit::MaxCompletionTokens),
+        "stream_options": (prompt.stream && quirks.stream_usage).then(|| json!({"include_usage": true})),
+        "max_tokens": limit(false),
+        "max_completion_tokens": limit(true),
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
-        "messages": turns(prompt, habits).into_iter().chain(steps).collect::<Vec<_>>(),
+        "messages": turns(prompt, quirks).into_iter().chain(steps).collect::<Vec<_>>(),
         "tools": tools.iter().map(offer).collect::<Vec<_>>(),
     }))
 }
 
 /// The system prompt and the messages. If calls are forbidden, the earlier ones become text after the question.
-fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
+fn turns(prompt: &Prompt, quirks: Quirks) -> Vec<Value> {
     let mut texts: Vec<Cow<str>> = prompt.messages.iter().map(|message| Cow::Borrowed(&*message.text)).collect();
     if prompt.forbids_calls
         && !prompt.steps.is_empty()
@@ -77,30 +77,18 @@ fn turns(prompt: &Prompt, habits: Habits) -> Vec<Value> {
         question.extend(prompt.steps.iter().flat_map(images_of));
     }
     let system = json!({"role": "system", "content": prompt.system});
-    let turns = prompt.messages.iter().zip(attachments).zip(texts);
-    let turns = turns.map(|((message, attachments), text)| {
-        json!({"role": message.role, "content": content_of(&attachments, &text, habits)})
+    let turns = prompt.messages.iter().zip(attachments).zip(texts).map(|((message, attachments), text)| {
+        let parts = attachments.into_iter().map(|attachment| part_of(attachment, quirks));
+        json!({"role": message.role, "content": attachment::content(parts, &text)})
     });
     (!prompt.system.is_empty()).then_some(system).into_iter().chain(turns).collect()
 }
 
-/// The attachments of a message, then its text. Not every server accepts parts, so text alone stays text.
-fn content_of(attachments: &[&Attachment], text: &str, habits: Habits) -> Value {
-    let mut parts: Vec<Value> = attachments.iter().map(|attachment| part_of(attachment, habits)).collect();
-    if parts.is_empty() {
-        return text.into();
-    }
-    if !text.is_empty() {
-        parts.push(json!({"type": "text", "text": text}));
-    }
-    parts.into()
-}
-
-fn part_of(attachment: &Attachment, habits: Habits) -> Value {
+fn part_of(attachment: &Attachment, quirks: Quirks) -> Value {
     let url = attachment::url(attachment);
     match attachment.kind() {
         Kind::Image => json!({"type": "image_url", "image_url": {"url": url}}),
-        Kind::Pdf if habits.document_url => json!({"type": "document_url", "document_url": url}),
+        Kind::Pdf if quirks.document_url => json!({"type": "document_url", "document_url": url}),
         Kind::Pdf => json!({"type": "file", "file": {"filename": attachment::file_name(attachment), "file_data": url}}),
     }
 }
@@ -122,10 +110,10 @@ fn offer(tool: &Tool) -> Value {
 }
 
 /// The model's turn, and a message for the result of each call.
-fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
+fn elements_of(step: &Step, quirks: Quirks) -> Vec<Value> {
     let calls: Vec<Value> = step.calls.iter().map(call_of).collect();
     let mut turn = json!({"role": "assistant", "content": step.text, "tool_calls": calls});
-    if habits.returns_reasoning {
+    if quirks.returns_reasoning {
         turn[REASONING] = "".into();
     }
     for (name, value) in step.echo.iter().filter_map(Value::as_object).flatten() {
@@ -134,9 +122,9 @@ fn elements_of(step: &Step, habits: Habits) -> Vec<Value> {
             name => turn[name] = value.clone(),
         }
     }
-    let result = |ran: &Ran| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
+    let result = |ran: &ToolRun| json!({"role": "tool", "tool_call_id": ran.id, "content": ran.result});
     // A result can have only text.
-    let images: Vec<Value> = images_of(step).map(|image| part_of(image, habits)).collect();
+    let images: Vec<Value> = images_of(step).map(|image| part_of(image, quirks)).collect();
     let images = (!images.is_empty()).then(|| json!({"role": "user", "content": images}));
     std::iter::once(turn).chain(step.calls.iter().map(result)).chain(images).collect()
 }
@@ -155,55 +143,43 @@ fn add_extra(turn: &mut Value, extra: &Value) {
     }
 }
 
-fn call_of(ran: &Ran) -> Value {
+fn call_of(ran: &ToolRun) -> Value {
     let function = json!({"name": ran.name, "arguments": calls::text(&ran.arguments)});
     json!({"id": ran.id, "type": "function", "function": function})
 }
 
 /// An event, like those below: it borrows from the data, so that no text of an answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Chunk<'a> {
-    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(borrow)]
     usage: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Choice<'a> {
     index: Count,
     /// In a stream.
-    #[serde(borrow)]
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    #[serde(borrow)]
     message: Option<Delta<'a>>,
     finish_reason: IfReadable<String>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
-    #[serde(borrow)]
     usage: Option<&'a RawValue>,
 }
 
 /// Reasoning comes in separate fields, kept only to be sent back with calls.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Delta<'a> {
-    #[serde(borrow)]
     content: Text<'a>,
     /// What the model says instead of an answer.
-    #[serde(borrow)]
     refusal: Text<'a>,
-    #[serde(borrow)]
     tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
     reasoning_content: Option<&'a RawValue>,
-    #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
 }
 
@@ -225,11 +201,11 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
@@ -239,14 +215,11 @@ fn read(
     data: &str,
     reply: &mut Reply,
     said: for<'a, 'b> fn(&'b Choice<'a>) -> Option<&'b Delta<'a>>,
-) -> Result<(), Malformed> {
+) -> Result<(), ReplyError> {
     let Some(chunk) = lenient::event::<Chunk>(data)? else { return Ok(()) };
     // The errors of vLLM and Mistral have other fields too.
     let is_bare = chunk.choices.as_ref().is_none_or(Vec::is_empty);
-    if let Some(error) = failure::error_in_event(data, chunk.error.is_some() || is_bare) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, chunk.error.is_some() || is_bare)?;
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
@@ -268,15 +241,16 @@ fn read(
         }
     }
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
-        reply.fail(error);
-    } else if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
+        return Err(error.into());
+    }
+    if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
     }
     Ok(())
 }
 
 /// Adds calls, or parts of calls.
-fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), Malformed> {
+fn add_calls(json: Option<&RawValue>, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(json) = json else { return Ok(()) };
     let fragments: Option<Vec<Map<String, Value>>> = surrogates::lossy(json.get())?;
     for (fragment, position) in fragments.into_iter().flatten().zip(0..) {
@@ -319,27 +293,14 @@ fn kept_fields(reply: &mut Reply) -> Option<&mut Map<String, Value>> {
     reply.echo_mut().entry(0).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
 }
 
-#[derive(Deserialize)]
-struct Models {
-    data: Vec<Model>,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    id: String,
-    #[serde(default)]
-    created: Count,
-    /// Anthropic's list differs only in this.
-    #[serde(default)]
-    created_at: IfReadable<String>,
-}
-
-pub(super) fn read_models(body: &str) -> Result<Vec<Listed>, Malformed> {
-    let models: Models = serde_json::from_str(body)?;
-    // With leading zeros, numbers sort like text.
-    let created = |model: &Model| model.created.0.map(|seconds| format!("{seconds:012}"));
-    let listed = |model: Model| Listed { created: created(&model).or(model.created_at.0), id: model.id };
-    Ok(models.data.into_iter().map(listed).collect())
+pub(super) fn read_models(body: &str) -> Result<Vec<ListedModel>, ReplyError> {
+    let listed = |model: &Value| {
+        // With leading zeros, numbers sort like text. Anthropic's list has the time as text.
+        let created = lenient::count(model, "/created").map(|seconds| format!("{seconds:012}"));
+        let created = created.or_else(|| model["created_at"].as_str().map(str::to_owned));
+        Some(ListedModel { id: model["id"].as_str()?.to_owned(), created })
+    };
+    Ok(lenient::list_in(body, "data")?.iter().filter_map(listed).collect())
 }
 
 #[cfg(test)]
@@ -351,8 +312,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn json(prompt: &Prompt, habits: Habits) -> Value {
-        body(prompt, habits)
+    fn json(prompt: &Prompt, quirks: Quirks) -> Value {
+        body(prompt, quirks)
     }
 
     fn text(text: &str) -> Value {
@@ -367,7 +328,7 @@ mod tests {
     fn mistral_takes_a_pdf_as_the_url_of_a_document() {
         let prompt = Prompt { messages: vec![question(vec![pdf(), image()], "why")], system: "", ..prompt() };
         let document = json!({"type": "document_url", "document_url": "data:application/pdf;base64,cGRm"});
-        let mistral = table::find("mistral").expect("a row").habits;
+        let mistral = table::find("mistral").expect("a row").quirks;
         assert_eq!(json(&prompt, mistral)["messages"][0]["content"], json!([document, image_part(), text("why")]));
     }
 
@@ -382,11 +343,11 @@ mod tests {
         ] {
             prompt.messages = vec![question(vec![image()], asked)];
             prompt.forbids_calls = false;
-            let messages = &json(&prompt, table::OPENAI_LIKE.habits)["messages"];
+            let messages = &json(&prompt, table::OPENAI_LIKE.quirks)["messages"];
             assert_eq!((&messages[0]["content"], &messages[1]["role"]), (&content, &json!("assistant")), "{asked}");
             prompt.forbids_calls = true;
             let messages = json!([{"role": "user", "content": [image_part(), text(&as_text)]}]);
-            assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"], messages, "{asked}");
+            assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks)["messages"], messages, "{asked}");
         }
     }
 
@@ -394,7 +355,7 @@ mod tests {
     fn the_fields_of_a_schema_stay_in_order() {
         let [strict, _] = shapes();
         let sent =
-            body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.habits).to_string();
+            body(&Prompt { form: AnswerForm::Shaped(&strict), ..prompt() }, table::OPENAI_LIKE.quirks).to_string();
         assert!(sent.contains(r#""properties":{"z":{"type":"string"},"a":{"#));
     }
 
@@ -426,9 +387,9 @@ mod tests {
                 {"role": "tool", "tool_call_id": "x3", "content": "three"},
             ],
         });
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks), expected);
         expected["messages"][4]["reasoning_content"] = "".into();
-        let deepseek = table::find("deepseek").expect("a row").habits;
+        let deepseek = table::find("deepseek").expect("a row").quirks;
         assert_eq!(json(&prompt, deepseek), expected);
     }
 
@@ -443,9 +404,9 @@ mod tests {
         let messages = json!([{"role": "user", "content": text}]);
         let expected =
             json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages});
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits), expected);
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks), expected);
         prompt.steps = &[];
-        assert_eq!(json(&prompt, table::OPENAI_LIKE.habits)["messages"][0]["content"], "why");
+        assert_eq!(json(&prompt, table::OPENAI_LIKE.quirks)["messages"][0]["content"], "why");
     }
 
     /// An event of a stream with these fragments of calls.
@@ -507,10 +468,10 @@ mod tests {
             json!({"index": 2, "id": "", "function": {"name": "a", "arguments": "{}"}, "extra_content": extra});
         let events = [call, other, nameless].map(|call| event(&json!([call])));
         let reply = replied_with_tools(&DIALECT, &[&events[0], &events[1], &events[2], "[DONE]"]);
-        let ran = |call: &crate::message::Call| Ran::new(call, "1", false);
+        let ran = |call: &crate::message::Call| ToolRun::new(call, "1", false);
         let calls = reply.calls().iter().map(ran).collect();
         let step = Step { calls, echo: reply.echo(), ..Step::default() };
-        let turn = elements_of(&step, table::OPENAI_LIKE.habits).remove(0);
+        let turn = elements_of(&step, table::OPENAI_LIKE.quirks).remove(0);
         assert_eq!(turn["tool_calls"][0]["extra_content"], extra);
         assert_eq!((turn["tool_calls"][1].get("extra_content"), turn.get("extra_content")), (None, None));
         assert_eq!(turn["tool_calls"][2]["extra_content"], extra);
@@ -563,7 +524,8 @@ mod tests {
     #[test]
     fn models_are_listed_in_order() {
         let listed = read_models(r#"{"object":"list","data":[{"id":"b","created":7},{"id":"a","created":"odd"}]}"#);
-        let model = |id: &str, created: Option<&str>| Listed { id: id.into(), created: created.map(str::to_owned) };
+        let model =
+            |id: &str, created: Option<&str>| ListedModel { id: id.into(), created: created.map(str::to_owned) };
         assert_eq!(listed, Ok(vec![model("b", Some("000000000007")), model("a", None)]));
     }
 }

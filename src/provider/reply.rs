@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::failure::ServerError;
 use super::finish::Finish;
-use super::lenient::Malformed;
+use super::lenient::ReplyError;
 use super::reasoning::Filter;
 use crate::message::{Call, Usage};
 use crate::secret::{self, Secret};
@@ -20,13 +19,13 @@ const UNOFFERED: &str = "tool_calls";
 /// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// Text of the answer that nobody has taken yet.
+    /// Text of the answer that has not been taken yet.
     text: String,
     /// The answer has more than white space.
     says_something: bool,
     reasoning: Filter,
-    /// The first half of a character whose second half has not come, as JSON writes it.
-    half: String,
+    /// A high surrogate whose low one has not come, as JSON writes it.
+    surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
     late: String,
     refusal: String,
@@ -37,7 +36,6 @@ pub(crate) struct Reply {
     more_after_finish: bool,
     ended: bool,
     usage: Usage,
-    failure: Option<ServerError>,
     /// Tools were offered.
     offers_tools: bool,
     /// The model has called a tool though none was offered.
@@ -99,11 +97,11 @@ impl Reply {
     ///
     /// # Errors
     /// It is no JSON string.
-    pub(super) fn add(&mut self, string: &str) -> Result<(), Malformed> {
-        let begun = std::mem::take(&mut self.half);
+    pub(super) fn add(&mut self, string: &str) -> Result<(), ReplyError> {
+        let begun = std::mem::take(&mut self.surrogate);
         let joined = if begun.is_empty() { string.into() } else { Cow::from(format!("\"{begun}{}", &string[1..])) };
-        let (text, half) = surrogates::text_of(&joined)?;
-        self.half = half.to_owned();
+        let (text, surrogate) = surrogates::text_of(&joined)?;
+        self.surrogate = surrogate.to_owned();
         self.add_text(&text);
         Ok(())
     }
@@ -117,14 +115,14 @@ impl Reply {
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
     pub(super) fn has_begun(&self) -> bool {
-        self.reasoning.has_begun() || !self.half.is_empty()
+        self.reasoning.has_begun() || !self.surrogate.is_empty()
     }
 
     /// Adds a JSON string that the model says instead of an answer.
     ///
     /// # Errors
     /// It is no JSON string.
-    pub(super) fn refuse(&mut self, string: &str) -> Result<(), Malformed> {
+    pub(super) fn refuse(&mut self, string: &str) -> Result<(), ReplyError> {
         self.refusal.push_str(&surrogates::lossy::<String>(string)?);
         self.add(string)
     }
@@ -140,7 +138,7 @@ impl Reply {
     /// not a normal end stays.
     pub(super) fn finish(&mut self, word: &str) {
         if matches!(self.finish, None | Some(Finish::Complete(_))) {
-            self.finish = Some(Finish::of(word));
+            self.finish = Some(Finish::new(word));
         }
     }
 
@@ -167,7 +165,7 @@ impl Reply {
             let late = std::mem::take(&mut self.late);
             self.add_text(&late);
         }
-        if !std::mem::take(&mut self.half).is_empty() {
+        if !std::mem::take(&mut self.surrogate).is_empty() {
             self.add_text("\u{FFFD}");
         }
         let before = self.text.len();
@@ -183,11 +181,6 @@ impl Reply {
         if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
         }
-    }
-
-    /// The server said that it failed.
-    pub(super) fn fail(&mut self, failure: ServerError) {
-        self.failure = Some(failure);
     }
 
     /// Stores the reported counts; a later count replaces an earlier one.
@@ -243,17 +236,12 @@ impl Reply {
     /// reached the token limit.
     pub(crate) fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
-        (self.ended || self.finish.is_some()) && !failed && self.failure.is_none()
+        (self.ended || self.finish.is_some()) && !failed
     }
 
     /// The counts reported so far; `None` if there are none.
     pub(crate) fn usage(&self) -> Option<Usage> {
         (self.usage != Usage::default()).then_some(self.usage)
-    }
-
-    /// The error that the server reported inside the reply.
-    pub(crate) fn failure(&self) -> Option<&ServerError> {
-        self.failure.as_ref()
     }
 }
 

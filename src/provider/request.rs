@@ -45,7 +45,7 @@ pub(super) const SHAPE_NAME: &str = "answer";
 
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedModel {
     pub(crate) id: String,
     /// When it was made: seconds since 1970, or RFC 3339, as the provider writes it; comparable only within a list.
     pub(crate) created: Option<String>,
@@ -117,23 +117,15 @@ pub(super) fn without_empty(mut object: Value) -> Value {
 
 /// How a server differs from others with the same dialect.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Habits {
+pub(crate) struct Quirks {
     /// Accepts `stream_options`, and then reports the usage in a stream.
     pub(crate) stream_usage: bool,
-    pub(crate) token_limit: TokenLimit,
+    /// Knows `max_completion_tokens`, which OpenAI's newer models demand in place of `max_tokens`. Mistral refuses it.
+    pub(crate) max_completion_tokens: bool,
     /// Wants the reasoning back with the calls that it led to, and an empty text where there was none.
     pub(crate) returns_reasoning: bool,
     /// Accepts PDFs as `document_url`; others that accept PDFs want `file`.
     pub(crate) document_url: bool,
-}
-
-/// The name of the field that limits an answer's tokens in the OpenAI dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TokenLimit {
-    /// What most servers know.
-    MaxTokens,
-    /// What OpenAI's newer models demand instead, and Mistral refuses.
-    MaxCompletionTokens,
 }
 
 /// What a request asks for that a server may refuse.

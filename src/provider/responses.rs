@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, IfReadable, Malformed, Text};
+use super::lenient::{self, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
-use super::{calls, openai, schema};
-use crate::message::{Attachment, Kind, Message, Ran, Role, Step, Tool, Usage};
+use super::{openai, schema};
+use crate::message::{Attachment, Kind, Message, Role, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
 pub(super) static DIALECT: Dialect = Dialect {
@@ -96,12 +96,10 @@ fn offer(tool: &Tool) -> Value {
 
 /// The model's turn as it came, and the result of each call.
 fn items_of(step: &Step) -> Vec<Value> {
-    let mut items = if step.echo.is_empty() { turn_of(step) } else { step.echo.clone() };
-    items.extend(step.calls.iter().map(result_of));
-    items
+    step.echo.iter().cloned().chain(step.calls.iter().map(result_of)).collect()
 }
 
-fn result_of(ran: &Ran) -> Value {
+fn result_of(ran: &ToolRun) -> Value {
     let text = json!({"type": "input_text", "text": ran.result});
     let output: Value = match ran.images.is_empty() {
         true => ran.result.as_str().into(),
@@ -110,32 +108,17 @@ fn result_of(ran: &Ran) -> Value {
     json!({"type": "function_call_output", "call_id": ran.id, "output": output})
 }
 
-fn turn_of(step: &Step) -> Vec<Value> {
-    let content = json!([{"type": "output_text", "text": step.text}]);
-    let said = json!({"type": MESSAGE, "role": "assistant", "content": content});
-    let call = |ran: &Ran| {
-        let (id, name, arguments) = (&ran.id, &ran.name, calls::text(&ran.arguments));
-        json!({"type": FUNCTION_CALL, "call_id": id, "name": name, "arguments": arguments})
-    };
-    (!step.text.is_empty()).then_some(said).into_iter().chain(step.calls.iter().map(call)).collect()
-}
-
 /// The fields of all events that matter here; other types are ignored. It borrows from the data, so that no text of an
 /// answer is copied to be read.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
-    #[serde(borrow)]
     delta: Text<'a>,
-    #[serde(borrow)]
     text: Text<'a>,
-    #[serde(borrow)]
     item: Option<&'a RawValue>,
-    #[serde(borrow)]
     response: Option<&'a RawValue>,
-    #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
 
@@ -151,12 +134,9 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
-    if let Some(error) = failure::error_in_event(data, event.error.is_some() || event.kind.0.is_none()) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     match event.kind.0.as_deref().unwrap_or_default() {
         "response.output_text.delta" => reply.add(&event.delta.json()?)?,
         "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
@@ -179,26 +159,23 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), Malformed> {
             read_calls(reply);
             reply.end();
         }
-        "error" => reply.fail(failure::read(data).unwrap_or_else(|| ServerError::new(data))),
+        "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
         _ => {}
     }
     Ok(())
 }
 
-fn read_whole(body: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     read_response(body, reply)?;
     read_calls(reply);
     reply.end();
     Ok(())
 }
 
-fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
+fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let mut response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
-    if let Some(error) = failure::error_in(json) {
-        reply.fail(error);
-        return Ok(());
-    }
+    failure::check(json, true)?;
     // In a stream the text has come already, and so have the items, except with some servers.
     let is_new = !reply.has_begun();
     let keeps = reply.echo_mut().is_empty();
@@ -220,7 +197,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), Malformed> {
 }
 
 /// The text of an item that is a message.
-fn text_of(item: &Value) -> Result<String, Malformed> {
+fn text_of(item: &Value) -> Result<String, ReplyError> {
     if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
 }
 
@@ -301,7 +278,7 @@ mod tests {
     fn calls_and_results_follow_the_messages() {
         let reasoning = json!({"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "s"});
         let echo = vec![reasoning.clone(), call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")];
-        let (tools, steps) = ([tool()], steps([echo, vec![]]));
+        let (tools, steps) = ([tool()], steps([echo, vec![call("x3", "{\"n\":3}")]]));
         let mut prompt = with_steps(&tools, &steps);
         prompt.refuses_storage = true;
         let schema = tool().schema;
@@ -323,16 +300,6 @@ mod tests {
         assert_eq!(sent(&prompt), expected);
         prompt.refuses_storage = false;
         assert_eq!(sent(&prompt).get("include"), None);
-    }
-
-    #[test]
-    fn calls_without_anything_to_be_sent_back_are_built() {
-        let (tools, steps) = ([tool()], steps([vec![], vec![]]));
-        let sent = body(&with_steps(&tools, &steps));
-        let content = json!([{"type": "output_text", "text": "Let me see."}]);
-        let said = json!({"type": "message", "role": "assistant", "content": content});
-        let input = sent["input"].as_array().expect("a list");
-        assert_eq!(input[1..4], [said, call("x1", "{\"n\":1}"), call("x2", "{\"n\":2}")]);
     }
 
     /// Items that a model sends, and those that q sends back.

@@ -25,10 +25,10 @@ const ACCEPTED_FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// How deeply replaced references may be nested.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// How many values a schema may have once its references are replaced; each may double it.
-const LARGEST: usize = 20_000;
+const MAX_VALUES: usize = 20_000;
 
 /// The schema of a tool as an object with properties; OpenAI refuses one without them.
 pub(super) fn of_object(tool: &Tool) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn without_combinations(tool: &Tool) -> Value {
 
 /// A schema for Gemini: each reference is replaced by what it refers to, and `$schema` is removed.
 pub(super) fn without_references(schema: &Value) -> Value {
-    Inlining { root: schema, open: Vec::new(), left: LARGEST }.schema(schema)
+    Inlining { root: schema, open: Vec::new(), left: MAX_VALUES }.schema(schema)
 }
 
 /// The schema of an answer in the words of JSON Schema that Anthropic accepts, as its own libraries send it: rules in
@@ -75,7 +75,7 @@ pub(super) fn with_rules_in_words(schema: &Value) -> Value {
             "oneOf" if !fields.contains_key("anyOf") => ("anyOf", each_with_rules_in_words(value)),
             name if is_accepted(name, value) => (name, value.clone()),
             name => {
-                rules.push(format!("{} {value}", in_words(name)));
+                rules.push(format!("{name} {value}"));
                 continue;
             }
         };
@@ -110,13 +110,7 @@ fn is_accepted(name: &str, value: &Value) -> bool {
     }
 }
 
-/// `maxLength` as `max length`.
-fn in_words(name: &str) -> String {
-    let word = |char: char| char.is_ascii_uppercase().then_some(' ').into_iter().chain([char.to_ascii_lowercase()]);
-    name.chars().flat_map(word).collect()
-}
-
-/// Replaces references by what they refer to. It borrows the schema, of which it copies parts again and again.
+/// Replaces references by what they refer to. It borrows the schema, because it copies parts of it again and again.
 struct Inlining<'a> {
     root: &'a Value,
     /// The references being replaced. One that leads back to itself is cut off there.
@@ -163,7 +157,7 @@ impl<'a> Inlining<'a> {
 
     fn referred(&mut self, reference: &'a str) -> Map<String, Value> {
         let found = shape::referred(self.root, reference).and_then(Value::as_object);
-        let Some(fields) = found.filter(|_| self.open.len() < DEEPEST && !self.open.contains(&reference)) else {
+        let Some(fields) = found.filter(|_| self.open.len() < MAX_DEPTH && !self.open.contains(&reference)) else {
             return Map::new();
         };
         self.open.push(reference);
@@ -279,12 +273,12 @@ mod tests {
             (
                 "numbers, after the description",
                 json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "description": "How many."}),
-                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusive maximum 9"}),
+                json!({"type": "integer", "description": "How many.\n\nRules: minimum 1; exclusiveMaximum 9"}),
             ),
             (
                 "text",
                 json!({"type": "string", "maxLength": 5, "pattern": "^a\"", "format": "regex"}),
-                json!({"type": "string", "description": "Rules: max length 5; pattern \"^a\\\"\"; format \"regex\""}),
+                json!({"type": "string", "description": "Rules: maxLength 5; pattern \"^a\\\"\"; format \"regex\""}),
             ),
             (
                 "a list that may be empty",
@@ -299,19 +293,19 @@ mod tests {
             (
                 "a list of at least two",
                 json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"minLength": 1}}),
-                json!({"type": "array", "items": {"description": "Rules: min length 1"},
-                       "description": "Rules: min items 2; unique items true"}),
+                json!({"type": "array", "items": {"description": "Rules: minLength 1"},
+                       "description": "Rules: minItems 2; uniqueItems true"}),
             ),
             (
                 "one of several",
                 json!({"oneOf": [{"type": "null"}, {"multipleOf": 2}]}),
-                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multiple of 2"}]}),
+                json!({"anyOf": [{"type": "null"}, {"description": "Rules: multipleOf 2"}]}),
             ),
             (
                 "any and one of several",
                 json!({"anyOf": [{"type": "null"}], "allOf": [{"minimum": 1}], "oneOf": [{"type": "null"}]}),
                 json!({"anyOf": [{"type": "null"}], "allOf": [{"description": "Rules: minimum 1"}],
-                       "description": "Rules: one of [{\"type\":\"null\"}]"}),
+                       "description": "Rules: oneOf [{\"type\":\"null\"}]"}),
             ),
             (
                 "references, which stand alone",
@@ -340,7 +334,7 @@ mod tests {
         let definitions: Map<String, Value> = (0..100).map(|at: usize| (at.to_string(), twice(at + 1))).collect();
         let schema = json!({"properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
         let cleaned = without_references(&schema);
-        assert!(cleaned.to_string().len() < 100 * LARGEST);
+        assert!(cleaned.to_string().len() < 100 * MAX_VALUES);
         assert!(!cleaned.to_string().contains("$ref"));
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of dialects and of built-in providers: adding one is adding a row.
 
 use super::dialect::Dialect;
-use super::request::{Habits, TokenLimit};
+use super::request::Quirks;
 use super::{anthropic, gemini, openai, responses};
 
 /// The dialects, in the order in which the documents name them.
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) family: Option<&'static str>,
     /// The effort to send if the user sets none; `None` leaves it to the provider.
     pub(crate) effort: Option<&'static str>,
-    pub(crate) habits: Habits,
+    pub(crate) quirks: Quirks,
     /// The command that starts it, for a server on the user's own machine.
     pub(crate) start: Option<&'static str>,
 }
@@ -40,12 +40,7 @@ pub(crate) const OPENAI_LIKE: Row = Row {
     model: None,
     family: None,
     effort: None,
-    habits: Habits {
-        stream_usage: true,
-        token_limit: TokenLimit::MaxTokens,
-        returns_reasoning: false,
-        document_url: false,
-    },
+    quirks: Quirks { stream_usage: true, max_completion_tokens: false, returns_reasoning: false, document_url: false },
     start: None,
 };
 
@@ -77,7 +72,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         api: &responses::DIALECT,
         api_elsewhere: Some(&openai::DIALECT),
         family: Some("gpt-*-luna"),
-        habits: Habits { token_limit: TokenLimit::MaxCompletionTokens, ..OPENAI_LIKE.habits },
+        quirks: Quirks { max_completion_tokens: true, ..OPENAI_LIKE.quirks },
         ..hosted("openai", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "gpt-6-luna")
     },
     Row {
@@ -91,14 +86,14 @@ pub(crate) const PROVIDERS: &[Row] = &[
     },
     hosted("groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "openai/gpt-oss-120b"),
     Row {
-        habits: Habits { stream_usage: false, document_url: true, ..OPENAI_LIKE.habits },
+        quirks: Quirks { stream_usage: false, document_url: true, ..OPENAI_LIKE.quirks },
         ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
     },
     hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto"),
     Row {
         // Its own default is high.
         effort: Some("low"),
-        habits: Habits { returns_reasoning: true, ..OPENAI_LIKE.habits },
+        quirks: Quirks { returns_reasoning: true, ..OPENAI_LIKE.quirks },
         ..hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "deepseek-flash")
     },
     hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest"),

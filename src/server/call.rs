@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{self, Client, Failed, Response, TransportError};
+use super::client::{self, Client, Response, TransportError};
 use super::reading::{self, ReadError};
 use super::retry;
 use crate::address::Address;
@@ -12,7 +12,7 @@ use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{Asks, Request};
-use crate::provider::{Dialect, Malformed};
+use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
 
 /// What to do where a model cannot call tools.
@@ -44,7 +44,7 @@ pub(crate) struct CallError {
 #[derive(Debug)]
 pub(crate) enum CallEnd {
     Failed(CallError),
-    /// Nobody takes the answer anymore.
+    /// The reader is gone.
     Output(OutputError),
 }
 
@@ -126,10 +126,10 @@ impl Call<'_> {
             // With calls there need not be text.
             _ if !reply.calls().is_empty() || !reply.is_blank() => return Ok(()),
             Some(Finish::Limit(_)) => self
-                .failed("the token limit was reached before the first word".to_owned())
+                .failed("the token limit was reached before the first word")
                 .advise(Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned())),
             Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
-            None => self.failed("the answer is empty".to_owned()),
+            None => self.failed("the answer is empty"),
         })
     }
 
@@ -147,7 +147,7 @@ impl Call<'_> {
 
     fn send(&self, request: &Request) -> Result<Response, CallError> {
         self.notes.spinner().wait_for(&format!("waiting for {}", self.provider));
-        self.client.send(request).map_err(|failure| self.explain(failure, request))
+        self.client.send(request, &self.secrets).map_err(|failure| self.explain(failure, request))
     }
 
     /// Waits if the request will be sent again. Returns whether it will.
@@ -169,25 +169,22 @@ impl Call<'_> {
             ReadError::Connection(error) => {
                 CallError { meaning: Meaning::Other, ..self.explain(self.client.read_failure(error), request) }
             }
-            ReadError::Server(error) => self.refused(error, None, request.asks),
-            ReadError::Malformed(malformed) => self.malformed(&malformed),
+            ReadError::Reply(error) => self.explain_reply(error, request.asks),
             ReadError::Broken(why) => self.failed(why),
-            ReadError::Output(_) => self.failed("nobody takes the answer".to_owned()),
+            ReadError::Output(_) => self.failed("the reader is gone"),
         }
     }
 
-    /// Describes a body that does not fit the dialect.
-    pub(crate) fn malformed(&self, error: &Malformed) -> CallError {
-        self.failed(format!("what the server sent cannot be read ({})", error.0))
-    }
-
-    /// There is a reply, but no answer in it.
-    pub(crate) fn no_answer(&self, why: &str) -> CallError {
-        self.failed(why.to_owned())
+    /// Describes a body that is an error, or does not fit the dialect.
+    pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
+        match error {
+            ReplyError::Server(error) => self.refused(error, None, asks),
+            ReplyError::Malformed(reason) => self.failed(format!("what the server sent cannot be read ({reason})")),
+        }
     }
 
     /// What q says itself. It may contain any words, such as those of an address or of a page's title.
-    fn failed(&self, message: String) -> CallError {
+    pub(crate) fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
 
@@ -226,7 +223,6 @@ impl Call<'_> {
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
             (_, Some(404)) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
-            (_, Some(300..=399)) => Some("q does not follow redirects; set the base URL to the new address".to_owned()),
             (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
@@ -234,8 +230,7 @@ impl Call<'_> {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
-        let may_pass = failed.may_pass();
-        let Failed { status, error, location, advice } = failed.describe(&self.secrets);
+        let TransportError { status, error, location, advice, may_pass, .. } = failed;
         if status.is_none() {
             let meaning = if may_pass { Meaning::Passing } else { Meaning::Other };
             return CallError { meaning, ..self.failed(error.message) }.advise(advice);
@@ -259,7 +254,7 @@ mod tests {
         let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
-        assert_eq!(call.no_answer("the page “Models” does not exist").meaning, Meaning::Other);
+        assert_eq!(call.failed("the page “Models” does not exist").meaning, Meaning::Other);
         let refused = call.refused(ServerError::new("the model does not exist"), None, Asks::default());
         assert_eq!(refused.meaning, Meaning::UnknownModel);
     }
@@ -299,17 +294,7 @@ mod tests {
         ] {
             for (has_attachments, expected) in [(true, with_attachments), (false, without)] {
                 let asks = Asks { attachments: has_attachments, ..Asks::default() };
-                let request = Request { path: String::new(), headers: vec![], body: None, asks };
-                let failed = match status {
-                    Some(status) => {
-                        let body = message.to_owned();
-                        call.explain(
-                            TransportError::Status { status, body, retry_after: None, location: None },
-                            &request,
-                        )
-                    }
-                    None => call.explain_reading(ReadError::Server(ServerError::new(message)), &request),
-                };
+                let failed = call.refused(failure::read_redacted(message, &[]), status, asks);
                 let found = (failed.error.advice.as_deref(), failed.meaning == Meaning::Passing);
                 assert_eq!(found, expected, "{status:?} {message} {has_attachments}");
             }

@@ -18,10 +18,10 @@ use crate::secret::{self, Secret};
 use crate::settings::Environment;
 
 /// How long connecting may take, and resolving the name before it.
-const CONNECT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The most that q reads of an error's body.
-const ERROR_BODY: u64 = 64 << 10;
+const MAX_ERROR_BODY: u64 = 64 << 10;
 
 /// The beginning of data compressed by gzip (RFC 1952).
 pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
@@ -75,12 +75,19 @@ pub(crate) struct Limits {
 }
 
 /// Why there is no response, or only a part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TransportError {
-    /// The server answered with a status other than success; `location` is where it redirects to.
-    Status { status: u16, body: String, retry_after: Option<Duration>, location: Option<String> },
-    /// The connection failed. `is_silence`: nothing came for longer than the limit.
-    Connection { cause: String, advice: Option<String>, temporary: bool, is_silence: bool },
+#[derive(Debug)]
+pub(crate) struct TransportError {
+    /// A status other than success; `None`: the connection failed.
+    pub(crate) status: Option<u16>,
+    /// What the server says, or why the connection failed.
+    pub(crate) error: ServerError,
+    /// What came with the status, as it came.
+    pub(crate) body: String,
+    /// Where the server redirects to.
+    pub(crate) location: Option<String>,
+    pub(crate) advice: Option<String>,
+    /// Another try may succeed.
+    pub(crate) may_pass: bool,
 }
 
 /// A client for one address.
@@ -128,8 +135,8 @@ impl Client {
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
             // The time-out needs a thread for resolving, which an IP address is not worth.
-            .timeout_resolve(named.then_some(CONNECT))
-            .timeout_connect(Some(CONNECT))
+            .timeout_resolve(named.then_some(CONNECT_TIMEOUT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .build();
         let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
             variable,
@@ -149,14 +156,15 @@ impl Client {
     ///
     /// # Errors
     /// The connection failed, or the status is not a success.
-    pub(super) fn send(&self, request: &Request) -> Result<Response, TransportError> {
+    pub(super) fn send(&self, request: &Request, secrets: &[Secret]) -> Result<Response, TransportError> {
         let body = request.body.as_ref().map(|body| body.to_string().into_bytes());
         let method = body.as_deref().map_or(Method::Get, Method::Post);
         let limits = Limits { silence: self.silence, total: None };
-        self.exchange(method, &request.path, &request.headers, limits)
+        self.exchange(method, &request.path, &request.headers, limits, secrets)
     }
 
-    /// Sends a request with any method and its own limits, and returns when the headers of the response have come.
+    /// Sends a request with any method and its own limits, and returns when the headers of the response have come. What
+    /// the server says about a failure is cleared of secrets.
     ///
     /// # Errors
     /// As for [`Client::send`].
@@ -166,6 +174,7 @@ impl Client {
         path: &str,
         headers: &[(String, Secret)],
         limits: Limits,
+        secrets: &[Secret],
     ) -> Result<Response, TransportError> {
         let url = self.address.join(path);
         let sent = match method {
@@ -181,13 +190,23 @@ impl Client {
             let header = |name| text_of(response.headers(), name);
             let retry_after =
                 header("retry-after").and_then(|text| retry::retry_after(text, OffsetDateTime::now_utc()));
-            let location = header("location").map(|location| self.redirected_to(location));
+            let location = header("location").filter(|_| status.is_redirection());
+            let location = location.map(|location| secret::redact(&self.redirected_to(location), secrets));
             // An incomplete body still says more than none.
             let mut body = Vec::new();
-            let _ = response.body_mut().as_reader().take(ERROR_BODY).read_to_end(&mut body);
+            let _ = response.body_mut().as_reader().take(MAX_ERROR_BODY).read_to_end(&mut body);
             let is_compressed = body.starts_with(GZIP);
             let body = if is_compressed { COMPRESSED.into() } else { String::from_utf8_lossy(&body).into_owned() };
-            return Err(TransportError::Status { status: status.as_u16(), body, retry_after, location });
+            let mut error = failure::read_redacted(&body, secrets);
+            error.retry_after = retry_after.or(error.retry_after);
+            return Err(TransportError {
+                status: Some(status.as_u16()),
+                error,
+                body,
+                location,
+                advice: None,
+                may_pass: PASSING_STATUSES.contains(&status.as_u16()),
+            });
         }
         let (parts, body) = response.into_parts();
         Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
@@ -210,11 +229,13 @@ impl Client {
         if let Some(ProxyUsed { variable, host, port, .. }) = &self.proxy {
             cause += &format!(" (through the proxy {host}:{port}, which {variable} names)");
         }
-        TransportError::Connection {
-            cause,
+        TransportError {
+            status: None,
+            error: ServerError::new(cause),
+            body: String::new(),
+            location: None,
             advice: advice.map(str::to_owned),
-            temporary: is_temporary(&error),
-            is_silence: is_silence(&error),
+            may_pass: is_temporary(&error),
         }
     }
 
@@ -223,7 +244,7 @@ impl Client {
         // With most proxies, only the proxy's own name is looked up here.
         let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
         let looked_up = proxy.map_or(self.address.host(), |proxy| &proxy.host);
-        let limit = CONNECT.as_secs();
+        let limit = CONNECT_TIMEOUT.as_secs();
         let cause = match error {
             ureq::Error::HostNotFound => format!("the host {looked_up} has no address"),
             ureq::Error::Io(error) => return io_cause(error, looked_up),
@@ -233,12 +254,12 @@ impl Client {
             ureq::Error::Timeout(Timeout::Resolve) => format!("the name {looked_up} was not resolved within {limit} s"),
             ureq::Error::Timeout(_) => {
                 let limit = self.silence.map(|limit| format!("{} s", limit.as_secs_f64()));
-                let cause = format!("nothing came from the server for {}", limit.as_deref().unwrap_or("too long"));
+                let cause = format!("no data from the server for {}", limit.as_deref().unwrap_or("too long"));
                 return (cause, Some("the setting timeout (Q_TIMEOUT) says how long a silence may last"));
             }
             ureq::Error::ConnectProxyFailed(reason) => format!("the proxy made no connection: {reason}"),
             ureq::Error::LargeResponseHeader(..) => "the server's headers are too long".to_owned(),
-            ureq::Error::Protocol(error) => format!("the server does not speak HTTP as it should ({error})"),
+            ureq::Error::Protocol(error) => format!("the server sent an invalid HTTP response ({error})"),
             other => other.to_string(),
         };
         (cause, None)
@@ -275,11 +296,6 @@ fn is_temporary(error: &ureq::Error) -> bool {
     }
 }
 
-/// Whether nothing came for longer than the limit.
-fn is_silence(error: &ureq::Error) -> bool {
-    matches!(error, ureq::Error::Timeout(_)) && !is_temporary(error)
-}
-
 /// A request with its headers and limits.
 fn completed<Any>(
     mut request: ureq::RequestBuilder<Any>,
@@ -296,43 +312,6 @@ fn completed<Any>(
 /// A header whose value is text.
 fn text_of<'h>(headers: &'h http::HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// A failed request in words, without secrets.
-pub(crate) struct Failed {
-    /// `None`: the connection failed.
-    pub(crate) status: Option<u16>,
-    /// What the server says, or why the connection failed.
-    pub(crate) error: ServerError,
-    /// Where the server redirects to.
-    pub(crate) location: Option<String>,
-    pub(crate) advice: Option<String>,
-}
-
-impl TransportError {
-    /// Whether another try may succeed.
-    pub(crate) fn may_pass(&self) -> bool {
-        match self {
-            TransportError::Status { status, .. } => PASSING_STATUSES.contains(status),
-            TransportError::Connection { temporary, .. } => *temporary,
-        }
-    }
-
-    /// Describes it.
-    pub(crate) fn describe(self, secrets: &[Secret]) -> Failed {
-        match self {
-            TransportError::Connection { cause, advice, .. } => {
-                Failed { status: None, error: ServerError::new(cause), location: None, advice }
-            }
-            TransportError::Status { status, body, retry_after, location } => {
-                let mut error = failure::read_redacted(&body, secrets);
-                error.retry_after = retry_after.or(error.retry_after);
-                let location = location.filter(|_| (300..400).contains(&status));
-                let location = location.map(|location| secret::redact(&location, secrets));
-                Failed { status: Some(status), error, location, advice: None }
-            }
-        }
-    }
 }
 
 /// What a server says, after its status if there is one: `404 Not Found: no such page`.
@@ -445,6 +424,7 @@ mod tests {
     }
 
     /// The error of the standard library for a name that the system's resolver gave up with this code.
+    #[allow(unsafe_code)]
     fn unresolved(code: libc::c_int) -> io::Error {
         // SAFETY: the call takes any code, and returns a string that lasts as long as the program.
         let reason = unsafe { std::ffi::CStr::from_ptr(libc::gai_strerror(code)) };
@@ -456,8 +436,8 @@ mod tests {
         let client = Client::new(&address("http://h.example"), None, 1, &Environment::new(&[])).expect("a client");
         for (code, may_pass) in [(libc::EAI_AGAIN, true), (libc::EAI_NONAME, false), (libc::EAI_FAIL, false)] {
             let failed = client.connection_failure(ureq::Error::Io(unresolved(code)));
-            assert_eq!(failed.may_pass(), may_pass, "{failed:?}");
-            let TransportError::Connection { cause, .. } = failed else { panic!("no connection") };
+            assert_eq!(failed.may_pass, may_pass, "{failed:?}");
+            let cause = failed.error.message;
             assert!(cause.starts_with("the name h.example cannot be resolved ("), "{cause}");
         }
     }

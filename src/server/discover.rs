@@ -12,7 +12,7 @@ use crate::settings::{Key, Provider, Settings};
 use crate::unix;
 
 /// How long the servers have to answer, all at the same time.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The server chosen by options, settings and a conversation that keeps its own, else the first local one.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn find(settings: &Settings, keeps: Option<&HeldWith>, notes: &Notes)
     if let Some(target) = chosen(settings, keeps)? {
         return Ok(target);
     }
-    let Some(Running { provider, model }) = running(settings) else { return Err(nobody(settings)) };
+    let Some(Running { provider, model }) = running(settings) else { return Err(no_provider(settings)) };
     let name = &provider.name;
     notes.note(&format!(
         "no provider is set: asking {name} at {}; Q_PROVIDER={name} silences this note",
@@ -52,7 +52,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
     let candidates: Vec<_> = settings.providers.iter().filter(|provider| provider.key == Key::None).cloned().collect();
     for (index, provider) in candidates.iter().enumerate() {
         let client =
-            provider.address().and_then(|address| Client::new(address, Some(PATIENCE), 0, &settings.environment));
+            provider.address().and_then(|address| Client::new(address, Some(TIMEOUT), 0, &settings.environment));
         let Ok(client) = client else {
             let _ = send.send((index, None));
             continue;
@@ -64,7 +64,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
             let _ = send.send((index, target.model(&Notes::default()).ok()));
         });
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut models: Vec<Option<Option<String>>> = vec![None; candidates.len()];
     // An answer counts only once all servers before it are known to have nothing.
     while models.iter().find(|answer| !matches!(answer, Some(None))).is_some_and(Option::is_none) {
@@ -78,7 +78,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
 }
 
 /// The error if there is no provider to ask: it names every way out.
-fn nobody(settings: &Settings) -> Error {
+fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {

@@ -9,7 +9,7 @@ use crate::settings::usable_key;
 use crate::unix;
 
 /// The most that q reads of what the command prints.
-const LONGEST_OUTPUT: u64 = 64 << 10;
+const MAX_OUTPUT: u64 = 64 << 10;
 
 /// Runs the command and returns the key. The command's standard error passes through.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn run(command: &[String]) -> Result<Secret, Error> {
     let mut printed = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         // The pipe closes after this, which ends a command that prints without end.
-        stdout.take(LONGEST_OUTPUT).read_to_end(&mut printed).map_err(cannot)?;
+        stdout.take(MAX_OUTPUT).read_to_end(&mut printed).map_err(cannot)?;
     }
     let status = child.wait().map_err(cannot)?;
     unix::adopt_orphans(adopts);

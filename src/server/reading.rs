@@ -7,30 +7,29 @@ use std::time::Duration;
 use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
-use crate::provider::failure::{self, ServerError};
+use crate::provider::failure;
 use crate::provider::reply::Reply;
-use crate::provider::{Dialect, Malformed};
+use crate::provider::{Dialect, ReplyError};
 use crate::unix;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
-const TAIL: Duration = Duration::from_secs(10);
+const END_SILENCE: Duration = Duration::from_secs(10);
 
 /// How much q keeps of a body that may not be a stream.
-const LONGEST_BEGINNING: usize = 16 << 10;
+const MAX_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
 const READ_SIZE: usize = 64 << 10;
 
 /// The most bytes that an answer in one piece may have.
-const LONGEST_WHOLE: usize = stream::LONGEST;
+const MAX_WHOLE: usize = stream::MAX_EVENT;
 
 /// Why there is no complete answer.
 #[derive(Debug)]
 pub(super) enum ReadError {
     Connection(io::Error),
-    /// The server reported an error instead of the answer or its rest.
-    Server(ServerError),
-    Malformed(Malformed),
+    /// What came is an error, or cannot be read.
+    Reply(ReplyError),
     /// What q says about a body that is no answer.
     Broken(String),
     Output(OutputError),
@@ -42,21 +41,15 @@ impl From<OutputError> for ReadError {
     }
 }
 
-impl From<Malformed> for ReadError {
-    fn from(malformed: Malformed) -> ReadError {
-        ReadError::Malformed(malformed)
+impl<E: Into<ReplyError>> From<E> for ReadError {
+    fn from(error: E) -> ReadError {
+        ReadError::Reply(error.into())
     }
 }
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> ReadError {
-        ReadError::broken(&format!("a line of the stream has more than {} bytes", stream::LONGEST))
-    }
-}
-
-impl ReadError {
-    fn broken(why: &str) -> ReadError {
-        ReadError::Broken(why.to_owned())
+        ReadError::Broken(format!("a line of the stream has more than {} bytes", stream::MAX_EVENT))
     }
 }
 
@@ -82,24 +75,18 @@ pub(super) fn read_reply(
         }
     }
     if body.beginning().starts_with(GZIP) {
-        return Err(ReadError::broken(COMPRESSED));
+        return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
     // Some servers answer in one piece though q asked for a stream; no stream begins like that.
     if matches!(body.beginning().first(), Some(b'{' | b'[')) {
         let text = collect(body)?;
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
-        if (read.is_err() || (reply.is_blank() && reply.calls().is_empty()))
-            && let Some(error) = failure::error_in(text)
-        {
-            return Err(ReadError::Server(error));
-        }
-        read?;
-        take(&reply.take_text(), reply.is_complete())?;
-    } else {
-        read_stream(api, content_type, body, reply, take)?;
+        failure::check(text, read.is_err() || (reply.is_blank() && reply.calls().is_empty()))?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
+        return Ok(read?);
     }
-    reply.failure().map_or(Ok(()), |error| Err(ReadError::Server(error.clone())))
+    read_stream(api, content_type, body, reply, take)
 }
 
 /// Reads the whole of a body that is not a reply.
@@ -114,12 +101,12 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     let mut bytes = body.bytes().to_vec();
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
-        if bytes.len() > LONGEST_WHOLE {
-            return Err(ReadError::Broken(format!("what the server sent has more than {LONGEST_WHOLE} bytes")));
+        if bytes.len() > MAX_WHOLE {
+            return Err(ReadError::Broken(format!("what the server sent has more than {MAX_WHOLE} bytes")));
         }
     }
     if bytes.starts_with(GZIP) {
-        return Err(ReadError::broken(COMPRESSED));
+        return Err(ReadError::Broken(COMPRESSED.to_owned()));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -138,29 +125,29 @@ fn read_stream(
     // How the body ended, once it has.
     let mut end: Option<io::Result<()>> = None;
     loop {
-        if events == 0 && beginning.len() < LONGEST_BEGINNING {
+        if events == 0 && beginning.len() < MAX_BEGINNING {
             beginning.extend_from_slice(body.bytes());
         }
         let mut event = |data: &str| {
             events += 1;
             // What follows the end does not belong to the answer.
-            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Malformed) }
+            if reply.ended() { Ok(()) } else { api.read_event(data, reply).map_err(ReadError::Reply) }
         };
         let read = match end {
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(&reply.take_text(), reply.is_complete())?;
+        take(&reply.take_text(), read.is_ok() && reply.is_complete())?;
         match read {
             // The last event was cut off; the code below says how.
-            Err(ReadError::Malformed(_)) if end.is_some() => {}
+            Err(ReadError::Reply(ReplyError::Malformed(_))) if end.is_some() => {}
             read => read?,
         }
-        if reply.ended() || reply.failure().is_some() {
+        if reply.ended() {
             return Ok(());
         }
         if let Some(end) = end {
-            failure::error_in(parser.stray()).map_or(Ok(()), |error| Err(ReadError::Server(error)))?;
+            failure::check(parser.stray(), true)?;
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
@@ -168,7 +155,7 @@ fn read_stream(
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
-        end = match body.fill(reply.is_finished().then_some(TAIL)) {
+        end = match body.fill(reply.is_finished().then_some(END_SILENCE)) {
             Ok(0) => Some(Ok(())),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
@@ -185,8 +172,8 @@ fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_
         Ok(()) if beginning.trim_ascii().is_empty() => "the server accepted the question and sent nothing".to_owned(),
         Ok(()) if events > 0 => "the stream ended before the answer did".to_owned(),
         Ok(()) => match failure::title(&String::from_utf8_lossy(beginning)) {
-            Some(title) => format!("the server sent a page for browsers: “{title}”"),
-            None => format!("what the server sent is not an event stream (its type is “{content_type}”)"),
+            Some(title) => format!("the server sent an HTML page: “{title}”"),
+            None => format!("the response is not an event stream (content type “{content_type}”)"),
         },
     })
 }
@@ -245,7 +232,7 @@ impl Body {
         bytes.strip_prefix(stream::BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start()
     }
 
-    /// The client's time-outs cannot be changed during a request, but a thread can be left behind.
+    /// The client's time-outs cannot be changed during a request, but a thread need not be waited for.
     fn hand_over(&mut self) {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
@@ -330,15 +317,15 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "Broken(\"what the server sent is not an event stream (its type is “text/plain”)"),
+            (vec![Ok("<html>")], "", "Broken(\"the response is not an event stream (content type “text/plain”)"),
             (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Malformed"),
-            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Server"),
-            (vec![Ok("{\"error\":\"down\"}")], "", "Server"),
-            (vec![Ok("{\"detail\":\"down\"}")], "", "Server"),
-            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent a page for browsers: “Sign in”"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Reply(Malformed"),
+            (vec![Ok(HELLO), Ok("\n\ndata: {\"error\":\"down\"}\n\n")], "Hello", "Reply(Server"),
+            (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
+            (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
+            (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Reply(Server"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent an HTML page: “Sign in”"),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);
@@ -348,14 +335,14 @@ mod tests {
         }
     }
 
-    /// A body that pauses for longer than [`TAIL`] before each part that is empty.
+    /// A body that pauses for longer than [`END_SILENCE`] before each part that is empty.
     struct Pausing(Parts);
 
     impl Read for Pausing {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             if matches!(self.0.0.first(), Some(Ok(""))) {
                 drop(self.0.0.remove(0));
-                std::thread::sleep(TAIL + Duration::from_millis(200));
+                std::thread::sleep(END_SILENCE + Duration::from_millis(200));
             }
             self.0.read(buffer)
         }

@@ -11,19 +11,19 @@ use time::format_description::well_known::Rfc2822;
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 
 /// The longest wait that a server may ask for.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How long to wait before the next try, after this many; `None` if the server asks for a longer wait than q allows.
 pub(crate) fn wait(tried: u32, asked: Option<Duration>) -> Option<Duration> {
     match asked {
-        Some(asked) => Some(asked).filter(|asked| *asked <= LONGEST_WAIT),
+        Some(asked) => Some(asked).filter(|asked| *asked <= MAX_WAIT),
         None => Some(back_off(tried)),
     }
 }
 
 /// Half to all of the exponential wait, so that many clients do not come back at the same moment.
 fn back_off(tried: u32) -> Duration {
-    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(LONGEST_WAIT);
+    let longest = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(tried)).min(MAX_WAIT);
     // A hasher's keys are random in each process and for each hasher.
     let random = RandomState::new().build_hasher().finish() % 1000;
     longest.mul_f64(0.5 + random as f64 / 2000.0)
@@ -84,7 +84,7 @@ mod tests {
                 assert!(wait >= longest / 2 && wait <= longest, "{wait:?}");
             }
         }
-        assert!(wait(u32::MAX, None).is_some_and(|wait| wait <= LONGEST_WAIT));
+        assert!(wait(u32::MAX, None).is_some_and(|wait| wait <= MAX_WAIT));
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use memchr::memchr2;
 
 /// The most bytes that a line, or the data of one event, may have.
-pub(crate) const LONGEST: usize = 16_000_000;
+pub(crate) const MAX_EVENT: usize = 16_000_000;
 
 /// The most bytes kept of text that is not an event.
-const LONGEST_STRAY: usize = 64 << 10;
+const MAX_STRAY: usize = 64 << 10;
 
 /// What may stand at the beginning of a text, and does not belong to it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A line or an event was longer than [`LONGEST`].
+/// A line or an event was longer than [`MAX_EVENT`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -89,14 +89,14 @@ impl Parser {
 
     fn keep_stray(&mut self, line: &[u8]) {
         let begins = matches!(line.trim_ascii_start().first(), Some(b'{' | b'['));
-        if (begins || !self.stray.is_empty()) && self.stray.len() + line.len() < LONGEST_STRAY {
+        if (begins || !self.stray.is_empty()) && self.stray.len() + line.len() < MAX_STRAY {
             self.stray.push_str(&String::from_utf8_lossy(line));
             self.stray.push('\n');
         }
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        if self.line.len() + bytes.len() > LONGEST {
+        if self.line.len() + bytes.len() > MAX_EVENT {
             return Err(TooLong);
         }
         self.line.extend_from_slice(bytes);
@@ -140,7 +140,7 @@ impl Parser {
                 return Ok(());
             }
         };
-        if self.data.len() + value.len() > LONGEST {
+        if self.data.len() + value.len() > MAX_EVENT {
             return Err(TooLong.into());
         }
         if self.has_data {
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn json_that_is_no_event_is_kept_up_to_a_limit() {
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
-        let long = format!("{{{}\n", " ".repeat(LONGEST_STRAY));
-        let half = format!("{{{}\n", " ".repeat(LONGEST_STRAY / 2));
+        let long = format!("{{{}\n", " ".repeat(MAX_STRAY));
+        let half = format!("{{{}\n", " ".repeat(MAX_STRAY / 2));
         for (stream, kept) in [(long, 0), (half.clone(), half.len()), (half.repeat(2), half.len())] {
             let mut parser = Parser::default();
             parser.feed(stream.as_bytes(), &mut ignore).expect("short lines");
@@ -229,7 +229,7 @@ mod tests {
     fn a_line_without_end_fails() {
         let mut parser = Parser::default();
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
-        let piece = vec![b'x'; LONGEST / 2];
+        let piece = vec![b'x'; MAX_EVENT / 2];
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&piece, &mut ignore), Ok(()));
         assert_eq!(parser.feed(b"x", &mut ignore), Err(TooLong));
@@ -239,7 +239,7 @@ mod tests {
     fn lines_of_data_that_are_too_long_together_fail() {
         let mut parser = Parser::default();
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
-        let line = [b"data:", &*vec![b'x'; LONGEST / 2], b"\n"].concat();
+        let line = [b"data:", &*vec![b'x'; MAX_EVENT / 2], b"\n"].concat();
         assert_eq!(parser.feed(&line, &mut ignore), Ok(()));
         assert_eq!(parser.feed(&line[..line.len() / 2], &mut ignore), Ok(()));
         assert_eq!(parser.feed(b"\n", &mut ignore), Ok(()));

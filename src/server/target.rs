@@ -9,7 +9,7 @@ use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
 use crate::output::Notes;
-use crate::provider::request::{self, Field, Listed, Prompt, Request};
+use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
 use crate::provider::table;
 use crate::secret::Secret;
 use crate::settings::{Key, Provider, Settings};
@@ -18,14 +18,10 @@ use crate::settings::{Key, Provider, Settings};
 const NAMED_MODELS: usize = 10;
 
 /// The newest model of a family by the times in the list, else the first.
-fn newest_of(models: &[Listed], family: &str) -> Option<String> {
-    let mut newest: Option<&Listed> = None;
-    for model in models.iter().filter(|model| table::is_of_family(&model.id, family)) {
-        if newest.is_none_or(|newest| model.created > newest.created) {
-            newest = Some(model);
-        }
-    }
-    newest.map(|model| model.id.clone())
+fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
+    let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
+    // Of equals, the last one counts: from the end, that is the first in the list.
+    family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
 }
 
 /// Everything that a request needs besides its question.
@@ -108,7 +104,7 @@ impl Target {
         }
     }
 
-    /// What replaces a model that the server does not know and that nobody named: the newest one of the family of the
+    /// What replaces a model that the server does not know and the user has not named: the newest one of the family of the
     /// provider's built-in default.
     ///
     /// # Errors
@@ -135,12 +131,12 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be reached, or its list cannot be read.
-    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<Listed>, Error> {
+    pub(crate) fn models(&self, notes: &Notes) -> Result<Vec<ListedModel>, Error> {
         let api = self.provider().api;
         let request = self.complete(api.list_models(self.key.as_ref()))?;
         let call = self.call(notes)?;
         let body = call.fetch(&request).map_err(|failed| failed.error)?;
-        (api.models)(&body).map_err(|malformed| call.malformed(&malformed).error.advise("-m names a model"))
+        (api.models)(&body).map_err(|error| call.explain_reply(error, request.asks).error.advise("-m names a model"))
     }
 
     /// A request with the headers that the file and the address add.
@@ -161,7 +157,7 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider.api.request(prompt, provider.habits, self.key.as_ref());
+        let mut request = provider.api.request(prompt, provider.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
         request.body = request.body.map(|body| request::with_fields(body, &fields));
         self.complete(request)
@@ -205,8 +201,10 @@ mod tests {
 
     #[test]
     fn the_newest_of_a_family_is_found_by_time_else_by_order() {
-        let model =
-            |(id, created): &(&str, Option<&str>)| Listed { id: (*id).to_owned(), created: created.map(str::to_owned) };
+        let model = |(id, created): &(&str, Option<&str>)| ListedModel {
+            id: (*id).to_owned(),
+            created: created.map(str::to_owned),
+        };
         for (models, newest) in [
             (&[("gpt-6-luna", Some("1")), ("gpt-7-luna", Some("3")), ("gpt-8-sol", Some("9"))][..], Some("gpt-7-luna")),
             (&[("gpt-6-luna", None), ("gpt-7-luna", None)], Some("gpt-6-luna")),
@@ -214,7 +212,7 @@ mod tests {
             (&[("gpt-8-sol", Some("9"))], None),
             (&[], None),
         ] {
-            let models: Vec<Listed> = models.iter().map(model).collect();
+            let models: Vec<ListedModel> = models.iter().map(model).collect();
             assert_eq!(newest_of(&models, "gpt-*-luna").as_deref(), newest, "{models:?}");
         }
     }

@@ -226,7 +226,7 @@ pub(super) mod tests {
     use time::OffsetDateTime;
 
     use super::*;
-    use crate::message::{Call, Ran};
+    use crate::message::{Call, ToolRun};
 
     pub(in crate::session) fn moment(second: i64) -> Timestamp {
         Timestamp::new(OffsetDateTime::from_unix_timestamp(1_790_000_000 + second).expect("a time"))
@@ -253,7 +253,7 @@ pub(super) mod tests {
 
     fn with_call(conversation: &mut Conversation) {
         let call = Call { name: "t".to_owned(), ..Call::default() };
-        let step = Step { calls: vec![Ran::new(&call, "r", false)], ..Step::default() };
+        let step = Step { calls: vec![ToolRun::new(&call, "r", false)], ..Step::default() };
         conversation.exchanges[0].entries[1].steps = vec![step];
     }
 

@@ -7,7 +7,7 @@ use super::origin::{Environment, Origin, Sourced};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
-use crate::provider::request::{Field, Habits};
+use crate::provider::request::{Field, Quirks};
 use crate::provider::table::{self, OPENAI_LIKE, Row};
 use crate::secret::Secret;
 
@@ -22,7 +22,7 @@ pub(crate) struct Provider {
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub(crate) model: Option<Sourced>,
     pub(crate) headers: Vec<(String, Secret)>,
-    pub(crate) habits: Habits,
+    pub(crate) quirks: Quirks,
     /// The family that replaces a built-in default model that is no longer served.
     pub(crate) family: Option<&'static str>,
     /// The effort to send if the user sets none.
@@ -76,7 +76,7 @@ fn built_in(name: &str, row: &Row, environment: &Environment) -> Provider {
         },
         model: row.model.map(|model| Sourced { text: model.to_owned(), origin: Origin::Default }),
         headers: Vec::new(),
-        habits: row.habits,
+        quirks: row.quirks,
         family: row.family,
         effort: row.effort,
         options: Vec::new(),

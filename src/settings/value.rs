@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::nearest::nearest;
 use crate::secret::Secret;
 
 /// A TOML value and its place.
@@ -89,13 +90,8 @@ pub(super) fn must_be(wanted: &str, value: &DeValue) -> String {
 
 /// The error for an unknown key, with the most similar known one.
 pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
-    let nearest = known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(key, name), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((_, name)) => format!("there is no setting “{key}”; did you mean “{name}”?"),
+    match nearest(key, known) {
+        Some(name) => format!("there is no setting “{key}”; did you mean “{name}”?"),
         None => format!("there is no setting “{key}”"),
     }
 }

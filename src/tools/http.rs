@@ -115,7 +115,8 @@ impl Http {
         let headers = self.headers(&Value::Null);
         if lock(&self.session).take().is_some() {
             let limits = Limits { silence: None, total: Some(SESSION_END_TIMEOUT) };
-            let _ = self.site.client.exchange(Method::Delete, self.site.url.path_and_query(), &headers, limits);
+            let path = self.site.url.path_and_query();
+            let _ = self.site.client.exchange(Method::Delete, path, &headers, limits, &self.site.keys);
         }
     }
 
@@ -136,7 +137,7 @@ impl Http {
     fn exchange(&self, message: &Value) -> Result<(), CallError> {
         let response = match self.post_patiently(message) {
             // So a server refuses a handshake that it does not know.
-            Err(TransportError::Status { status: 400 | 404, body, .. })
+            Err(TransportError { status: Some(400 | 404), body, .. })
                 if self.protocol().is_starting() && is_error(&body) =>
             {
                 let events = self.protocol().receive(body.as_bytes());
@@ -164,15 +165,14 @@ impl Http {
         loop {
             let began = Instant::now();
             let error = match self.post(message, limits) {
-                Err(error) if !is_call && error.may_pass() && tried < self.site.client.retries() => error,
+                Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => error,
                 posted => return posted,
             };
-            let client::Failed { status, error: failed, .. } = error.clone().describe(&self.site.keys);
             // The user learns more from this failure than from one that the time cuts off.
             let took = began.elapsed();
             let is_in_time = |wait: &Duration| self.deadline.is_none_or(|end| Instant::now() + *wait + took < end);
-            let Some(wait) = retry::wait(tried, failed.retry_after).filter(is_in_time) else { return Err(error) };
-            let failure = self.failure(&client::with_status(status, &failed.words()));
+            let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else { return Err(error) };
+            let failure = self.failure(&client::with_status(error.status, &error.error.words()));
             (self.report)(&format!("{failure}; retrying in {:.1} s", wait.as_secs_f64()));
             std::thread::sleep(wait);
             tried += 1;
@@ -181,7 +181,7 @@ impl Http {
 
     fn post(&self, message: &Value, limits: Limits) -> Result<Response, TransportError> {
         let (body, path) = (message.to_string(), self.site.url.path_and_query());
-        self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits)
+        self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits, &self.site.keys)
     }
 
     /// The headers of a request; those of the configuration replace q's own. Nothing is posted without a message.
@@ -199,10 +199,10 @@ impl Http {
     fn read_json(&self, response: Response) -> Result<(), CallError> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
-        let mut limited = response.body.take(stream::LONGEST as u64 + 1);
+        let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
         limited.read_to_end(&mut body).map_err(|error| self.explain(self.site.client.read_failure(error)))?;
-        let events = match body.len() > stream::LONGEST {
-            true => self.protocol().receive_too_long(stream::LONGEST),
+        let events = match body.len() > stream::MAX_EVENT {
+            true => self.protocol().receive_too_long(stream::MAX_EVENT),
             false => self.protocol().receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
         };
         match self.hand_on(events) {
@@ -228,7 +228,7 @@ impl Http {
                 _ => parser.feed(&buffer[..count], &mut message),
             };
             if let Err(stream::TooLong) = read {
-                events.extend(self.protocol().receive_too_long(stream::LONGEST));
+                events.extend(self.protocol().receive_too_long(stream::MAX_EVENT));
             }
             if self.hand_on(events) {
                 break;
@@ -265,7 +265,7 @@ impl Http {
         self.failure(&match (body.trim_ascii().first(), provider::failure::title(&text)) {
             (None, _) => "the server sent no answer".to_owned(),
             (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
-            (_, Some(title)) => format!("the server sent a page for browsers: “{title}”"),
+            (_, Some(title)) => format!("the server sent an HTML page: “{title}”"),
             (_, None) => {
                 format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
             }
@@ -274,7 +274,7 @@ impl Http {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, error: TransportError) -> CallError {
-        let client::Failed { status, error, location, advice } = error.describe(&self.site.keys);
+        let TransportError { status, error, location, advice, .. } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
             return CallError::SessionExpired(failure);

@@ -9,7 +9,7 @@ use super::offers::Offer;
 use super::outcome::{self, Outcome};
 use super::server::Servers;
 use crate::fence;
-use crate::message::{Attachment, Call, MAX_ATTACHMENT, MAX_ATTACHMENTS, Ran, Tool};
+use crate::message::{Attachment, Call, MAX_ATTACHMENT, MAX_ATTACHMENTS, Tool, ToolRun};
 use crate::one_line::on_one_line;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
@@ -85,13 +85,13 @@ impl Toolbox {
     }
 
     /// Refuses a call after too many in one reply.
-    pub(crate) fn refuse(call: &Call) -> Ran {
+    pub(crate) fn refuse(call: &Call) -> ToolRun {
         let result = format!("The call was refused: at most {MAX_CALLS} calls of one reply run.");
-        Ran::new(call, result, true)
+        ToolRun::new(call, result, true)
     }
 
     /// Runs a call, if it may run, and calls `runs` just before. `watched`: a person sees each call as a line.
-    pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Ran {
+    pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> ToolRun {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
         let Outcome { text, images, is_error, server_failed } = outcome;
@@ -107,7 +107,7 @@ impl Toolbox {
             let what = if is_error { "an error" } else { "a result" };
             format!("{}: {what} of {whole} bytes after {:.3} s", call.name, began.elapsed().as_secs_f64())
         });
-        Ran { images: self.fitting(images), ..Ran::new(call, text, is_error) }
+        ToolRun { images: self.fitting(images), ..ToolRun::new(call, text, is_error) }
     }
 
     /// The images that are small enough, alone and together with the earlier ones.

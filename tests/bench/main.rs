@@ -3,6 +3,8 @@
 //! `cargo bench --bench speed`, or with names of its parts behind `--`: `cargo bench --bench speed -- short long`. State is on
 //! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart.
 
+#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+
 #[path = "../authority.rs"]
 mod authority;
 

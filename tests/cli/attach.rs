@@ -140,14 +140,18 @@ fn what_cannot_be_attached_is_refused_before_anything_is_sent() {
         ),
         (&["-a", "zip", "why?"], "zip is neither text nor a JPEG, PNG, GIF, WebP or PDF", "converted to PNG"),
         (&["-a", "bmp", "why?"], "bmp is neither text nor a JPEG", "converted to PNG"),
-        (&["-a", "large.png", "why?"], "large.png is too large: it has more than 5000000 bytes in base64", "smaller"),
+        (&["-a", "large.png", "why?"], "large.png is too large: images and PDFs may have 5000000 bytes", "smaller"),
         (
             &["-a", "half.png", "-a", "half.png", "-a", "half.png", "why?"],
-            "half.png is too large: with the files before it, it has more than 7000000 bytes in base64",
+            "half.png is too large: images and PDFs may have 5000000 bytes in base64 each, and 7000000 together",
             "smaller",
         ),
-        (&["-a", "long.txt", "why?"], "long.txt is longer than 10000000 bytes", "head, tail or grep"),
-        (&["-a", "most.txt", "-a", "some.txt", "why?"], "some.txt is too long: with the files before it", "head"),
+        (
+            &["-a", "long.txt", "why?"],
+            "long.txt is too long: text files and input may have 10000000 bytes together",
+            "head, tail or grep",
+        ),
+        (&["-a", "most.txt", "-a", "some.txt", "why?"], "some.txt is too long: ", "head"),
         (&["-a", "", "why?"], "cannot read “”: No such file", ""),
         (&["-a", "-", "-a", "-", "why?"], "-a - is given twice", ""),
         (&["-n", "-a", "-", "why?"], "-a - reads standard input, which -n leaves alone", ""),
@@ -174,7 +178,7 @@ fn files_and_input_have_their_limit_together() {
     sandbox.write_home("most.txt", "x".repeat(9_999_998));
     sandbox.q(&["-a", "most.txt", "why?"]).stdin("xx").run().exit(0);
     let outcome = sandbox.q(&["-a", "most.txt", "why?"]).stdin("xxx").run();
-    outcome.exit(2).stderr_contains("standard input is too long: with the files before it");
+    outcome.exit(2).stderr_contains("standard input is too long: ");
     server.expect_requests(1);
 }
 
@@ -474,7 +478,7 @@ fn what_is_said_of_standard_input_as_a_file_is_true_of_it() {
     let outcome = sandbox.q(&["-a", "-", "why?"]).stdin(b"gr\xFC\xDFe\n").run();
     outcome.exit(0).stderr("q: standard input is not all UTF-8: its other bytes are sent as U+FFFD\n");
     let outcome = refused(|sandbox| sandbox.q(&["-a", "-", "why?"]).stdin("x".repeat(10_000_001)));
-    outcome.stderr_contains("standard input is longer").stderr_lacks("-n");
+    outcome.stderr_contains("standard input is too long").stderr_lacks("-n");
     let outcome = refused(|sandbox| sandbox.shell("q -a - 'why?' <."));
     outcome.stderr_contains("cannot read standard input").stderr_lacks("-n");
 }

@@ -19,6 +19,10 @@ fn the_man_page_and_the_completions_are_what_q_generates() {
         let right = outcome.success().stdout_text() == repository_file(file);
         outcome.check(right, || format!("{file} is out of date: q --generate {kind} > {file}"));
     }
+    for kind in ["keys-bash", "keys-zsh", "keys-fish"] {
+        let key = sandbox.q(&["--generate", kind]).stdin_open().run();
+        key.success().stdout_contains("command q -x --no-save -n -- ");
+    }
     let unknown = sandbox.q(&["--generate", "csh"]).run();
     unknown.exit(2).stdout_is_empty().stderr_contains("man, bash, zsh, fish");
 }

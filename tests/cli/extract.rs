@@ -63,6 +63,25 @@ fn an_answer_without_code_prints_nothing_and_is_saved_whole() {
 }
 
 #[test]
+fn only_the_built_in_system_prompt_asks_for_a_code_block() {
+    let server = Server::openai("```\nls\n```\n");
+    let sandbox = Sandbox::new().server_env(&server);
+    for (options, setting, asks) in [
+        (&["-x"][..], "", true),
+        (&[], "", false),
+        (&["-x", "-S", "Be brief."], "", false),
+        (&["-x", "-S", ""], "", false),
+        (&["-x"], "Be brief.", false),
+    ] {
+        let name = format!("{options:?} {setting}");
+        let _case = case(&name);
+        sandbox.q(options).arg("how?").env("Q_SYSTEM", setting).run().success();
+        let system = server.last_request().json()["messages"][0]["content"].to_string();
+        assert_eq!(system.contains("into one fenced code block"), asks, "{system}");
+    }
+}
+
+#[test]
 fn an_empty_block_is_a_block() {
     let server = Server::openai("```\n```\n");
     Sandbox::new().server_env(&server).q(&["-x", "how?"]).run().success().stdout_is_empty();

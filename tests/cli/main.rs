@@ -1,5 +1,7 @@
 //! q from outside: the real binary against a server inside the test process.
 
+#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+
 mod actions;
 mod again;
 mod attach;

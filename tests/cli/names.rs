@@ -797,7 +797,8 @@ fn what_is_cleared_or_copied_by_its_id_beside_a_new_question_is_that_one() {
 #[test]
 fn a_number_means_nothing_while_a_file_before_it_cannot_be_read() {
     let (_server, sandbox) = numbered();
-    sandbox.q(&["one"]).run().success();
+    sandbox.write_session(OTHER, &other(&["one", "x"]));
+    age(&sandbox.sessions().join(OTHER), MINUTE);
     symlink("loop.json", sandbox.sessions().join("loop.json")).expect("a link");
     sandbox.q(&["-s", "%1", "more"]).run().exit(1).stderr_contains("loop.json");
 }

@@ -20,6 +20,7 @@ const STUBS: &[(&str, &str)] = &[
     ("curl", "printf '%%PDF-1.4'"),
     ("wl-paste", "cat error.png"),
     ("wl-copy", "cat >/dev/null"),
+    ("fzf", "head -n 1"),
     ("sqlite3", "case $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) cat ;; esac"),
 ];
 

@@ -311,7 +311,7 @@ fn a_server_that_refuses_says_why_and_q_says_what_to_do() {
         ),
         ("", Reply::new(503).header("retry-after", "100"), &["503 Service Unavailable", "try again in 100 s"]),
         ("", Reply::json(200, refusal("not today")), &["refused to start a conversation: not today (-32001)"]),
-        ("", Reply::new(200).header("content-type", "text/html").piece(page), &["a page for browsers: “Welcome”"]),
+        ("", Reply::new(200).header("content-type", "text/html").piece(page), &["an HTML page: “Welcome”"]),
         (
             "",
             Reply::new(200).header("content-type", "text/plain").piece("hello"),

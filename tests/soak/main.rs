@@ -3,6 +3,8 @@
 //!
 //! `cargo bench --bench soak -- --kills 10000 --turns 10000 --signals 2000 --faults 3000`
 
+#![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
+
 mod command;
 mod faults;
 mod image;

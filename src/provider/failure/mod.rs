@@ -4,5 +4,5 @@ mod judging;
 mod reading;
 
 pub(crate) use judging::{Meaning, PASSING_STATUSES, judge};
-pub(crate) use reading::{ServerError, error_in, read, read_redacted, title};
-pub(super) use reading::{error_in_event, from_value, is_something};
+pub(crate) use reading::{ServerError, check, read, read_redacted, title};
+pub(super) use reading::{from_value, is_something};

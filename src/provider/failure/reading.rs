@@ -58,7 +58,7 @@ pub(crate) fn read_redacted(body: &str, secrets: &[Secret]) -> ServerError {
     read(&secret::redact(body, secrets)).unwrap_or_else(|| ServerError::new("the server gives no reason"))
 }
 
-/// Reads the body of an error in any form that servers are known to use; else the title of a page for browsers, or
+/// Reads the body of an error in any form that servers are known to use; else the title of an HTML page, or
 /// the text itself, if it is text.
 pub(crate) fn read(body: &str) -> Option<ServerError> {
     let body = body.trim_start_matches('\u{feff}');
@@ -69,7 +69,7 @@ pub(crate) fn read(body: &str) -> Option<ServerError> {
 }
 
 /// Reads the error in JSON that should have been an answer, or a part of one; `None` if it has no error.
-pub(crate) fn error_in(json: &str) -> Option<ServerError> {
+fn error_in(json: &str) -> Option<ServerError> {
     let value: Value = serde_json::from_str(json).ok()?;
     let fields = if let Value::Array(values) = &value { values.first()? } else { &value };
     let is_error = ["error", "errors", "detail", "Message"].iter().any(|name| fields.get(name).is_some_and(is_something))
@@ -89,10 +89,13 @@ fn is_a_bare_message(fields: &Value) -> bool {
     (says("message") || says("msg")) && (is_alone || has("code") || has("status") || has("success"))
 }
 
-/// The error in an event of a stream. Proxies and gateways report errors in forms of their own, so q looks for one
-/// if the event has an error field, or lacks a field that every event of the dialect has.
-pub(crate) fn error_in_event(json: &str, may_be_error: bool) -> Option<ServerError> {
-    may_be_error.then(|| error_in(json))?
+/// Looks for an error in JSON that may be one. Proxies and gateways report errors in forms of their own, so an event may
+/// be an error if it has an error field, or lacks a field that every event of the dialect has.
+///
+/// # Errors
+/// The error in it.
+pub(crate) fn check(json: &str, may_be_error: bool) -> Result<(), ServerError> {
+    if may_be_error { error_in(json).map_or(Ok(()), Err) } else { Ok(()) }
 }
 
 /// Some servers send an empty error when nothing is wrong.
@@ -155,7 +158,7 @@ fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     field.or_else(|| fields.get("loc").map(names))
 }
 
-/// Gateways put the error of the provider behind them into `metadata.raw`.
+/// Gateways put the error of the provider into `metadata.raw`.
 fn with_upstream(message: String, fields: &Map<String, Value>) -> String {
     match fields.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
         Some(raw) => format!("{message}: {raw}"),
@@ -192,7 +195,7 @@ fn from_text(body: &str) -> Option<ServerError> {
     Some(ServerError::new(on_one_line(&line))).filter(|error| !error.message.is_empty())
 }
 
-/// The title of a page for browsers.
+/// The title of an HTML page.
 pub(crate) fn title(page: &str) -> Option<String> {
     element(page, "title")
 }

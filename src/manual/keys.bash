@@ -1,0 +1,28 @@
+_q_key() {
+    [[ $READLINE_LINE == *[![:space:]]* ]] || return 0
+    local prompt=${PS1@P} wish=${READLINE_LINE//[[:cntrl:]]/?} text saved rows row
+    prompt=${prompt//[$'\001\002']/}
+    # Bash has wiped the line and its last line of the prompt, and draws both again where the cursor is left. In the
+    # meantime a copy is shown. Nothing may scroll after the cursor was saved; there are no more columns than bytes.
+    text=${prompt##*$'\n'}$wish$'\n'
+    rows=$(LC_ALL=C; echo "$((${#text} / ${COLUMNS:-80} + 3))")
+    for ((row = 0; row < rows; row++)); do echo; done >&2
+    printf '\e[%dA\r\e7%sq: waiting for the command\e8' "$rows" "$text" >&2
+    saved=$(trap -p INT)
+    # Ctrl-C ends q, and leaves the line.
+    trap : INT
+    if text=$(_q_command "$READLINE_LINE"); then
+        READLINE_LINE=$text READLINE_POINT=${#text}
+        printf '\e[J' >&2
+    else
+        # What stands below the line would be in the way of the next output. So the copy stays, and the line follows it.
+        printf '\e[J%s%s\n%s\n' "${prompt##*$'\n'}" "$wish" "${text:-q: interrupted}" >&2
+    fi
+    trap - INT
+    eval "$saved"
+}
+
+for _q_keymap in emacs vi-insert; do
+    bind -m "$_q_keymap" -x "\"${Q_KEY:-\\C-xq}\": _q_key"
+done
+unset _q_keymap
