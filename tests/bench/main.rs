@@ -65,7 +65,7 @@ fn main() {
         client,
     };
     type Part = fn(&Bench);
-    let all: [(&str, Part); 9] = [
+    let all: [(&str, Part); 10] = [
         ("short", Bench::short_answer),
         ("long", Bench::long_answer),
         ("terminal", Bench::long_answer_on_terminal),
@@ -74,6 +74,7 @@ fn main() {
         ("list", Bench::list),
         ("files", Bench::files),
         ("tools", Bench::tools),
+        ("tools", Bench::command),
         ("start", Bench::start),
     ];
     for (part, run) in all {
@@ -283,6 +284,45 @@ impl Bench {
             .collect();
         gaps.sort_by(f64::total_cmp);
         println!("from the list of tools to the request: {:.3} ms (goal: at most 5)", gaps[gaps.len() / 2] * 1e3);
+    }
+
+    /// From the model's call of a command to the next request, and how long the command takes by itself.
+    fn command(&self) {
+        let configured = self.state.join("command");
+        std::fs::create_dir_all(configured.join("q")).expect("a folder");
+        let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
+        std::fs::write(configured.join("q/config.toml"), section).expect("a file");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let gap = |_| {
+            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
+            command
+                .env("XDG_CONFIG_HOME", &configured)
+                .env("Q_RETRIES", "0")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
+            let mut child = command.spawn().expect("q");
+            let request = || {
+                let (stream, _) = listener.accept().expect("a connection");
+                stream.peek(&mut [0]).expect("a request");
+                stream
+            };
+            reply(request(), CALL.as_bytes()).expect("a reply");
+            let called = Instant::now();
+            let stream = request();
+            let took = called.elapsed().as_secs_f64();
+            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+            let began = Instant::now();
+            assert!(quiet("true", &[]).stdin(Stdio::null()).status().expect("a command").success());
+            (took, began.elapsed().as_secs_f64())
+        };
+        let (mut with_q, mut alone): (Vec<f64>, Vec<f64>) = (0..50).map(gap).unzip();
+        with_q.sort_by(f64::total_cmp);
+        alone.sort_by(f64::total_cmp);
+        let [with_q, alone] = [with_q, alone].map(|times| times[times.len() / 2] * 1e3);
+        println!(
+            "from the call of a command to the next request: {with_q:.3} ms, of which the command {alone:.3} ms (goal: at most 5 more)"
+        );
     }
 
     fn start(&self) {
@@ -513,6 +553,15 @@ fn serve(deltas: usize) {
         };
     }
 }
+
+/// A reply that calls a command.
+const CALL: &str = concat!(
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+    r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call00001","function":{"name":"now__true","arguments":"{}"}}]}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    "\n\ndata: [DONE]\n\n",
+);
 
 fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
     let mut reader = BufReader::new(&mut stream);
