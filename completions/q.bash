@@ -20,6 +20,14 @@ _q_providers() {
     done < <(sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null)
 }
 
+_q_roles() {
+    local config=$HOME/.config name
+    [[ ${XDG_CONFIG_HOME-} != /* ]] || config=$XDG_CONFIG_HOME
+    while IFS= read -r name; do
+        names+=("$name")
+    done < <(sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p')
+}
+
 _q_tools() {
     local config=$HOME/.config name
     [[ ${XDG_CONFIG_HOME-} != /* ]] || config=$XDG_CONFIG_HOME
@@ -44,7 +52,7 @@ _q() {
     local last=${typed[${#typed[@]} - 1]}$rest
 
     # The option whose value is typed; none are left after the first word of the question.
-    local short='^-[fnxjqvhV]*([spmeoSat])' long='^--(session|provider|model|effort|option|system|attach|schema|tools|messages|copy|generate)' option='' prefix=''
+    local short='^-[fnxjqvhV]*([spmreoSat])' long='^--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate)' option='' prefix=''
     for word in "${typed[@]:1:${#typed[@]} - 2}"; do
         if [[ $option ]]; then
             option=
@@ -65,6 +73,7 @@ _q() {
     s | session) _q_conversations ;;
     p | provider) _q_providers; compopt +o default 2>/dev/null ;;
     m | model) compopt +o default 2>/dev/null ;;
+    r | role) _q_roles; compopt +o default 2>/dev/null ;;
     e | effort) names=(low medium high); compopt +o default 2>/dev/null ;;
     o | option) compopt +o default 2>/dev/null ;;
     S | system) compopt +o default 2>/dev/null ;;
@@ -74,7 +83,7 @@ _q() {
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish keys-bash keys-zsh keys-fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -r --role -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

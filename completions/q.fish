@@ -20,6 +20,12 @@ function __q_providers
     sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null
 end
 
+function __q_roles
+    set -l config $HOME/.config
+    string match -q '/*' -- "$XDG_CONFIG_HOME"; and set config $XDG_CONFIG_HOME
+    sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'
+end
+
 function __q_tools
     set -l config $HOME/.config
     string match -q '/*' -- "$XDG_CONFIG_HOME"; and set config $XDG_CONFIG_HOME
@@ -35,7 +41,7 @@ function __q_options
     for word in $words
         if test $value = yes
             set value no
-        else if string match -q -r '^(-[fnxjqvhV]*([spmeoSat])|--(session|provider|model|effort|option|system|attach|schema|tools|messages|copy|generate))$' -- $word
+        else if string match -q -r '^(-[fnxjqvhV]*([spmreoSat])|--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate))$' -- $word
             set value yes
         else if not string match -q -r '^-.' -- $word
             return 1
@@ -48,6 +54,7 @@ complete -c q -n __q_options -s f -l follow -d 'continue the conversation'
 complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d 'continue, or start, the conversation NAME'
 complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'which provider to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
+complete -c q -n __q_options -s r -l role -x -a '(__q_roles)' -d 'options that the configuration lists'
 complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
 complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'

@@ -72,6 +72,14 @@ impl Shape {
         }
     }
 
+    /// Reads either, but not the path of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn from_spec(spec: &str) -> Result<Shape, String> {
+        if spec.trim_start().starts_with('{') { Shape::from_json(spec) } else { Shape::from_short(spec) }
+    }
+
     /// The schema, a JSON object.
     pub(crate) fn schema(&self) -> &Value {
         &self.schema

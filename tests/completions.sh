@@ -39,6 +39,12 @@ full      q -fpan<TAB>                        -fpanthropic
 full      q -f -p an<TAB>                     anthropic
 full      q --models -p an<TAB>               anthropic
 
+full      q -r <TAB>                          blunt, fabric, review, system
+full      q -r re<TAB>                        review
+full      q --role=fa<TAB>                    fabric
+full      q -fr bl<TAB>                       blunt
+empty     q -r <TAB>                          nothing
+
 full      q -s <TAB>                          weekly.v2, work
 full      q -s session_<TAB>                  session_20261121100000
 full      q --session=session_<TAB>           session_20261121100000
@@ -135,9 +141,11 @@ conversations() {
     )
 }
 
-# providers CONFIG NAME: a configuration with this one.
+# providers CONFIG NAME: a configuration with this one, and roles.
 providers() {
-    mkdir -p "$1/q"
+    mkdir -p "$1/q/roles/fabric" "$1/q/roles/empty"
+    touch "$1/q/roles/blunt.md" "$1/q/roles/system.md" "$1/q/roles/fabric/system.md" "$1/q/roles/fabric/user.md" \
+        "$1/q/roles/no role.md" "$1/q/roles/notes.txt"
     cat >"$1/q/config.toml" <<END
 provider = "$2"
 # [providers.worthless]
@@ -160,6 +168,10 @@ A = "b"
 run = ["sqlite3", "{query}"]
 [tools.shop.rows]
 run = ["sqlite3", "rows"]
+[roles.review]
+model = "m"
+[roles.review.options]
+seed = 1
 END
 }
 

@@ -35,20 +35,13 @@ impl Place {
 
     /// The conversation. `None`: the current one does not exist, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
-        Ok(self.read_with_source()?.map(|(conversation, _)| conversation))
-    }
-
-    /// The same, with the bytes of its file.
-    fn read_with_source(&self) -> Result<Option<(Conversation, Vec<u8>)>, Error> {
         // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
-        match files::read_with_source(&self.location.path) {
-            Ok((Found::Conversation(conversation), source)) => Ok(Some((conversation, source))),
-            Ok((Found::Nothing, _)) if self.which.is_current() => Ok(None),
-            Ok((Found::Nothing, _)) => Err(self.missing()),
-            Ok((Found::Unusable(reason), _)) => {
-                Err(Error::new(kind, format!("{}: {reason}", self.location.path.display())))
-            }
+        match files::read(&self.location.path) {
+            Ok(Found::Conversation(conversation)) => Ok(Some(conversation)),
+            Ok(Found::Nothing) if self.which.is_current() => Ok(None),
+            Ok(Found::Nothing) => Err(self.missing()),
+            Ok(Found::Unusable(reason)) => Err(Error::new(kind, format!("{}: {reason}", self.location.path.display()))),
             Err(error) => Err(Error::new(kind, error.to_string())),
         }
     }
@@ -77,12 +70,12 @@ fn state(error: io::Error) -> Error {
 /// Prints the conversation; as JSON, its file.
 pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let Some((conversation, source)) = place.read_with_source()? else {
+    let Some(conversation) = place.read()? else {
         context.notes.note("there is no conversation");
         return Ok(());
     };
-    if json {
-        return print(&String::from_utf8_lossy(&source));
+    if let Some(source) = conversation.source.as_ref().filter(|_| json) {
+        return print(&String::from_utf8_lossy(source));
     }
     let mut texts = Vec::new();
     for (index, entry) in conversation.entries().enumerate() {

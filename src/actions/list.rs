@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
+use memchr::memchr2_iter;
 use serde::Serialize;
 use time::OffsetDateTime;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -180,10 +181,21 @@ fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
     }
     let texts = |entry: &'a Entry| entry.steps.iter().map(|step| &*step.text).chain([&*entry.text]);
     conversation.entries().flat_map(texts).find_map(|text| {
-        let folded = text.to_lowercase();
-        let places: Vec<usize> = words.iter().map(|word| folded.find(word)).collect::<Option<_>>()?;
+        let places: Vec<usize> = words.iter().map(|word| place_of(word, text)).collect::<Option<_>>()?;
         places.into_iter().min().map(|place| around(text, place))
     })
+}
+
+/// Where a word begins in a text, in bytes of the text in lower case, as the word is.
+fn place_of(word: &str, text: &str) -> Option<usize> {
+    if !text.is_ascii() {
+        return text.to_lowercase().find(word);
+    }
+    // A copy in lower case would take longer than the search.
+    let (text, word) = (text.as_bytes(), word.as_bytes());
+    let first = *word.first()?;
+    memchr2_iter(first, first.to_ascii_uppercase(), text)
+        .find(|at| text[*at..].get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word)))
 }
 
 /// The text around a match, whose place is given in bytes of the text in lower case.
@@ -306,7 +318,7 @@ mod tests {
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
-            let place = text.to_lowercase().find(word).expect("the word");
+            let place = place_of(word, text).expect("the word");
             let found = around(text, place);
             assert_eq!(found.text, expected, "{text}");
             let shown: String = found.text.chars().skip(found.lead).collect();

@@ -58,7 +58,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         vec![version()],
         vec![configuration(context, error), conversations(context.folder.as_ref())],
         vec![values(&settings)],
-        vec![providers(&settings, chosen.ok().as_ref()), tools(&settings)],
+        vec![providers(&settings, chosen.ok().as_ref()), tools(&settings), roles(&settings)],
         vec![conversation(kept)],
     ];
     if arguments.json {
@@ -238,6 +238,13 @@ fn tools(settings: &Settings) -> Section {
         (line, json!({"name": name, "program": program, "url": url, "error": error}))
     });
     listed("tools", rows)
+}
+
+/// The names of the roles.
+fn roles(settings: &Settings) -> Section {
+    let names = settings.role_names();
+    let lines = if names.is_empty() { Vec::new() } else { vec![format!("  roles        {}", names.join(", "))] };
+    Section { lines, fields: vec![("roles", json!(names))] }
 }
 
 /// A section with a row for each of several things.

@@ -71,6 +71,7 @@ impl Output {
 pub(super) struct Facts {
     pub(super) provider: String,
     pub(super) model: String,
+    pub(super) role: Option<String>,
     /// How many messages of the conversation went with the question.
     pub(super) messages_sent: usize,
     /// The calls that led to the answer; `None` where no tools were offered.
@@ -102,6 +103,9 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
         "session": committed.path.as_ref().map(|path| path.to_string_lossy()),
         "messages_sent": facts.messages_sent,
     });
+    if let Some(role) = &facts.role {
+        report["role"] = role.as_str().into();
+    }
     if let Some(steps) = &facts.steps {
         report["rounds"] = steps.len().into();
         report["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();

@@ -19,6 +19,9 @@ use crate::unix;
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
 
+/// How much is read at once.
+const READ_SIZE: usize = 16 << 10;
+
 /// How long q waits for input before it says so.
 const NOTE_AFTER: Duration = Duration::from_secs(30);
 
@@ -141,8 +144,7 @@ impl Reader {
     pub(super) fn finish(mut self, reads: bool) -> Result<(Files, Option<String>), Error> {
         let is_file = self.files.iter().any(Option::is_none);
         let source = Source { name: "standard input".to_owned(), is_stdin: true, is_file };
-        let bytes =
-            if is_file || reads { Some(self.read_patiently(|| Ok(io::stdin().lock()), &source)?) } else { None };
+        let bytes = if is_file || reads { Some(self.read_stdin(&source)?) } else { None };
         if !is_file {
             let files = Files::new(self.files.into_iter().flatten());
             return Ok((files, bytes.map(|bytes| text(bytes, &source.name, &self.notes))));
@@ -175,12 +177,23 @@ impl Reader {
         Ok(self.content(&name, bytes, &source))
     }
 
-    /// Opens and reads what may keep q waiting, with a note if nothing comes for long.
-    fn read_patiently<R: Read>(
-        &mut self,
-        open: impl FnOnce() -> io::Result<R>,
-        source: &Source,
-    ) -> Result<Vec<u8>, Error> {
+    /// Reads standard input, with a note if nothing comes for long.
+    fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
+        let notes = self.notes.clone();
+        // On a terminal the waiting sign says this, and sooner.
+        let mut note = Some(source.waiting()).filter(|_| !notes.spinner().is_active());
+        notes.spinner().wait_for(&format!("waiting for {}", source.name));
+        let bytes = self.read(io::stdin().lock(), source, &mut || {
+            if note.is_some() && !unix::stdin_is_ready_within(NOTE_AFTER) {
+                note.take().into_iter().for_each(|note| notes.note(&note));
+            }
+        })?;
+        notes.spinner().stop();
+        Ok(bytes)
+    }
+
+    /// Opens and reads a file that may keep q waiting, with a note if nothing comes for long.
+    fn read_patiently(&mut self, open: impl FnOnce() -> io::Result<File>, source: &Source) -> Result<Vec<u8>, Error> {
         let (progress, watched) = mpsc::channel();
         // On a terminal the waiting sign says this, and sooner.
         if !self.notes.spinner().is_active() {
@@ -196,11 +209,12 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads to the end, or until it is too much, and counts what is read.
-    fn read(&mut self, mut reader: impl Read, source: &Source, progressed: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
+    /// Reads to the end, or until it is too much, and counts what is read. `before` is called before each read.
+    fn read(&mut self, mut reader: impl Read, source: &Source, before: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
-        let mut buffer = vec![0; 64 << 10];
+        let mut buffer = vec![0; READ_SIZE];
         while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
+            before();
             match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => {
@@ -218,7 +232,6 @@ impl Reader {
                 }
                 Err(error) => return Err(source.unreadable(&error)),
             }
-            progressed();
         }
         if source.is_file && media_type(&bytes).is_some() {
             let size = base64_length(bytes.len());

@@ -23,6 +23,7 @@ use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::Notes;
 use crate::session::timestamp::Timestamp;
+use crate::settings::Settings;
 use crate::tools::{Groups, Selection, Starting};
 use input::Reader;
 use plan::Plan;
@@ -34,7 +35,13 @@ use typed::Typed;
 /// Why there is no answer, or why it is incomplete.
 pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> Result<(), Error> {
     let notes = &context.notes;
-    let mut typed = Typed::check(arguments, context)?;
+    let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
+    let arguments = &settings.typed.clone();
+    if let Some(role) = &arguments.role {
+        let line = format!("role {role}");
+        if arguments.dry_run { notes.note(&line) } else { notes.detail(|| line) }
+    }
+    let mut typed = Typed::check(arguments, settings, context)?;
     let known = typed.known.take();
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;

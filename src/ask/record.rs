@@ -217,7 +217,10 @@ impl Record {
 
     fn enter(&self, state: State) {
         *self.state() = state;
-        self.changed.notify_all();
+        // Only a signal's thread waits for this; waking nobody would still be a system call.
+        if self.signalled.load(Ordering::Relaxed) {
+            self.changed.notify_all();
+        }
     }
 
     fn wait_while(&self, patience: Duration, condition: impl Fn(&State) -> bool) {

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::context::{self, Context, Place};
 use crate::error::{Error, Kind};
@@ -30,7 +31,7 @@ pub(super) struct Session {
     /// See [`Committer::pins`].
     pins: bool,
     /// The conversation as it is, without the exchange that is asked again.
-    pub(super) conversation: Option<Conversation>,
+    pub(super) conversation: Option<Arc<Conversation>>,
     /// The server that is asked.
     pub(super) target: Target,
     /// The provider, and perhaps the model, that answers now; `None` if it answered before.
@@ -39,6 +40,7 @@ pub(super) struct Session {
 
 impl Session {
     fn new(place: Option<Place>, target: Target, intent: Intent, conversation: Option<Conversation>) -> Session {
+        let conversation = conversation.map(Arc::new);
         Session { place, intent, becomes_current: None, pins: false, conversation, target, handed_to: None }
     }
 
@@ -79,6 +81,7 @@ impl Session {
             tools,
             asked,
             rules: Rules { pairs: if is_trimmed { rules.pairs } else { usize::MAX }, ..rules },
+            known: self.conversation.clone(),
         })
     }
 }

@@ -149,6 +149,7 @@ impl Turn {
             let facts = Facts {
                 provider: self.target.provider().name.clone(),
                 model: self.model.clone(),
+                role: self.settings.typed.role.clone(),
                 messages_sent,
                 steps: self.toolbox.as_ref().map(|_| self.steps.clone()),
                 usage,

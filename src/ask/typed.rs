@@ -1,6 +1,7 @@
 //! What was typed, checked as far as it can be before q waits for input.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
+use std::path::Path;
 
 use super::input::{self, Reader};
 use super::question::{self, Given};
@@ -11,12 +12,9 @@ use crate::flags::Arguments;
 use crate::manual;
 use crate::output::Notes;
 use crate::server::target::Target;
-use crate::settings::Settings;
+use crate::settings::{Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
-
-/// The most bytes that q reads of a schema file.
-const MAX_SCHEMA: u64 = 1_000_000;
 
 /// What `--schema` takes.
 const SHAPES: &str =
@@ -35,11 +33,11 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// Checks what was typed, and the settings.
+    /// Checks what was typed.
     ///
     /// # Errors
     /// `Usage` or `Settings`: what is wrong; or there is no server to ask.
-    pub(super) fn check(arguments: &Arguments, context: &Context) -> Result<Typed, Error> {
+    pub(super) fn check(arguments: &Arguments, settings: Settings, context: &Context) -> Result<Typed, Error> {
         let notes = &context.notes;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
@@ -51,7 +49,6 @@ impl Typed {
         }
         let selection = Selection::typed(&arguments.tools)?;
         let shape = arguments.schema.as_deref().map(shape).transpose()?;
-        let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
         if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
             input::note_replaced("the system prompt", notes);
         }
@@ -81,20 +78,13 @@ impl Typed {
 /// The shape that `--schema` asks for.
 fn shape(spec: &str) -> Result<Shape, Error> {
     let wrong = |reason: String| Error::usage(format!("--schema: {reason}")).advise(SHAPES);
-    if spec.trim_start().starts_with('{') {
-        return Shape::from_json(spec).map_err(wrong);
+    if spec.trim_start().starts_with('{') || !spec.ends_with(".json") {
+        return Shape::from_spec(spec).map_err(wrong);
     }
-    if !spec.ends_with(".json") {
-        return Shape::from_short(spec).map_err(wrong);
-    }
-    let mut text = String::new();
-    let read = fs_err::File::open(spec).and_then(|file| file.take(MAX_SCHEMA + 1).read_to_string(&mut text));
-    match read {
-        Ok(length) if length as u64 > MAX_SCHEMA => Err(wrong(format!("{spec}: it has more than {MAX_SCHEMA} bytes"))),
-        Ok(_) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong(format!("{spec}: it is not UTF-8"))),
+    match read_text(Path::new(spec)) {
+        Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
         // The last description may end like a file name, too.
-        Err(error) => Shape::from_short(spec).map_err(|_| wrong(error.to_string())),
+        Err(reason) => Shape::from_spec(spec).map_err(|_| wrong(reason)),
     }
 }
 

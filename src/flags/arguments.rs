@@ -23,7 +23,7 @@ pub(crate) enum Mode {
 }
 
 /// What was typed. The settings and the conversation decide what it means.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) mode: Mode,
     pub(crate) words: Vec<OsString>,
@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
     pub(crate) session: Option<OsString>,
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
+    /// The name of options in the configuration, which count as typed before these.
+    pub(crate) role: Option<String>,
     /// Like a word, this is text that may contain anything.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,

@@ -55,6 +55,7 @@ pub(crate) enum Setter {
 pub(crate) enum Completion {
     Nothing,
     Providers,
+    Roles,
     /// Tool servers of the configuration, and the tools that it names.
     Tools,
     /// Names of conversations, and files.
@@ -178,6 +179,17 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: SET,
         help: "the model to ask",
         doc: "Ask this model, by the provider's own name for it.",
+    },
+    Flag {
+        short: Some('r'),
+        long: Some("role"),
+        effect: Effect::Value(Value("NAME", Completion::Roles, Setter::Text(|a| &mut a.role))),
+        modes: ASK,
+        help: "options that the configuration lists",
+        doc: "Use the options that the section [roles.NAME] of the configuration file lists, or the system prompt in the file \
+              roles/NAME.md beside it, as if they were typed before the others: an option that is typed wins, -o and -t add \
+              up. The question of a role is asked where no words are typed. A typed -p without -m drops a role's model, -t \
+              none its tools, and -x its schema. What options leave with a conversation a role leaves, too.",
     },
     Flag {
         short: Some('e'),

@@ -9,6 +9,9 @@ use crate::provider::table::PROVIDERS;
 /// Prints the names of the providers that the configuration file adds, in any shell.
 const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null"#;
 
+/// Prints the roles of the configuration file, and of the files beside it, in any shell.
+const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'"#;
+
 /// For bash; the version on macOS is too old for this.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
@@ -43,6 +46,7 @@ pub(super) fn bash() -> String {
             Completion::Files => ":".to_owned(),
             Completion::Nothing => NO_FILES.to_owned(),
             Completion::Providers => format!("_q_providers; {NO_FILES}"),
+            Completion::Roles => format!("_q_roles; {NO_FILES}"),
             Completion::Tools => format!("_q_tools; {NO_FILES}"),
             Completion::Words(words) => format!("names=({}); {NO_FILES}", words.join(" ")),
         };
@@ -56,6 +60,7 @@ pub(super) fn bash() -> String {
         &[
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
+            ("ROLES", ROLES),
             ("TOOLS", TOOLS),
             ("SHORT", &short),
             ("LONG", &long),
@@ -76,6 +81,7 @@ pub(super) fn zsh() -> String {
                 let action = match completion {
                     Completion::Nothing => String::new(),
                     Completion::Providers => "_q_providers".to_owned(),
+                    Completion::Roles => "_q_roles".to_owned(),
                     Completion::Tools => "_q_tools".to_owned(),
                     Completion::Conversations => "_q_conversations".to_owned(),
                     Completion::Files => "_files".to_owned(),
@@ -103,6 +109,7 @@ pub(super) fn zsh() -> String {
         &[
             ("PROVIDERS", &provider_names()),
             ("SECTIONS", SECTIONS),
+            ("ROLES", ROLES),
             ("TOOLS", TOOLS),
             ("SPECIFICATIONS", &specifications),
         ],
@@ -124,6 +131,7 @@ pub(super) fn fish() -> String {
             None => String::new(),
             Some(Completion::Nothing) => " -x".to_owned(),
             Some(Completion::Providers) => format!(" -x -a '{} (__q_providers)'", provider_names()),
+            Some(Completion::Roles) => " -x -a '(__q_roles)'".to_owned(),
             Some(Completion::Tools) => " -x -a '(__q_tools)'".to_owned(),
             Some(Completion::Files) => " -r -F".to_owned(),
             Some(Completion::Conversations) => " -r -F -a '(__q_conversations)'".to_owned(),
@@ -134,6 +142,13 @@ pub(super) fn fish() -> String {
     let (short, long) = valued();
     template::fill(
         include_str!("q.fish.in"),
-        &[("SECTIONS", SECTIONS), ("TOOLS", TOOLS), ("SHORT", &short), ("LONG", &long), ("LINES", &lines)],
+        &[
+            ("SECTIONS", SECTIONS),
+            ("ROLES", ROLES),
+            ("TOOLS", TOOLS),
+            ("SHORT", &short),
+            ("LONG", &long),
+            ("LINES", &lines),
+        ],
     )
 }

@@ -16,9 +16,10 @@ COMMAND | q [OPTIONS] [WORDS…]  asks about what COMMAND prints
 const TEMPLATE: &str = include_str!("help.in");
 
 /// What both the long help and the man page show: questions, and sections of the configuration file.
-const SAMPLES: [(&str, &str); 3] = [
+const SAMPLES: [(&str, &str); 4] = [
     ("EXAMPLES", include_str!("examples.in")),
     ("PROVIDER", include_str!("provider.in")),
+    ("ROLES", include_str!("roles.in")),
     ("TOOLS", include_str!("tools.in")),
 ];
 

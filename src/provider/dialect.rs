@@ -78,6 +78,9 @@ impl Dialect {
     /// # Errors
     /// The data is an error, or does not fit the dialect.
     pub(crate) fn read_event(&self, data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
+        if !data.trim_start().starts_with('[') {
+            return (self.event)(data, reply);
+        }
         // Proxies send it in every dialect, even if the answer has broken off.
         if data.trim() == DONE {
             if self.ends_with_done || reply.finished().is_some() {
@@ -86,7 +89,7 @@ impl Dialect {
             return Ok(());
         }
         // Gateways pass on the list in which Gemini reports an error.
-        failure::check(data, data.trim_start().starts_with('['))?;
+        failure::check(data, true)?;
         (self.event)(data, reply)
     }
 }

@@ -123,6 +123,10 @@ impl Reply {
     /// # Errors
     /// It is no JSON string.
     pub(super) fn refuse(&mut self, string: &str) -> Result<(), ReplyError> {
+        // Nearly every event of some dialects has an empty one.
+        if string == "\"\"" {
+            return Ok(());
+        }
         self.refusal.push_str(&surrogates::lossy::<String>(string)?);
         self.add(string)
     }
@@ -131,7 +135,7 @@ impl Reply {
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
-        self.says_something |= !self.text[before..].trim().is_empty();
+        self.says_something = self.says_something || !self.text[before..].trim().is_empty();
     }
 
     /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is

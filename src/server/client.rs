@@ -23,6 +23,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most that q reads of an error's body.
 const MAX_ERROR_BODY: u64 = 64 << 10;
 
+/// How much of a response is received at once: more than the library accepts of headers (64 KiB), so that it sees when
+/// they are too long, but less than its own 128 KiB, whose clearing costs more than a short answer.
+const RECEIVED_AT_ONCE: usize = 80 << 10;
+
+/// How much of a request is sent at once, for the same reason less than 128 KiB.
+const SENT_AT_ONCE: usize = 32 << 10;
+
 /// The beginning of data compressed by gzip (RFC 1952).
 pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
 
@@ -137,6 +144,8 @@ impl Client {
             // The time-out needs a thread for resolving, which an IP address is not worth.
             .timeout_resolve(named.then_some(CONNECT_TIMEOUT))
             .timeout_connect(Some(CONNECT_TIMEOUT))
+            .input_buffer_size(RECEIVED_AT_ONCE)
+            .output_buffer_size(SENT_AT_ONCE)
             .build();
         let proxy = proxy.map(|(variable, proxy)| ProxyUsed {
             variable,

@@ -19,7 +19,7 @@ const END_SILENCE: Duration = Duration::from_secs(10);
 const MAX_BEGINNING: usize = 16 << 10;
 
 /// How much is read at once; one write to standard output follows each read.
-const READ_SIZE: usize = 64 << 10;
+const READ_SIZE: usize = 16 << 10;
 
 /// The most bytes that an answer in one piece may have.
 const MAX_WHOLE: usize = stream::MAX_EVENT;

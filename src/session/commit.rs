@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
@@ -33,6 +34,8 @@ pub(crate) struct Committer {
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) asked: Timestamp,
     pub(crate) rules: Rules,
+    /// The conversation as it was read before the question was asked.
+    pub(crate) known: Option<Arc<Conversation>>,
 }
 
 /// Where an exchange went.
@@ -95,7 +98,7 @@ impl Committer {
         // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
         let had_no_link = self.location.link.as_ref() == Some(&path)
             && path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
-        let found = if had_no_link { Found::Nothing } else { files::read(&path)? };
+        let found = if had_no_link { Found::Nothing } else { files::read_again(&path, self.known.as_deref())? };
         let asked = Asked { provider: self.provider.clone(), model: Some(self.model.clone()), at: self.asked };
         match rules::decide(&intent, found, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {

@@ -39,6 +39,9 @@ pub(crate) struct Conversation {
     pub(crate) exchanges: Vec<Exchange>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
+    /// The bytes of the file that it was read from; `None` if it was not, or is not the same any more.
+    #[serde(skip)]
+    pub(crate) source: Option<Arc<Vec<u8>>>,
 }
 
 /// A question and its answer. In a file that another program wrote, the first question may be missing, and a question
@@ -154,6 +157,7 @@ impl Conversation {
             pinned: false,
             exchanges: Vec::new(),
             unknown: Unknown::new(),
+            source: None,
         }
     }
 
@@ -199,6 +203,7 @@ impl Conversation {
 
     /// Removes the last exchange. `None` if it has no question.
     pub(crate) fn undo(&mut self) -> Option<Exchange> {
+        self.source = None;
         self.exchanges.pop_if(|exchange| exchange.question().is_some())
     }
 

@@ -1,10 +1,12 @@
 //! One file of a conversation: read, written so that nobody sees half of it, and given a second name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::conversation::Conversation;
 use super::format;
 use super::rules::Found;
 use crate::unix;
@@ -15,20 +17,23 @@ pub(super) const PRIVATE_FILE: u32 = 0o600;
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
 pub(crate) const NOT_REGULAR: io::ErrorKind = io::ErrorKind::InvalidInput;
 
+/// How much of a file is compared at once.
+const COMPARED_AT_ONCE: usize = 64 << 10;
+
 /// Reads what is at a path.
 ///
 /// # Errors
 /// It cannot be read, for a reason that says nothing about its content.
 pub(crate) fn read(path: &Path) -> io::Result<Found> {
-    read_with_source(path).map(|(found, _)| found)
+    read_again(path, None)
 }
 
-/// As [`read`], with the bytes of the file.
+/// The same, but a file that still has the bytes of a conversation that is known is not parsed again.
 ///
 /// # Errors
 /// As for [`read`].
-pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
-    let nothing = |error| check_missing(error, "read", path).map(|()| (Found::Nothing, Vec::new()));
+pub(super) fn read_again(path: &Path, known: Option<&Conversation>) -> io::Result<Found> {
+    let nothing = |error| check_missing(error, "read", path).map(|()| Found::Nothing);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) => return nothing(error),
@@ -38,13 +43,37 @@ pub(crate) fn read_with_source(path: &Path) -> io::Result<(Found, Vec<u8>)> {
         return Err(io::Error::new(NOT_REGULAR, format!("{} is not a regular file", path.display())));
     }
     if let Err(too_large) = format::check_size(metadata.len()) {
-        return Ok((Found::Unusable(too_large), Vec::new()));
+        return Ok(Found::Unusable(too_large));
     }
-    match fs::read(path) {
-        Ok(bytes) => Ok((format::read(&bytes).map_or_else(Found::Unusable, Found::Conversation), bytes)),
+    let has_same = |known: &&Conversation| known.source.as_ref().is_some_and(|source| has_bytes(path, source));
+    if let Some(known) = known.filter(has_same) {
+        return Ok(Found::Conversation(known.clone()));
+    }
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
         // Another q may have deleted it just now.
-        Err(error) => nothing(error),
+        Err(error) => return nothing(error),
+    };
+    let read = format::read(&bytes).map(|read| Conversation { source: Some(Arc::new(bytes)), ..read });
+    Ok(read.map_or_else(Found::Unusable, Found::Conversation))
+}
+
+/// Whether a file can be read, and has these bytes and no others. Reading it in parts saves the memory for all of it.
+fn has_bytes(path: &Path, mut left: &[u8]) -> bool {
+    let Ok(mut file) = File::open(path).map(|file| BufReader::with_capacity(COMPARED_AT_ONCE, file)) else {
+        return false;
+    };
+    while let Ok(part) = file.fill_buf()
+        && let Some(rest) = left.strip_prefix(part)
+    {
+        let count = part.len();
+        if count == 0 {
+            return left.is_empty();
+        }
+        left = rest;
+        file.consume(count);
     }
+    false
 }
 
 /// Whether there is anything at a path, even a link to nothing.
@@ -186,5 +215,20 @@ mod tests {
                 assert!(!matches!(read(&path).expect("a look at the file"), Found::Conversation(_)));
             }
         });
+    }
+
+    #[test]
+    fn a_file_is_the_same_only_if_all_of_its_bytes_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let bytes = vec![b'a'; COMPARED_AT_ONCE * 3 / 2];
+        assert!(!has_bytes(&path, &bytes), "there is no file");
+        let (shorter, other) = (&bytes[1..], [&bytes[1..], b"b"].concat());
+        for (written, same) in
+            [(&bytes[..], true), (shorter, false), (&other, false), (&[&bytes, shorter].concat(), false)]
+        {
+            fs::write(&path, written).expect("a file");
+            assert_eq!(has_bytes(&path, &bytes), same, "{}", written.len());
+        }
     }
 }

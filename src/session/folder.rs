@@ -135,6 +135,14 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", path)),
             _ => return Ok(path.to_owned()),
         }
+        // q's own links name a file beside them, so the folders above need no look.
+        if let Ok(target) = fs::read_link(path)
+            && self.has(path)
+            && target.file_name() == Some(target.as_os_str())
+            && !self.sessions.join(&target).is_symlink()
+        {
+            return Ok(self.sessions.join(target));
+        }
         let real = name::resolve(path).map_err(io::Error::other)?;
         let sessions = fs_err::canonicalize(&self.sessions)?;
         Ok(real.strip_prefix(&sessions).map_or_else(|_| real.clone(), |below| self.sessions.join(below)))
@@ -190,9 +198,6 @@ impl Folder {
 
     /// Makes the folders, and corrects the modes of q's own.
     pub(crate) fn prepare(&self) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(PRIVATE_FOLDER);
-        check_dangling_link(Some(&self.sessions))?;
         self.check_owner()?;
         for folder in [&self.root, &self.sessions] {
             let is_open = |it: fs::Metadata| it.is_dir() && it.mode() & 0o7777 != PRIVATE_FOLDER;
@@ -200,7 +205,14 @@ impl Folder {
                 fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
-        builder.create(&self.sessions).map_err(|error| named(error, "make the folder", &self.sessions))
+        // It nearly always is there, and then the folders above it need no look.
+        if self.sessions.is_dir() {
+            return Ok(());
+        }
+        check_dangling_link(Some(&self.sessions))?;
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(PRIVATE_FOLDER).create(&self.sessions);
+        made.map_err(|error| named(error, "make the folder", &self.sessions))
     }
 
     /// Takes the lock for writing a file. While another process has the lock, `give_up` is asked from time to time, with

@@ -1,15 +1,22 @@
 //! The configuration file: its keys and sections with their lines, or what is wrong on which line.
 
+use std::borrow::Cow;
+
 use toml::de::{DeTable, DeValue};
 
-use super::table::{self, Kind};
+use super::table::{self, Kind, Values};
 use super::tools::{self, ToolServer};
 use super::value::{self, Spanned, in_order, must_be, not_empty, string, unknown};
 use crate::address::Address;
+use crate::flags::Arguments;
 use crate::provider::Dialect;
 use crate::provider::request::Field;
 use crate::provider::table::{DIALECTS, find_dialect};
 use crate::secret::Secret;
+use crate::shape::Shape;
+
+/// What the name of a role may be, for errors.
+pub(super) const ROLE_NAMES: &str = "the name of a role has only letters A-Z a-z, digits, _ and -";
 
 /// What the file sets.
 #[derive(Debug, Default)]
@@ -20,6 +27,8 @@ pub(super) struct File {
     pub(super) providers: Vec<Section>,
     /// In the order of the file.
     pub(super) tools: Vec<ToolServer>,
+    /// In the order of the file.
+    pub(super) roles: Vec<Role>,
 }
 
 /// A section `[providers.NAME]`.
@@ -34,6 +43,18 @@ pub(super) struct Section {
     pub(super) model: Option<String>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) options: Vec<Field>,
+}
+
+/// A section `[roles.NAME]`.
+#[derive(Debug, Default)]
+pub(super) struct Role {
+    pub(super) name: String,
+    /// What it stands for. Its question is the words.
+    pub(super) options: Arguments,
+    /// A file with the system prompt.
+    pub(super) system_file: Option<String>,
+    /// Its keys, each with its line.
+    pub(super) lines: Vec<(String, usize)>,
 }
 
 /// What is wrong, and on which line, counted from 1.
@@ -65,6 +86,10 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
             file.tools = tools(value, &lines)?;
             continue;
         }
+        if key == "roles" {
+            file.roles = roles(value, &lines)?;
+            continue;
+        }
         let Some(row) = table::find(key) else {
             return Err(Wrong { line, message: unknown(key, table::SETTINGS.iter().map(|row| row.key)) });
         };
@@ -77,47 +102,119 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
 
 fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
-    let Some(table) = value.get_ref().as_table() else {
-        return Err(wrong(value.span().start, "providers: must be sections such as [providers.work]".to_owned()));
-    };
-    let mut sections = Vec::new();
-    for (name, value) in in_order(table) {
-        let Some(fields) = value.get_ref().as_table() else {
-            return Err(wrong(name.span().start, format!("providers.{}: must be a section", name.get_ref())));
-        };
-        let mut section =
-            Section { name: name.get_ref().to_string(), line: lines.of(name.span().start), ..Section::default() };
+    let mut providers = Vec::new();
+    for (name, at, fields) in sections("providers", value, lines)? {
+        let mut section = Section { name: name.to_owned(), line: lines.of(at), ..Section::default() };
         for (key, value) in in_order(fields) {
             set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|(at, message)| {
-                let message = format!("providers.{}.{}: {message}", name.get_ref(), key.get_ref());
-                wrong(at.unwrap_or(key.span().start), message)
+                wrong(at.unwrap_or(key.span().start), format!("providers.{name}.{}: {message}", key.get_ref()))
             })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(wrong(name.span().start, format!("providers.{}: has both key_env and key_cmd", section.name)));
+            return Err(wrong(at, format!("providers.{name}: has both key_env and key_cmd")));
         }
-        sections.push(section);
+        providers.push(section);
     }
-    Ok(sections)
+    Ok(providers)
 }
 
 fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
-    let Some(table) = value.get_ref().as_table() else {
-        return Err(wrong(value.span().start, "tools: must be sections such as [tools.time]".to_owned()));
-    };
     let mut servers = Vec::new();
-    for (name, value) in in_order(table) {
-        let at = name.span().start;
-        tools::check_name(name.get_ref())
-            .map_err(|message| wrong(at, format!("tools.{}: {message}", name.get_ref())))?;
-        let Some(fields) = value.get_ref().as_table() else {
-            return Err(wrong(at, format!("tools.{}: must be a section", name.get_ref())));
-        };
-        let server = ToolServer::read(name.get_ref(), fields);
+    for (name, at, fields) in sections("tools", value, lines)? {
+        tools::check_name(name).map_err(|message| wrong(at, format!("tools.{name}: {message}")))?;
+        let server = ToolServer::read(name, fields);
         servers.push(server.map_err(|(key, message)| wrong(key.unwrap_or(at), message))?);
     }
     Ok(servers)
+}
+
+fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<Role>, Wrong> {
+    let wrong = |line: usize, message: String| Wrong { line, message };
+    let mut roles = Vec::new();
+    for (name, at, fields) in sections("roles", value, lines)? {
+        let mut role = Role { name: name.to_owned(), ..Role::default() };
+        if !is_role(name) {
+            return Err(wrong(lines.of(at), format!("roles.{name}: {ROLE_NAMES}")));
+        }
+        for (key, value) in in_order(fields) {
+            let (line, key) = (lines.of(key.span().start), key.get_ref());
+            let set = role.set(key, value.get_ref());
+            set.map_err(|reason| wrong(line, format!("roles.{name}.{key}: {reason}")))?;
+            role.lines.push((key.to_string(), line));
+        }
+        if role.options.system.is_some() && role.system_file.is_some() {
+            return Err(wrong(lines.of(at), format!("roles.{name}: has both system and system_file")));
+        }
+        roles.push(role);
+    }
+    Ok(roles)
+}
+
+/// The sections `[KIND.NAME]`: their names with their places, and their fields.
+fn sections<'t, 'a>(
+    kind: &str,
+    value: &'t Spanned<'a>,
+    lines: &Lines,
+) -> Result<Vec<(&'t str, usize, &'t DeTable<'a>)>, Wrong> {
+    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
+    let Some(table) = value.get_ref().as_table() else {
+        return Err(wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.work]")));
+    };
+    let mut sections = Vec::new();
+    for (name, value) in in_order(table) {
+        let (name, at): (&str, usize) = (name.get_ref(), name.span().start);
+        let fields = value.get_ref().as_table();
+        sections.push((name, at, fields.ok_or_else(|| wrong(at, format!("{kind}.{name}: must be a section")))?));
+    }
+    Ok(sections)
+}
+
+/// Whether this can be the name of a role, which is never a path.
+pub(super) fn is_role(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+impl Role {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        const KEYS: &str = "provider model effort messages system system_file tools schema options question";
+        let options = &mut self.options;
+        match key {
+            "provider" => options.provider = Some(setting(key, value)?),
+            "model" => options.model = Some(setting(key, value)?),
+            "effort" => options.effort = Some(setting(key, value)?),
+            "messages" => options.messages = Some(setting(key, value)?),
+            "system" => options.system = Some(setting(key, value)?.into()),
+            "system_file" => self.system_file = Some(not_empty(string(value)?)?),
+            "tools" => options.tools = value::strings(value, "[\"git\"]")?,
+            "schema" => options.schema = Some(schema(value)?),
+            "options" => {
+                let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
+                options.options = request_fields(value)?.into_iter().map(typed).collect();
+                options.options.iter().try_for_each(|option| Field::parse(option).map(drop))?;
+            }
+            "question" => options.words = vec![not_empty(string(value)?)?.into()],
+            _ => return Err(unknown(key, KEYS.split(' '))),
+        }
+        Ok(())
+    }
+}
+
+/// The text of an option that is a setting, too.
+fn setting(key: &str, value: &DeValue) -> Result<String, String> {
+    let row = table::find(key).ok_or_else(|| unknown(key, []))?;
+    let text = setting_text(value, &row.kind)?;
+    row.set(&mut Values::default(), &text)?;
+    Ok(text)
+}
+
+/// What `--schema` takes. A file is read when it is used.
+fn schema(value: &DeValue) -> Result<String, String> {
+    let spec = string(value)?;
+    if !spec.ends_with(".json") {
+        Shape::from_spec(&spec)?;
+    }
+    Ok(spec)
 }
 
 /// Sets a field of a section. An error has a place if that is not the key's.
@@ -141,20 +238,23 @@ fn set_plain_field(section: &mut Section, key: &str, value: &DeValue) -> Result<
         "key_env" => section.key_env = Some(value::variable(value)?),
         "key_cmd" => section.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
         "model" => section.model = Some(not_empty(string(value)?)?),
-        "options" => {
-            let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
-            for (name, value) in in_order(fields) {
-                let name = name.get_ref().to_string();
-                let field = Field { path: vec![name], value: json(value.get_ref())? };
-                if field.names_model() {
-                    return Err("the model belongs in the section itself, as model = \"…\"".to_owned());
-                }
-                section.options.push(field);
-            }
-        }
+        "options" => section.options = request_fields(value)?,
         _ => return Err(unknown(key, FIELDS)),
     }
     Ok(())
+}
+
+/// Fields of the request.
+fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
+    let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
+    let field = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
+        let field = Field { path: vec![name.get_ref().to_string()], value: json(value.get_ref())? };
+        match field.names_model() {
+            true => Err("the model belongs in the section itself, as model = \"…\"".to_owned()),
+            false => Ok(field),
+        }
+    };
+    in_order(fields).into_iter().map(field).collect()
 }
 
 /// A value as it is sent.
@@ -265,11 +365,11 @@ mod tests {
     /// Lines of a configuration file, most of them nearly right.
     fn lines() -> impl Strategy<Value = String> {
         let keys = "provider messages save expire keep pairs api base_url key_env key_cmd model headers options command url \
-                    env env_from cwd only allow timeout start nonsense \"ä\"";
+                    env env_from cwd only allow timeout start system_file tools schema question nonsense \"ä\"";
         let values = "\"x\" \"\" \"5m\" \"https://h/x?y=z\" \"/bin/sh\" 1 -1 1_0 0x1f 1e400 nan true [] [\"a\"] [[1]] {a=\"b\"} \
                       {\"ä\"=1} 1979-05-27 ''' \"\\u00e4\" sk-123";
-        let sections =
-            "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [x [providers.x.headers]";
+        let sections = "[providers.work] [providers.openai] [tools.db] [tools.Db] [tools] [[tools]] [roles.review] \
+                        [roles.\"x/y\"] [x [providers.x.headers]";
         let one_of = |words: &'static str| prop::sample::select(words.split(' ').collect::<Vec<_>>());
         prop_oneof![
             5 => (one_of(keys), one_of(values)).prop_map(|(key, value)| format!("{key} = {value}")),

@@ -9,6 +9,7 @@ mod origin;
 pub(crate) mod pattern;
 mod program;
 mod providers;
+mod roles;
 pub(crate) mod table;
 mod tools;
 mod value;
@@ -22,6 +23,7 @@ pub(crate) use commands::Command;
 pub(crate) use origin::{Environment, Origin, Sourced};
 pub(crate) use program::LocalProgram;
 pub(crate) use providers::{Key, Provider, usable_key};
+pub(crate) use roles::read_text;
 pub(crate) use table::{History, Values};
 pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
 
@@ -32,6 +34,8 @@ use crate::provider::request::Field;
 /// The settings after all levels.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    /// What was typed, with the options of its role before it.
+    pub(crate) typed: Arguments,
     pub(crate) values: Values,
     /// Those of the file, in its order, then those of the table.
     pub(crate) providers: Vec<Arc<Provider>>,
@@ -46,6 +50,8 @@ pub(crate) struct Settings {
     /// Fields of the request that options set.
     pub(crate) options: Vec<Field>,
     pub(crate) file: PathBuf,
+    /// In the order of the file.
+    roles: Vec<file::Role>,
     /// The settings that are set, by key.
     sourced: BTreeMap<&'static str, Sourced>,
 }
@@ -57,12 +63,13 @@ impl Settings {
     /// `Settings` or `Usage`: what is wrong, and where.
     pub(crate) fn load(arguments: &Arguments, environment: &Environment, file: &Path) -> Result<Settings, Error> {
         let written = read_file(file)?;
+        let typed = roles::apply(arguments, &written.roles, file)?;
         let mut values = Values::default();
         let mut levels = BTreeMap::new();
         for row in table::SETTINGS {
-            let set = levels_of(row, arguments, environment, &written, file);
+            let set = levels_of(row, &typed, environment, &written, file);
             for Sourced { text, origin } in &set {
-                row.set(&mut values, text).map_err(|reason| wrong(origin, row.key, &reason))?;
+                row.set(&mut values, text).map_err(|reason| origin.wrong(row.key, &reason))?;
             }
             levels.insert(row.key, set);
         }
@@ -76,13 +83,18 @@ impl Settings {
         sourced.remove("model");
         sourced.extend(model.clone().map(|model| ("model", model)));
         let provider = sourced.get("provider").cloned();
-        if let Some(provider) = &provider {
-            known(&providers, provider, file)?;
+        for role in &written.roles {
+            let (origin, key) = (role.origin("provider", file), role.key("provider"));
+            role.options.provider.iter().try_for_each(|name| known(&providers, name, &origin, &key, file))?;
         }
-        let options = arguments.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
+        if let Some(Sourced { text, origin }) = &provider {
+            known(&providers, text, origin, "provider", file)?;
+        }
+        let options = typed.options.iter().map(|option| Field::parse(option)).collect::<Result<_, _>>();
         let options = options.map_err(|reason| Error::usage(format!("--option: {reason}")))?;
-        let (tools, environment, file) = (written.tools, environment.clone(), file.to_owned());
-        Ok(Settings { values, providers, tools, provider, model, environment, options, file, sourced })
+        let file::File { tools, roles, .. } = written;
+        let (environment, file) = (environment.clone(), file.to_owned());
+        Ok(Settings { typed, values, providers, tools, provider, model, environment, options, file, roles, sourced })
     }
 
     /// The values for actions, which must work with broken settings. A broken file counts as missing; if that is not enough,
@@ -123,6 +135,18 @@ impl Settings {
         Ok(servers)
     }
 
+    /// Where the role that is used names this tool server, for errors.
+    pub(crate) fn place_of_server(&self, name: &str) -> String {
+        let names = |role: &&file::Role| role.options.tools.iter().any(|tool| tool.split("__").next() == Some(name));
+        let used = self.roles.iter().find(|role| self.typed.role.as_ref() == Some(&role.name)).filter(names);
+        used.map_or_else(String::new, |role| format!("{}: {}: ", role.origin("tools", &self.file), role.key("tools")))
+    }
+
+    /// The names of all roles.
+    pub(crate) fn role_names(&self) -> Vec<String> {
+        roles::names(&self.roles, &self.file)
+    }
+
     /// The provider with this name, if it is configured.
     pub(crate) fn provider_named(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.iter().find(|provider| provider.name == name)
@@ -150,11 +174,11 @@ fn joined_names(providers: &[Arc<Provider>]) -> String {
     providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn known(providers: &[Arc<Provider>], named: &Sourced, file: &Path) -> Result<(), Error> {
-    if providers.iter().any(|provider| provider.name == named.text) {
+fn known(providers: &[Arc<Provider>], name: &str, origin: &Origin, key: &str, file: &Path) -> Result<(), Error> {
+    if providers.iter().any(|provider| provider.name == name) {
         return Ok(());
     }
-    Err(Error::settings(format!("there is no provider “{}” ({})", named.text, named.origin)).advise(format!(
+    Err(origin.wrong(key, &format!("there is no provider “{name}”")).advise(format!(
         "-p chooses one of {}\na section [providers.NAME] in {} adds one",
         joined_names(providers),
         file.display()
@@ -206,14 +230,6 @@ fn levels_of(
         set(&text, Origin::Option(name));
     }
     levels
-}
-
-fn wrong(origin: &Origin, key: &str, reason: &str) -> Error {
-    match origin {
-        Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
-        Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),
-        Origin::File { .. } | Origin::Default => Error::settings(format!("{origin}: {key}: {reason}")),
-    }
 }
 
 /// The model, which goes with the provider that it was set for: it counts only if no higher level names another one.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::error::Error;
+
 /// The environment variables. Empty ones count as unset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
@@ -60,6 +62,15 @@ impl Origin {
             Origin::File { .. } => 1,
             Origin::Variable(_) => 2,
             Origin::Option(_) => 3,
+        }
+    }
+
+    /// The error for a value from here.
+    pub(super) fn wrong(&self, key: &str, reason: &str) -> Error {
+        match self {
+            Origin::Option(name) => Error::usage(format!("{name}: {reason}")),
+            Origin::Variable(name) => Error::settings(format!("{name}: {reason}")),
+            Origin::File { .. } | Origin::Default => Error::settings(format!("{self}: {key}: {reason}")),
         }
     }
 }

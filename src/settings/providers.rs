@@ -86,8 +86,9 @@ fn built_in(name: &str, row: &Row, environment: &Environment) -> Provider {
 
 /// The dialect of a built-in provider at an address. Servers in its place may speak another one.
 fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
-    match (row.api_elsewhere, Address::parse(row.base_url), address) {
-        (Some(api), Ok(home), Ok(here)) if !here.host().eq_ignore_ascii_case(home.host()) => api,
+    let Some(api) = row.api_elsewhere else { return row.api };
+    match (Address::parse(row.base_url), address) {
+        (Ok(home), Ok(here)) if !here.host().eq_ignore_ascii_case(home.host()) => api,
         _ => row.api,
     }
 }

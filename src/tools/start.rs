@@ -261,7 +261,7 @@ fn note(error: &Error, notes: &Notes) {
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!("there are no tools named “{name}”"));
+    let error = Error::settings(format!("{}there are no tools named “{name}”", settings.place_of_server(name)));
     let file = settings.file.display();
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),

@@ -1,7 +1,9 @@
-//! How fast q is beside others, side by side in one run: medians and ratios, printed and never judged.
+//! How fast q is beside others, side by side in one run. Prints medians and ratios as the table of the README, and judges
+//! nothing.
 //!
-//! `cargo bench --bench speed`, or with names of its parts behind `--`: `cargo bench --bench speed -- short long`. State is on
-//! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart.
+//! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
+//! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart. The static archive takes part where
+//! `.ci/run` has built it.
 
 #![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
 
@@ -10,7 +12,7 @@ mod authority;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -24,9 +26,13 @@ use authority::Authority;
 
 const Q: &str = env!("CARGO_BIN_EXE_q");
 
-/// Deltas of a short and of a long answer.
+/// The static archive, where `.ci/run` builds it.
+const STATIC: &str = "target/oldest/x86_64-unknown-linux-musl/release/q";
+
+/// Deltas of a short and of a long answer, and those whose latency is measured in one answer.
 const SHORT: usize = 20;
 const LONG: usize = 200_000;
+const WATCHED: usize = 200;
 
 /// The certificates that the system trusts.
 const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -35,12 +41,34 @@ const SYSTEM_STORE: &str = "/etc/ssl/certs/ca-certificates.crt";
 const LARGE: usize = 9_000_000;
 
 /// How many conversations are searched, and how many bytes each of them has.
-const MANY: usize = 1_000;
+const SEARCHED: usize = 1_000;
 const USUAL: usize = 20_000;
 
-/// Bytes of an image, which in base64 are as many as q takes, and of a text file.
+/// How many conversations a folder may have, few and many, and the bytes of a small one.
+const FEW: usize = 10;
+const MANY: usize = 100_000;
+const SMALL: usize = 2_900;
+
+/// Bytes of an image, which in base64 are as many as q takes.
 const IMAGE: usize = 3_749_000;
-const TEXT: usize = 4_000_000;
+
+type Part = fn(&Bench);
+
+/// What can be measured by itself.
+const PARTS: &[(&str, Part)] = &[
+    ("short", Bench::short_answer),
+    ("delta", Bench::one_delta),
+    ("long", Bench::long_answer),
+    ("tls", Bench::short_answer_over_tls),
+    ("large", Bench::large_conversation),
+    ("list", Bench::list),
+    ("many", Bench::many_conversations),
+    ("image", Bench::image),
+    ("tools", Bench::tools),
+    ("tools", Bench::request_after_tools),
+    ("tools", Bench::request_after_command),
+    ("binary", Bench::binary),
+];
 
 fn main() {
     // The server is a process of its own: a child is charged with the memory of the one that it was forked from.
@@ -55,35 +83,22 @@ fn main() {
     let state = tempfile::tempdir_in(if memory.is_dir() { memory } else { Path::new(env!("CARGO_TARGET_TMPDIR")) })
         .expect("a folder");
     let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let client = bare_client();
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join(STATIC);
     let (short, long) = (Server::start(SHORT, None), Server::start(LONG, None));
     let bench = Bench {
         short: short.address.clone(),
         long: long.address.clone(),
-        state: state.path().into(),
-        disk: disk.path().into(),
-        client,
+        state: state.path().to_owned(),
+        disk: disk.path().to_owned(),
+        client: bare_client(),
+        archive: Some(archive).filter(|archive| archive.is_file()),
     };
-    type Part = fn(&Bench);
-    let all: [(&str, Part); 10] = [
-        ("short", Bench::short_answer),
-        ("long", Bench::long_answer),
-        ("terminal", Bench::long_answer_on_terminal),
-        ("tls", Bench::short_answer_over_tls),
-        ("large", Bench::large_conversation),
-        ("list", Bench::list),
-        ("files", Bench::files),
-        ("tools", Bench::tools),
-        ("tools", Bench::command),
-        ("start", Bench::start),
-    ];
-    for (part, run) in all {
-        if parts.is_empty() || parts.iter().any(|name| name == part) {
-            run(&bench);
+    println!("| | q | beside it | ratio | goal |\n|---|---|---|---|---|");
+    for (name, measure) in PARTS {
+        if parts.is_empty() || parts.iter().any(|part| part == name) {
+            measure(&bench);
         }
     }
-    let size = std::fs::metadata(Q).map_or(0, |metadata| metadata.len());
-    println!("\nbinary: {:.2} MB (goal: at most 3.0)", size as f64 / 1e6);
 }
 
 struct Bench {
@@ -93,201 +108,245 @@ struct Bench {
     state: PathBuf,
     disk: PathBuf,
     client: Option<PathBuf>,
+    archive: Option<PathBuf>,
 }
 
-/// What is measured: a name, and what is started, as often as wanted.
-type Contestant<'a> = (&'a str, Command);
+/// What is measured: a name, and how to start it.
+type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
 
 impl Bench {
     fn short_answer(&self) {
-        println!("\nan answer of {SHORT} deltas, whole process");
-        let saved = |state, arguments| self.q(&self.short, state, arguments);
+        let saved = |state| self.q(&self.short, state, &["question"]);
         let mut contestants: Vec<Contestant> = vec![
-            ("curl -sN", curl(&self.short)),
-            ("q (saved)", saved(&self.state, &["question"])),
-            ("q -f", saved(&self.state, &["-f", "question"])),
-            ("q --no-save", saved(&self.state, &["--no-save", "question"])),
-            ("q (saved, on disk)", saved(&self.disk, &["question"])),
+            ("q", Box::new(|| saved(&self.state))),
+            ("curl", Box::new(|| curl(&self.short))),
+            ("--no-save", Box::new(|| self.q(&self.short, &self.state, &["--no-save", "question"]))),
+            ("on disk", Box::new(|| saved(&self.disk))),
         ];
         if let Some(client) = &self.client {
-            contestants.push(("bare static client", quiet(client, &[self.short.trim_start_matches("http://")])));
+            let address = self.short.trim_start_matches("http://");
+            contestants.push(("client", Box::new(move || with(quiet(client), [address]))));
         }
-        for (program, model) in [("aichat", "bench:m"), ("llm", "bench")] {
-            if Command::new(program).arg("--version").output().is_ok() {
-                contestants.push((program, quiet(program, &["-m", model, "question"])));
+        if let Some(archive) = &self.archive {
+            contestants.push(("static", Box::new(|| self.program(archive, &self.short, &self.state, &["question"]))));
+        }
+        let results = compare(&contestants, 200);
+        let (q, curl) = (results.of("q"), results.of("curl"));
+        times(&format!("{SHORT} deltas, saved"), q, "curl", curl, "0.27");
+        if let Some(client) = results.find("client") {
+            times("the same", q, "a bare static client", client, "2.7");
+        }
+        if let Some(archive) = results.find("static") {
+            times("the same, static archive", archive, "curl", curl, "0.24");
+        }
+        times(&format!("{SHORT} deltas, `--no-save`"), results.of("--no-save"), "curl", curl, "");
+        more("saved on a disk", results.of("on disk"), "on tmpfs", q, "");
+        let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
+        let (own, other) = (megabytes(q.memory), megabytes(curl.memory));
+        line(&format!("peak memory, {SHORT} deltas"), &own, "curl", &other, q.memory / curl.memory, "0.42");
+    }
+
+    /// From the moment in which a server writes a delta to the one in which its word can be read.
+    fn one_delta(&self) {
+        let programs: [&dyn Fn(&str) -> Command; 2] =
+            [&|server| self.q(server, &self.state, &["--no-save", "question"]), &curl];
+        for (name, on_terminal) in [("one delta, into a pipe", false), ("one delta, to a terminal", true)] {
+            let mut latencies = [Vec::new(), Vec::new()];
+            for _ in 0..10 {
+                for (program, latencies) in programs.iter().zip(&mut latencies) {
+                    latencies.extend(watch(program, on_terminal));
+                }
             }
+            let [q, curl] = latencies.map(|seconds| Median { seconds: middle(seconds), memory: 0.0 });
+            times(name, q, "curl", curl, "1");
         }
-        compare(contestants, 200);
     }
 
     fn long_answer(&self) {
-        println!("\nan answer of {LONG} deltas, into /dev/null");
         let pipeline = format!(
             "curl -sN -H 'content-type: application/json' -d '{BODY}' {}/v1/chat/completions | sed -u -n 's/^data: {{/{{/p' | \
              jq -j --unbuffered '.choices[0].delta.content // empty'",
             self.long
         );
-        let contestants = vec![
-            ("curl -sN", curl(&self.long)),
-            ("q (saved)", self.q(&self.long, &self.state, &["question"])),
-            ("q --no-save", self.q(&self.long, &self.state, &["--no-save", "question"])),
-            ("curl | sed | jq", quiet("sh", &["-c", &pipeline])),
-        ];
-        compare(contestants, 5);
-    }
-
-    fn long_answer_on_terminal(&self) {
-        println!("\nan answer of {LONG} deltas, on a terminal");
-        let terminal = terminal();
+        let terminal = drained_terminal();
         let on_terminal = |wrap: &str| {
             let mut command = self.q(&self.long, &self.state, &["question"]);
             command.env("Q_WRAP", wrap).stdout(terminal.try_clone().expect("a descriptor"));
             command
         };
-        let contestants = vec![
-            ("q, into /dev/null", self.q(&self.long, &self.state, &["question"])),
-            ("q, wrap = false", on_terminal("false")),
-            ("q, wrap = true", on_terminal("true")),
+        let contestants: Vec<Contestant> = vec![
+            ("q", Box::new(|| self.q(&self.long, &self.state, &["question"]))),
+            ("curl", Box::new(|| curl(&self.long))),
+            ("jq", Box::new(|| with(quiet("sh"), ["-c", &pipeline]))),
+            ("terminal", Box::new(|| on_terminal("false"))),
+            ("wrapped", Box::new(|| on_terminal("true"))),
         ];
-        compare(contestants, 5);
+        let results = compare(&contestants, 7);
+        let q = results.of("q");
+        times(&format!("{LONG} deltas"), q, "curl", results.of("curl"), "3");
+        times("the same", q, "`curl \\| sed \\| jq`", results.of("jq"), "0.05");
+        times("the same on a terminal", results.of("terminal"), "into /dev/null", q, "3");
+        times("the same, wrapped", results.of("wrapped"), "into /dev/null", q, "3");
     }
 
     /// The store of the system is loaded where it holds the server's authority, too, which has to be named for the test.
     fn short_answer_over_tls(&self) {
-        println!("\nan answer of {SHORT} deltas over TLS, whole process");
         let (authority, store) = (self.state.join("authority.pem"), self.state.join("store.pem"));
         let server = Server::start(SHORT, Some(&authority));
-        let tls = |certificates: &Path, arguments: &[&str]| {
-            let mut command = self.q(&server.address, &self.state, arguments);
-            command.env("SSL_CERT_FILE", certificates);
-            command
-        };
-        let curl_with = |certificates: &Path| {
-            let mut command = curl(&server.address);
-            command.arg("--cacert").arg(certificates);
-            command
-        };
-        let mut contestants = vec![
-            ("curl -sN", curl_with(&authority)),
-            ("q --no-save", tls(&authority, &["--no-save", "question"])),
-            ("q (saved)", tls(&authority, &["question"])),
-        ];
-        match std::fs::read(SYSTEM_STORE) {
-            Ok(mut certificates) => {
-                certificates.extend(std::fs::read(&authority).expect("a certificate"));
-                std::fs::write(&store, certificates).expect("a file");
-                contestants.push(("curl -sN, store", curl_with(&store)));
-                contestants.push(("q --no-save, store", tls(&store, &["--no-save", "question"])));
-            }
-            Err(error) => println!("(no store of the system: {SYSTEM_STORE}: {error})"),
+        let mut stores = vec![("one authority", authority.clone())];
+        if let Ok(mut certificates) = std::fs::read(SYSTEM_STORE) {
+            certificates.extend(std::fs::read(&authority).expect("a certificate"));
+            std::fs::write(&store, certificates).expect("a file");
+            stores.push(("the system's authorities", store));
         }
-        compare(contestants, 100);
+        for (name, certificates) in &stores {
+            let contestants: Vec<Contestant> = vec![
+                (
+                    "q",
+                    Box::new(|| {
+                        let mut command = self.q(&server.address, &self.state, &["question"]);
+                        command.env("SSL_CERT_FILE", certificates);
+                        command
+                    }),
+                ),
+                ("curl", Box::new(|| with(curl(&server.address), [OsStr::new("--cacert"), certificates.as_os_str()]))),
+            ];
+            let results = compare(&contestants, 50);
+            times(&format!("{SHORT} deltas over TLS, {name}"), results.of("q"), "curl", results.of("curl"), "");
+        }
     }
 
     fn large_conversation(&self) {
-        println!("\na follow-up on a conversation of {} MB and on an empty one", LARGE / 1_000_000);
-        let contestants = [("q -s empty", 0), ("q -s large", LARGE)].map(|(name, bytes)| {
-            let state = self.state.join(name);
-            self.converse(&state, "bench", "", bytes);
-            (name, self.q(&self.short, &state, &["-s", "bench", "question"]))
-        });
-        compare(contestants.into(), 20);
+        let (empty, large) = (self.state.join("empty"), self.state.join("large"));
+        self.converse(&empty, "bench", "", 0);
+        self.converse(&large, "bench", "", LARGE);
+        let contestants: Vec<Contestant> = vec![
+            ("empty", Box::new(|| self.q(&self.short, &empty, &["-s", "bench", "question"]))),
+            ("large", Box::new(|| self.q(&self.short, &large, &["-s", "bench", "question"]))),
+        ];
+        let results = compare(&contestants, 30);
+        let name = format!("a follow-up on {} MB", LARGE / 1_000_000);
+        more(&name, results.of("large"), "on an empty conversation", results.of("empty"), "+50 ms");
     }
 
     /// One of the conversations has the word that is looked for.
     fn list(&self) {
-        println!("\na search in {MANY} conversations of {} KB", USUAL / 1_000);
-        let many = self.state.join("many");
-        for number in 0..MANY {
-            let word = if number == MANY / 2 { "needle" } else { "hay" };
+        let many = self.state.join("searched");
+        for number in 0..SEARCHED {
+            let word = if number == SEARCHED / 2 { "needle" } else { "hay" };
             self.converse(&many, &format!("talk-{number}"), word, USUAL);
         }
-        let contestants = vec![
-            ("grep -ril", quiet("grep", &["-ril", "needle", many.join("q/sessions").to_str().expect("a path")])),
-            ("q --list WORD", self.q(&self.short, &many, &["--list", "needle"])),
-            ("q --list", self.q(&self.short, &many, &["--list"])),
+        let contestants: Vec<Contestant> = vec![
+            ("q", Box::new(|| self.q(&self.short, &many, &["--list", "needle"]))),
+            ("grep", Box::new(|| with(with(quiet("grep"), ["-ril", "needle"]), [many.join("q/sessions")]))),
         ];
-        compare(contestants, 20);
+        let results = compare(&contestants, 30);
+        let name = format!("`--list WORD`, {SEARCHED} conversations of {} KB", USUAL / 1_000);
+        times(&name, results.of("q"), "`grep -ril`", results.of("grep"), "2");
     }
 
-    /// What files cost beside a question without any, in time and in memory.
-    fn files(&self) {
-        println!("\na question about files, and follow-ups on an image");
-        let [image, text] =
-            [("image.png", &b"\x89PNG\r\n\x1A\n"[..], IMAGE), ("text.txt", b"a line of text as it is\n", TEXT)].map(
-                |(name, piece, bytes)| {
-                    write_repeatedly(&self.state.join(name), piece, bytes);
-                    self.state.join(name).to_str().expect("a path").to_owned()
-                },
-            );
-        let talk = self.state.join("talk");
-        let ready = self.q(&self.short, &talk, &["-s", "bench", "-a", &image, "question"]).status();
-        assert!(ready.is_ok_and(|status| status.success()), "a conversation with an image");
-        // A conversation that is displaced is read, so these leave none.
-        let unsaved =
-            |options: &[&str]| self.q(&self.short, &self.state, &[&["--no-save"], options, &["question"]].concat());
-        let contestants = vec![
-            ("q --no-save", unsaved(&[])),
-            ("q -a 3.75 MB image", unsaved(&["-a", &image])),
-            ("q -a 4 MB text", unsaved(&["-a", &text])),
-            ("q -s, image in it", self.q(&self.short, &talk, &["-s", "bench", "--messages", "2", "question"])),
+    fn many_conversations(&self) {
+        let folders = [("few", FEW), ("many", MANY)].map(|(name, count)| {
+            let state = self.state.join(name);
+            for number in 0..count {
+                let (minute, milliseconds) = (number / 60_000, number % 60_000);
+                self.converse(&state, &format!("session_2026010100{minute:02}{milliseconds:05}"), "hay", SMALL);
+            }
+            state
+        });
+        let [few, many] = &folders;
+        let terminal = drained_terminal();
+        let listed = || {
+            let mut command = self.q(&self.short, many, &["--list"]);
+            command.stdout(terminal.try_clone().expect("a descriptor"));
+            command
+        };
+        let contestants: Vec<Contestant> = vec![
+            ("few", Box::new(|| self.q(&self.short, few, &["question"]))),
+            ("many", Box::new(|| self.q(&self.short, many, &["question"]))),
+            ("list", Box::new(listed)),
         ];
-        compare(contestants, 20);
+        let results = compare(&contestants, 30);
+        let name = format!("a question among {MANY} conversations");
+        times(&name, results.of("many"), &format!("among {FEW}"), results.of("few"), "1");
+        alone(&format!("`--list` on a terminal, {MANY} conversations"), results.of("list").seconds, "1 s");
+    }
+
+    /// What an image costs beside a question without any.
+    fn image(&self) {
+        let image = self.state.join("image.png");
+        std::fs::write(&image, b"\x89PNG\r\n\x1A\n".repeat(IMAGE / 8)).expect("a file");
+        let asked = ["-a", image.to_str().expect("a path"), "--no-save", "question"];
+        let contestants: Vec<Contestant> = vec![
+            ("plain", Box::new(|| self.q(&self.short, &self.state, &asked[2..]))),
+            ("image", Box::new(|| self.q(&self.short, &self.state, &asked))),
+        ];
+        let results = compare(&contestants, 20);
+        more("an image of 3.75 MB", results.of("image"), "without", results.of("plain"), "");
+    }
+
+    /// Writes a configuration with tool servers, and returns its folder.
+    fn configure_tools(&self) -> PathBuf {
+        let folder = self.state.join("configured");
+        std::fs::create_dir_all(folder.join("q")).expect("a folder");
+        let section = |(name, pause): (&str, u64)| {
+            let program = std::env::current_exe().expect("a program");
+            let stamp = self.stamp(name);
+            format!("[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n")
+        };
+        let sections = [("now", 0), ("one", 100), ("two", 100), ("three", 100)].map(section);
+        std::fs::write(folder.join("q/config.toml"), sections.concat()).expect("a file");
+        folder
+    }
+
+    /// Where a tool server writes down when it listed its tools.
+    fn stamp(&self, server: &str) -> PathBuf {
+        self.state.join(format!("stamp.{server}"))
     }
 
     /// Without -t a configured server must cost nothing; with it, little beside what the servers take themselves.
     fn tools(&self) {
-        println!("\na question with tools");
-        let folders = ["plain", "configured"].map(|name| self.state.join(name));
-        let [plain, configured] = &folders;
-        for folder in &folders {
-            std::fs::create_dir_all(folder.join("q")).expect("a folder");
-        }
-        let stamps = self.state.join("stamps");
-        let section = |name: &str, pause: u64| {
-            let program = std::env::current_exe().expect("a program");
-            let stamp = stamps.with_extension(name);
-            format!("[tools.{name}]\ncommand = [{program:?}]\nenv = {{ {TOOLS} = \"{pause}\", {STAMP} = {stamp:?} }}\n")
-        };
-        let sections = [section("now", 0), section("one", 100), section("two", 100), section("three", 100)];
+        let (plain, configured) = (self.state.join("plain"), self.configure_tools());
+        std::fs::create_dir_all(plain.join("q")).expect("a folder");
         // Both have a file to read.
         std::fs::write(plain.join("q/config.toml"), "messages = 10\n").expect("a file");
-        std::fs::write(configured.join("q/config.toml"), sections.concat()).expect("a file");
-        let q = |server: &str, configuration: &Path, options: &[&str]| {
-            let mut command = self.q(server, &self.state, &[&["--no-save"], options, &["question"]].concat());
-            command.env("XDG_CONFIG_HOME", configuration);
+        let q = |configuration: &Path, arguments: &[&str]| {
+            let mut command = self.q(&self.short, &self.state, arguments);
+            command.args(["--no-save", "question"]).env("XDG_CONFIG_HOME", configuration);
             command
         };
-        let contestants = vec![
-            ("none configured", q(&self.short, plain, &[])),
-            ("configured, no -t", q(&self.short, configured, &[])),
-            ("-t, one server", q(&self.short, configured, &["-t", "now"])),
-            ("-t, one of 100 ms", q(&self.short, configured, &["-t", "one"])),
-            ("-t, three of 100 ms", q(&self.short, configured, &["-t", "one,two,three"])),
+        let contestants: Vec<Contestant> = vec![
+            ("none", Box::new(|| q(&plain, &[]))),
+            ("unused", Box::new(|| q(&configured, &[]))),
+            ("one", Box::new(|| q(&configured, &["-t", "one"]))),
+            ("three", Box::new(|| q(&configured, &["-t", "one,two,three"]))),
         ];
-        compare(contestants, 50);
-        // From the moment in which the server lists its tools to the request of the model.
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let mut gaps: Vec<f64> = (0..50)
-            .map(|_| {
-                let mut command = q(&address, configured, &["-t", "now"]);
-                let command = command.env("Q_RETRIES", "0").stderr(Stdio::null()).stdin(Stdio::null());
-                let mut child = command.spawn().expect("q");
-                let (stream, _) = listener.accept().expect("a connection");
-                stream.peek(&mut [0]).expect("a request");
-                let asked = now();
-                reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
-                let listed = std::fs::read_to_string(stamps.with_extension("now")).expect("a server that ran");
-                asked - listed.parse::<f64>().expect("a time")
-            })
-            .collect();
-        gaps.sort_by(f64::total_cmp);
-        println!("from the list of tools to the request: {:.3} ms (goal: at most 5)", gaps[gaps.len() / 2] * 1e3);
+        let results = compare(&contestants, 50);
+        times("tool servers that are not used", results.of("unused"), "none configured", results.of("none"), "1");
+        times("three tool servers that start in 100 ms", results.of("three"), "one of them", results.of("one"), "1");
     }
 
-    /// From the model's call of a command to the next request, and how long the command takes by itself.
-    fn command(&self) {
+    /// From the moment in which the server lists its tools to the request of the model.
+    fn request_after_tools(&self) {
+        let configured = self.configure_tools();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let gap = |_| {
+            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
+            command.env("XDG_CONFIG_HOME", &configured).env("Q_RETRIES", "0").stderr(Stdio::null());
+            let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+            let (stream, _) = listener.accept().expect("a connection");
+            stream.peek(&mut [0]).expect("a request");
+            let asked = now();
+            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+            let listed = std::fs::read_to_string(self.stamp("now")).expect("a server that ran");
+            asked - listed.parse::<f64>().expect("a time")
+        };
+        alone("from a tool server's answer to the request", middle((0..50).map(gap).collect()), "5 ms");
+    }
+
+    /// From the model's call of a command to the next request, without the time that the command takes by itself.
+    fn request_after_command(&self) {
         let configured = self.state.join("command");
         std::fs::create_dir_all(configured.join("q")).expect("a folder");
         let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
@@ -296,48 +355,44 @@ impl Bench {
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let gap = |_| {
             let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
-            command
-                .env("XDG_CONFIG_HOME", &configured)
-                .env("Q_RETRIES", "0")
-                .stdin(Stdio::null())
-                .stdout(Stdio::null());
-            let mut child = command.spawn().expect("q");
-            let request = || {
-                let (stream, _) = listener.accept().expect("a connection");
-                stream.peek(&mut [0]).expect("a request");
-                stream
-            };
-            reply(request(), CALL.as_bytes()).expect("a reply");
+            command.env("XDG_CONFIG_HOME", &configured).env("Q_RETRIES", "0").stderr(Stdio::null());
+            let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+            let (stream, _) = listener.accept().expect("a connection");
+            reply(stream, CALL.as_bytes()).expect("a reply");
             let called = Instant::now();
-            let stream = request();
+            let (stream, _) = listener.accept().expect("a connection");
+            stream.peek(&mut [0]).expect("a request");
             let took = called.elapsed().as_secs_f64();
             reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
-            let began = Instant::now();
-            assert!(quiet("true", &[]).stdin(Stdio::null()).status().expect("a command").success());
-            (took, began.elapsed().as_secs_f64())
+            took - measure(quiet("true"), "true").time.as_secs_f64()
         };
-        let (mut with_q, mut alone): (Vec<f64>, Vec<f64>) = (0..50).map(gap).unzip();
-        with_q.sort_by(f64::total_cmp);
-        alone.sort_by(f64::total_cmp);
-        let [with_q, alone] = [with_q, alone].map(|times| times[times.len() / 2] * 1e3);
-        println!(
-            "from the call of a command to the next request: {with_q:.3} ms, of which the command {alone:.3} ms (goal: at most 5 more)"
+        alone(
+            "from a call of a command to the request, beside its own time",
+            middle((0..50).map(gap).collect()),
+            "5 ms",
         );
     }
 
-    fn start(&self) {
-        println!("\nwhat asks nothing");
-        let mut contestants = vec![("true", quiet("true", &[])), ("curl --version", quiet("curl", &["--version"]))];
-        for (name, option) in [("q --version", "--version"), ("q --help", "--help"), ("q --last", "--last")] {
-            contestants.push((name, self.q(&self.short, &self.state, &[option])));
-        }
-        compare(contestants, 100);
+    fn binary(&self) {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0.0, |metadata| metadata.len() as f64 / 1e6);
+        let archive = self.archive.as_ref().map_or_else(String::new, |path| format!("static: {:.2} MB", size(path)));
+        println!("| binary | {:.2} MB | {archive} | | 3.5 MB |", size(Path::new(Q)));
     }
 
     fn q(&self, server: &str, state: &Path, arguments: &[&str]) -> Command {
-        let mut command = quiet(Q, &["-q"]);
-        command.args(arguments).env_clear().env("HOME", &self.state).env("XDG_STATE_HOME", state);
-        command.env("OPENAI_BASE_URL", format!("{server}/v1")).env("OPENAI_API_KEY", "sk-0123456789");
+        self.program(Path::new(Q), server, state, arguments)
+    }
+
+    fn program(&self, program: &Path, server: &str, state: &Path, arguments: &[&str]) -> Command {
+        let mut command = quiet(program);
+        command
+            .env_clear()
+            .env("HOME", &self.state)
+            .env("XDG_STATE_HOME", state)
+            .env("OPENAI_BASE_URL", format!("{server}/v1"))
+            .env("OPENAI_API_KEY", "sk-0123456789")
+            .args(["-q"])
+            .args(arguments);
         command
     }
 
@@ -348,8 +403,7 @@ impl Bench {
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
         // Piece by piece: what this process has had at once would be told as what its children have.
-        let mut file =
-            std::io::BufWriter::new(std::fs::File::create(sessions.join(format!("{name}.json"))).expect("a file"));
+        let mut file = BufWriter::new(File::create(sessions.join(format!("{name}.json"))).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
             "{{\"version\":1,\"provider\":\"openai\",\"model\":\"gpt-6-luna\",\"created\":\"{time}\",\"updated\":\"{time}\",\"messages\":["
@@ -365,26 +419,23 @@ impl Bench {
     }
 }
 
-/// Writes a file of about so many bytes, piece by piece as [`Bench::converse`] does.
-fn write_repeatedly(path: &Path, piece: &[u8], bytes: usize) {
-    let mut file = std::io::BufWriter::new(std::fs::File::create(path).expect("a file"));
-    for _ in 0..bytes / piece.len() {
-        file.write_all(piece).expect("a file");
-    }
-}
-
 /// A program whose output nobody reads.
-fn quiet(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+fn quiet(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null()).stdin(Stdio::null()).stderr(Stdio::null());
+    command.stdout(Stdio::null());
     command
 }
 
-/// A pseudo-terminal of 80 columns, on which everything is read at once.
-fn terminal() -> OwnedFd {
+fn with<A: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item = A>) -> Command {
+    command.args(arguments);
+    command
+}
+
+/// A pseudo-terminal of 80 columns: our end, and that of a program.
+fn terminal() -> (File, OwnedFd) {
     // SAFETY: plain system calls; the name's buffer is used by this thread alone, and a descriptor is owned by nobody else
     // once it is known to be one.
-    let (mut own, program) = unsafe {
+    let (own, program) = unsafe {
         let own = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
         assert!(libc::grantpt(own) == 0 && libc::unlockpt(own) == 0, "no pseudo-terminal");
         let name = libc::ptsname(own);
@@ -396,6 +447,12 @@ fn terminal() -> OwnedFd {
     let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: a plain system call; the size outlives it.
     assert_eq!(unsafe { libc::ioctl(own.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }, 0, "no pseudo-terminal");
+    (own, program)
+}
+
+/// A pseudo-terminal on which everything is read at once.
+fn drained_terminal() -> OwnedFd {
+    let (mut own, program) = terminal();
     std::thread::spawn(move || {
         let mut buffer = [0; 64 << 10];
         while own.read(&mut buffer).is_ok_and(|count| count > 0) {}
@@ -403,13 +460,52 @@ fn terminal() -> OwnedFd {
     program
 }
 
+/// Sends a program one delta after another, each once the word of the one before can be read; returns how long each took,
+/// in seconds.
+fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (mut output, stdout): (Box<dyn Read>, Stdio) = if on_terminal {
+        let (own, program) = terminal();
+        (Box::new(own), program.into())
+    } else {
+        let (output, stdout) = std::io::pipe().expect("a pipe");
+        (Box::new(output), stdout.into())
+    };
+    let mut command = program(&format!("http://{}", listener.local_addr().expect("an address")));
+    let mut child = command.stdout(stdout).stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program");
+    // Only the program has the other end now.
+    drop(command);
+    let (mut stream, _) = listener.accept().expect("a connection");
+    stream.set_nodelay(true).expect("a socket");
+    reply(&mut stream, HEAD.as_bytes()).expect("a request");
+    let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+    let latencies = (0..WATCHED).map(|number| {
+        let (event, word) = (event(number), format!("word{number}"));
+        shown.clear();
+        let began = Instant::now();
+        stream.write_all(event.as_bytes()).expect("a socket");
+        while !shown.windows(word.len()).any(|bytes| bytes == word.as_bytes()) {
+            let count = output.read(&mut part).expect("output");
+            shown.extend_from_slice(&part[..count]);
+        }
+        began.elapsed().as_secs_f64()
+    });
+    // The first of them start what the others find running.
+    let latencies = latencies.skip(WATCHED / 10).collect();
+    stream.write_all(END.as_bytes()).expect("a socket");
+    drop(stream);
+    // Where nobody reads a terminal, its end is an error.
+    let _ = output.read_to_end(&mut shown);
+    assert!(child.wait().is_ok_and(|status| status.success()), "a program failed");
+    latencies
+}
+
 const BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"question"}]}"#;
 
 fn curl(server: &str) -> Command {
-    quiet(
-        "curl",
-        &["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")],
-    )
+    let mut command = quiet("curl");
+    command.args(["-sN", "-H", "content-type: application/json", "-d", BODY, &format!("{server}/v1/chat/completions")]);
+    command
 }
 
 /// One run: how long it took, and the most memory that it had at once (KiB).
@@ -419,37 +515,85 @@ struct Run {
     memory: i64,
 }
 
-/// Runs all in turn, so often, and prints medians beside the first one's.
-fn compare(mut contestants: Vec<Contestant>, runs: usize) {
-    let mut results: Vec<Vec<Run>> = vec![Vec::new(); contestants.len()];
-    for round in 0..=runs {
-        for (index, (name, command)) in contestants.iter_mut().enumerate() {
-            let run = measure(command, name);
-            // The first round warms up.
-            if round > 0 {
-                results[index].push(run);
-            }
-        }
+/// What the runs of one contestant came to: seconds, and bytes.
+#[derive(Clone, Copy)]
+struct Median {
+    seconds: f64,
+    memory: f64,
+}
+
+struct Results(Vec<(String, Median)>);
+
+impl Results {
+    fn find(&self, name: &str) -> Option<Median> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, median)| *median)
     }
-    let first = median(&results[0], |run| run.time.as_secs_f64());
-    let first_memory = median(&results[0], |run| run.memory as f64);
-    println!("{:22} {:>12} {:>8} {:>12} {:>8}", "", "median ms", "ratio", "memory KiB", "ratio");
-    for ((name, _), runs) in contestants.iter().zip(&results) {
-        let time = median(runs, |run| run.time.as_secs_f64());
-        let memory = median(runs, |run| run.memory as f64);
-        println!("{name:22} {:>12.3} {:>8.2} {memory:>12.0} {:>8.2}", time * 1e3, time / first, memory / first_memory);
+
+    fn of(&self, name: &str) -> Median {
+        self.find(name).expect(name)
     }
 }
 
-fn median(runs: &[Run], figure: fn(&Run) -> f64) -> f64 {
-    let mut figures: Vec<f64> = runs.iter().map(figure).collect();
+/// Runs all in turn, so often.
+fn compare(contestants: &[Contestant], runs: usize) -> Results {
+    let mut all: Vec<Vec<Run>> = vec![Vec::new(); contestants.len()];
+    for round in 0..=runs {
+        for ((name, command), results) in contestants.iter().zip(&mut all) {
+            let run = measure(command(), name);
+            // The first round warms up.
+            if round > 0 {
+                results.push(run);
+            }
+        }
+    }
+    let median = |runs: &Vec<Run>| Median {
+        seconds: middle(runs.iter().map(|run| run.time.as_secs_f64()).collect()),
+        memory: middle(runs.iter().map(|run| run.memory as f64 * 1024.0).collect()),
+    };
+    Results(contestants.iter().zip(&all).map(|((name, _), runs)| ((*name).to_owned(), median(runs))).collect())
+}
+
+fn middle(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }
 
-fn measure(command: &mut Command, name: &str) -> Run {
+fn shown(seconds: f64) -> String {
+    match seconds * 1e3 {
+        small if small < 1.0 => format!("{:.0} µs", small * 1e3),
+        small if small < 100.0 => format!("{small:.1} ms"),
+        large => format!("{large:.0} ms"),
+    }
+}
+
+/// A line of the table; a goal is the most that the ratio should be.
+fn line(what: &str, q: &str, name: &str, other: &str, ratio: f64, goal: &str) {
+    println!("| {what} | {q} | {name}: {other} | {ratio:.2} | {goal} |");
+}
+
+fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
+    line(what, &shown(q.seconds), name, &shown(other.seconds), q.seconds / other.seconds, goal);
+}
+
+/// A line that says how much more one takes than the other, in time and in memory.
+fn more(what: &str, q: Median, name: &str, other: Median, goal: &str) {
+    let (time, memory) = ((q.seconds - other.seconds) * 1e3, (q.memory - other.memory) / 1e6);
+    println!(
+        "| {what} | {} | {name}: {} | {time:+.1} ms, {memory:+.1} MB | {goal} |",
+        shown(q.seconds),
+        shown(other.seconds)
+    );
+}
+
+/// A line that has nothing to be compared with.
+fn alone(what: &str, seconds: f64, goal: &str) {
+    println!("| {what} | {} | | | {goal} |", shown(seconds));
+}
+
+fn measure(mut command: Command, name: &str) -> Run {
     let began = Instant::now();
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut child =
+        command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{name}: {error}"));
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
@@ -510,21 +654,21 @@ impl Drop for Server {
     }
 }
 
+/// How an answer begins and ends.
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+/// An event with one word.
+fn event(number: usize) -> String {
+    format!(
+        "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word{number} \"}},\"finish_reason\":null}}]}}\n\n"
+    )
+}
+
 /// The answer to a question: a stream of so many deltas.
 fn answer(deltas: usize) -> Vec<u8> {
-    let mut answer = Vec::new();
-    answer.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
-    for number in 0..deltas {
-        let event = format!(
-            "data: {{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"word{} \"}},\"finish_reason\":null}}]}}\n\n",
-            number % 10
-        );
-        answer.extend_from_slice(event.as_bytes());
-    }
-    answer.extend_from_slice(
-        b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-    );
-    answer
+    let events = (0..deltas).map(|number| event(number % 10));
+    [HEAD.to_owned()].into_iter().chain(events).chain([END.to_owned()]).collect::<String>().into_bytes()
 }
 
 /// Answers every request with a stream of so many deltas, and prints at which address.
@@ -616,9 +760,7 @@ fn bare_client() -> Option<PathBuf> {
         .output();
     match compiled {
         Ok(output) if output.status.success() => Some(path),
-        _ => {
-            println!("(the bare client could not be compiled, so it is missing here)");
-            None
-        }
+        // Its line is missing.
+        _ => None,
     }
 }

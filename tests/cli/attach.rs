@@ -432,25 +432,16 @@ fn a_word_that_is_a_file_is_reported_beside_attached_ones() {
 #[test]
 fn the_readmes_commands_with_files_work() {
     let (server, sandbox) = with_files();
-    std::fs::create_dir(sandbox.home().join("src")).expect("a folder");
-    for (name, text) in
-        [("src/main.rs", "fn main() {}\n"), ("main.rs", "fn main() {}\n"), ("Cargo.toml", "[package]\n")]
-    {
-        sandbox.write_home(name, text);
-    }
+    sandbox.write_home("main.rs", "fn main() {}\n");
     let sent = |command: &str| {
         sandbox.shell(command).run().success();
         server.last_request().json()["messages"].as_array().and_then(|all| all.last()).expect("a message")["content"]
             .clone()
     };
-    let build = sent(shown("q -a src/main.rs -a Cargo.toml \"why does this not build?\""));
-    let files = "<file name=\"src/main.rs\">\nfn main() {}\n</file>\n\n<file name=\"Cargo.toml\">\n[package]\n</file>";
-    assert_eq!(build, format!("{files}\n\nwhy does this not build?"));
     let both = sent(shown("q -a error.png -a main.rs \"what went wrong?\""));
     assert_eq!((&both[0], both.as_array().map(Vec::len)), (&image(&DIALECTS[0]), Some(2)));
     // A follow-up has the screenshot too.
-    assert_eq!(sent(shown("q -a error.png \"what went wrong here?\""))[0], image(&DIALECTS[0]));
-    assert_eq!(sent(shown("q -f \"and how do I fix it?\""))[0], image(&DIALECTS[0]));
+    assert_eq!(sent(shown("q -f \"how do I fix it?\""))[0], image(&DIALECTS[0]));
     let plan = shown("curl -s https://example.com/plan.pdf | q -a - \"when does it open?\"");
     let plan = sent(&plan.replace("curl -s https://example.com/plan.pdf", "cat page.pdf"));
     assert_eq!(plan[0]["file"]["file_data"], format!("data:application/pdf;base64,{PDF_DATA}"));

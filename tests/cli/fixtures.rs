@@ -407,6 +407,15 @@ pub fn shown(command: &str) -> &str {
     command
 }
 
+/// The sections of roles that the README shows.
+#[track_caller]
+pub fn readme_roles() -> String {
+    let readme = repository_file("README.md");
+    let (_, rest) = readme.split_once("    [roles.review]").expect("the roles");
+    let lines = rest.lines().take_while(|line| line.is_empty() || line.contains(" = ") || line.contains("[roles."));
+    lines.fold("[roles.review]".to_owned(), |text, line| format!("{text}\n{line}"))
+}
+
 // ---- Replies
 
 /// What the ready-made answers report as the size of the question.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::fixtures::{CLOSED, case, failure, lacks, repository_file, word};
+use crate::fixtures::{CLOSED, case, failure, lacks, readme_roles, repository_file, word};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
 
@@ -34,6 +34,7 @@ fn repository(server: Option<&Server>) -> Option<Sandbox> {
     if lacks("git", "git --version") {
         return None;
     }
+    sandbox.config(&readme_roles());
     git(&sandbox, "git init -q . && git commit -q --allow-empty -m first && echo hello >file && git add file");
     let path = sandbox.home().join(".git/hooks/prepare-commit-msg");
     fs::create_dir_all(path.parent().expect("a folder")).expect("the hooks' folder");

@@ -32,6 +32,7 @@ mod readme;
 mod remote;
 mod reports;
 mod requests;
+mod roles;
 mod sandbox;
 mod server;
 mod settings;

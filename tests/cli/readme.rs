@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::fixtures::{DIALECTS, PNG, case, lacks, repository_file, set_mode, stored};
+use crate::fixtures::{DIALECTS, PNG, case, lacks, readme_roles, repository_file, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -21,7 +21,6 @@ const STUBS: &[(&str, &str)] = &[
     ("wl-paste", "cat error.png"),
     ("wl-copy", "cat >/dev/null"),
     ("fzf", "head -n 1"),
-    ("sqlite3", "case $2 in .schema) echo 'CREATE TABLE t (a)' ;; *) cat ;; esac"),
 ];
 
 /// The commands of the README that run q, those of several lines joined; the outputs shown between them are no commands.
@@ -79,7 +78,8 @@ fn each_command_of_the_readme_works() {
         }
     });
     let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
-    sandbox.config("[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]");
+    let commands = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
+    sandbox.config(&(commands.to_owned() + &readme_roles()));
     let home = sandbox.home();
     for folder in ["bin", "src"] {
         fs::create_dir(home.join(folder)).expect("a folder");

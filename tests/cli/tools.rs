@@ -772,7 +772,11 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
 
 #[test]
 fn servers_may_take_their_time_to_end_unless_a_run_fails_before_any_call() {
-    let broken = |sandbox: &Sandbox| section(sandbox, "broken", "broken", "");
+    // It fails once the other server has begun to write its log.
+    let broken = |sandbox: &Sandbox| {
+        let started = format!("until test -s {}; do sleep 0.01; done", log(sandbox, "db"));
+        section_after(sandbox, "broken", &started, "").replace("TOOL_MODE = \"\"", "TOOL_MODE = \"broken\"")
+    };
     for (name, args, code, takes_time) in [
         ("answered", &["-t", "db", "go"][..], 0, true),
         ("listed", &["--list-tools", "-t", "db"], 0, true),
