@@ -78,8 +78,8 @@ fn each_command_of_the_readme_works() {
         }
     });
     let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
-    let commands = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
-    sandbox.config(&(commands.to_owned() + &readme_roles()));
+    let tools = "[tools.date.day]\nrun = [\"true\"]\n[tools.shop.sql]\nrun = [\"true\"]\n";
+    sandbox.config(&(tools.to_owned() + &readme_roles()));
     let home = sandbox.home();
     for folder in ["bin", "src"] {
         fs::create_dir(home.join(folder)).expect("a folder");
