@@ -34,7 +34,7 @@ _q_tools() {
     names=(none)
     while IFS= read -r name; do
         names+=("$name")
-    done < <(awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null)
+    done < <(awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null)
 }
 
 _q() {

@@ -30,7 +30,7 @@ function __q_tools
     set -l config $HOME/.config
     string match -q '/*' -- "$XDG_CONFIG_HOME"; and set config $XDG_CONFIG_HOME
     echo none
-    awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null
+    awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null
 end
 
 # Whether there can still be options: not after the first word of the question.
@@ -79,7 +79,7 @@ complete -c q -n __q_options -l list -d 'list the conversations, or find some by
 complete -c q -n __q_options -l copy -x -d 'copy the conversation under a new name'
 complete -c q -n __q_options -l clear -d 'delete the conversation'
 complete -c q -n __q_options -l all -d 'with --clear, --list: all, with earlier states'
-complete -c q -n __q_options -l list-tools -d 'list the tools of the configured servers'
+complete -c q -n __q_options -l list-tools -d 'list the tools that are configured'
 complete -c q -n __q_options -l status -d 'print settings, providers, conversation'
 complete -c q -n __q_options -l models -d 'list the provider\'s models'
 complete -c q -n __q_options -l generate -x -a 'man bash zsh fish keys-bash keys-zsh keys-fish' -d 'print the man page, a completion or a shell key'

@@ -2,6 +2,7 @@
 
 mod actions;
 mod address;
+mod argv;
 mod ask;
 mod context;
 mod error;

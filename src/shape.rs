@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 const TYPES: &[(&str, &str)] =
     &[("str", "string"), ("int", "integer"), ("float", "number"), ("bool", "boolean"), ("list", "array")];
 
+/// One more type for the arguments of commands: the name of a file, which is a string for the model.
+const PATH: (&str, &str) = ("path", "path");
+
 /// The words of JSON Schema that OpenAI refuses in a strict schema (its guide to structured outputs, November 2026).
 const NOT_STRICT: &str = "\
     oneOf allOf not if then else patternProperties dependentRequired dependentSchemas propertyNames prefixItems \
@@ -62,10 +65,10 @@ impl Shape {
         match text.strip_prefix('[') {
             Some(fields) => {
                 let fields = fields.strip_suffix(']').ok_or("the bracket is not closed")?;
-                let items = json!({"type": "array", "items": object(fields)?});
+                let items = json!({"type": "array", "items": object_of(properties(fields, &[])?)});
                 Ok(Shape { schema: object_of(Map::from_iter([("items".to_owned(), items)])) })
             }
-            None => Ok(Shape { schema: object(text)? }),
+            None => Ok(Shape { schema: object_of(properties(text, &[])?) }),
         }
     }
 
@@ -109,8 +112,16 @@ impl Shape {
     }
 }
 
-/// The schema of an object with these fields of the short form.
-fn object(fields: &str) -> Result<Value, String> {
+/// The arguments of a command in the short form, in which they may have the type `path`, too.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
+    properties(text, &[PATH])
+}
+
+/// The fields of the short form, each with its schema.
+fn properties(fields: &str, more_types: &[(&str, &str)]) -> Result<Map<String, Value>, String> {
     let separator = if fields.trim().contains('\n') { '\n' } else { ',' };
     let mut properties = Map::new();
     for field in fields.trim().split(separator).map(str::trim) {
@@ -123,21 +134,22 @@ fn object(fields: &str) -> Result<Value, String> {
             }
             return Err("a field is empty".to_owned());
         }
-        let (name, schema) = property(field)?;
+        let (name, schema) = property(field, more_types)?;
         if properties.insert(name.to_owned(), schema).is_some() {
             return Err(format!("the field “{name}” is given twice"));
         }
     }
-    Ok(object_of(properties))
+    Ok(properties)
 }
 
-fn object_of(properties: Map<String, Value>) -> Value {
+/// The schema of an object with these fields and no others.
+pub(crate) fn object_of(properties: Map<String, Value>) -> Value {
     let required: Vec<&String> = properties.keys().collect();
     json!({"type": "object", "properties": &properties, "required": required, "additionalProperties": false})
 }
 
 /// A field of the short form, such as `tags list: what they like`.
-fn property(field: &str) -> Result<(&str, Value), String> {
+fn property<'a>(field: &'a str, more_types: &[(&str, &str)]) -> Result<(&'a str, Value), String> {
     let (named, description) = field.split_once(':').map_or((field, ""), |(named, said)| (named, said.trim()));
     let mut words = named.split_whitespace();
     let name = words.next().unwrap_or_default();
@@ -146,8 +158,9 @@ fn property(field: &str) -> Result<(&str, Value), String> {
         return Err(format!("“{name}” is not the name of a field, which has letters, digits, _ and -"));
     }
     let kind = words.next().unwrap_or("str");
-    let Some((_, kind)) = TYPES.iter().find(|(short, _)| *short == kind) else {
-        let types: Vec<&str> = TYPES.iter().map(|(short, _)| *short).collect();
+    let types = || TYPES.iter().chain(more_types);
+    let Some((_, kind)) = types().find(|(short, _)| *short == kind) else {
+        let types: Vec<&str> = types().map(|(short, _)| *short).collect();
         return Err(format!("the field “{name}” has the type “{kind}”; the types are {}", types.join(", ")));
     };
     if let Some(more) = words.next() {

@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -182,6 +182,20 @@ pub(crate) fn has_hung_up(terminal: &File) -> bool {
     let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
     unsafe { libc::poll(&raw mut asked, 1, 0) > 0 && asked.revents & libc::POLLHUP != 0 }
+}
+
+/// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
+/// Returns which ones can, or have lost their other end; after a signal perhaps none.
+pub(crate) fn ready<const N: usize>(pipes: [Option<(BorrowedFd<'_>, i16)>; N], patience: Duration) -> [bool; N] {
+    let mut asked = pipes.map(|pipe| {
+        // The system ignores what is below zero.
+        let (fd, events) = pipe.map_or((-1, 0), |(pipe, events)| (pipe.as_raw_fd(), events));
+        libc::pollfd { fd, events, revents: 0 }
+    });
+    let patience = libc::c_int::try_from(patience.as_millis()).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the pointer is to as many structures as the count says, which outlive the call.
+    unsafe { libc::poll(asked.as_mut_ptr(), N as libc::nfds_t, patience) };
+    asked.map(|pipe| pipe.revents != 0)
 }
 
 /// Forgets what was typed on a terminal before now.

@@ -57,8 +57,9 @@ full      q --session=wo<TAB>                 work
 full      q -swo<TAB>                         -swork
 full      q --clear -s wo<TAB>                work
 
-full      q -t <TAB>                          db, db__read_query, none, time
+full      q -t <TAB>                          db, db__read_query, none, shop, shop__rows, shop__sql, time
 full      q -t db__<TAB>                      db__read_query
+full      q -t shop__s<TAB>                   shop__sql
 full      q --tools=ti<TAB>                   time
 full      q -tno<TAB>                         -tnone
 full      q --list-tools -t ti<TAB>           time
@@ -159,6 +160,14 @@ command = ["uvx", "mcp-server-sqlite"]
 only = ["read_query", "list_*"]
 [tools.time]
 command = ["uvx", "mcp-server-time"]
+[tools.shop]
+allow = ["sql"]
+[tools.shop.env]
+A = "b"
+[tools.shop.sql]
+run = ["sqlite3", "{query}"]
+[tools.shop.rows]
+run = ["sqlite3", "rows"]
 [roles.review]
 model = "m"
 [roles.review.options]

@@ -18,7 +18,7 @@ FLOORS = [
     ["settings", "session"],
     ["provider"],
     ["output", "flags", "fence", "address"],
-    ["message"],
+    ["message", "argv"],
     ["shape", "one_line", "nearest", "surrogates", "secret", "unix", "error"],
 ]
 

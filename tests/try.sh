@@ -13,14 +13,13 @@ quiet=--quiet
 (cd "$root" && cargo build --release --locked $quiet --target-dir target) </dev/null
 python=$(sh "$root/tests/venv.sh" model 'a small model of 130 MB' --no-deps </dev/null)
 
-# With -t there is a tool server for the time, and the model gets a chat template that knows tools.
+# With -t there is a command for the calendar, and the model gets a chat template that knows tools.
 template=
 for argument in "$@"; do
     case $argument in
     -t* | --tools*)
-        tools=$(sh "$root/tests/venv.sh" tools/python 'a tool server for the time' </dev/null)
         mkdir -p "$try/config/q"
-        printf '[tools.time]\ncommand = ["%s", "-m", "mcp_server_time"]\n' "$tools" >"$try/config/q/config.toml"
+        sed -n '/^    \[tools\.date/,/^$/s/^    //p' "$root/README.md" >"$try/config/q/config.toml"
         template=$root/tests/model/tools.jinja
         ;;
     --) break ;;

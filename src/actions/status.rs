@@ -252,6 +252,10 @@ fn tools(settings: &Settings) -> Section {
                 }
                 _ => (format!("at {}", server.url), None, Some(server.url.to_string()), None),
             },
+            Ok(Place::Commands(commands)) => {
+                let names: Vec<&str> = commands.iter().map(|command| command.name.as_str()).collect();
+                (format!("commands {}", names.join(", ")), None, None, None)
+            }
             Err(error) => (error.clone(), None, None, Some(error)),
         };
         let line = format!("  tools {name:<5}  {what}");

@@ -1,4 +1,4 @@
-//! `q --list-tools`: what the configured tool servers offer, one tool a line.
+//! `q --list-tools`: the configured commands, and what the configured tool servers offer, one tool a line.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -19,7 +19,7 @@ use crate::tools::{Groups, Offer, Selection, Starting};
 struct Listed {
     name: String,
     description: String,
-    /// Its server says that it changes nothing.
+    /// It changes nothing, as its server or its section says.
     reads: bool,
     /// q asks before it runs.
     asks: bool,
@@ -49,7 +49,7 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
     };
     if starting.is_empty() && settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
-        notes.note(&format!("no tool server is configured; a section [tools.NAME] in {file} adds one"));
+        notes.note(&format!("no tool is configured; a section [tools.NAME] in {file} adds one"));
     }
     let listed: Vec<Listed> = starting.list(notes)?.into_iter().map(Listed::from).collect();
     if arguments.json {

@@ -159,19 +159,15 @@ impl Delivery {
         if piece.is_empty() {
             return Ok(());
         }
-        self.watch_signals();
+        if self.record.saves() {
+            // Until now there was nothing to save, so a signal could end q by itself.
+            self.interrupts.install();
+        }
         if self.output.form != Form::Text {
             return Ok(());
         }
         self.notes.spinner().stop();
         self.screen.show(piece)
-    }
-
-    /// Until now there was nothing to save, so a signal could end q by itself.
-    fn watch_signals(&self) {
-        if self.record.saves() {
-            self.interrupts.install();
-        }
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
@@ -180,7 +176,8 @@ impl Delivery {
     /// As for [`Screen::end`].
     pub(super) fn begin_step(&mut self) -> Result<String, OutputError> {
         self.notes.spinner().stop();
-        self.watch_signals();
+        // A signal must end what is about to run, too.
+        self.interrupts.install();
         if self.output.form == Form::Text {
             self.screen.end()?;
         }

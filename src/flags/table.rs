@@ -250,8 +250,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Tools, Setter::Names(|a| &mut a.tools))),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
-        doc: "Let the model call tools of a server that the configuration names: NAME is the server, NAME__TOOL one of its \
-              tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: \
+        doc: "Let the model call tools, commands or those of a server: NAME is a section [tools.NAME] of the configuration, \
+              NAME__TOOL one of its tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: \
               where standard input is a terminal, follow-ups use them again until another -t; none drops them.",
     },
     Flag {
@@ -418,9 +418,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         long: Some("list-tools"),
         effect: Effect::Mode(Mode::ListTools),
         modes: &[],
-        help: "list the tools of the configured servers",
-        doc: "List the tools of every configured server, or of those that --tools names, one a line: name, reads or writes (as \
-              the server says), asks or runs (without asking), and the first line of its description.",
+        help: "list the tools that are configured",
+        doc: "List the configured commands and the tools of every configured server, or those that --tools names, one a \
+              line: name, reads or writes (as the section or the server says), asks or runs (without asking), and the \
+              first line of its description.",
     },
     Flag {
         short: None,

@@ -16,7 +16,7 @@ const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
-const TOOLS: &str = r#"awk '/^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+\]/)) { name = substr($0, RSTART + 7, RLENGTH - 8); print name } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { print name "__" substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
+const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
 
 fn provider_names() -> String {
     PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")

@@ -27,6 +27,15 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     number.checked_mul(seconds).map(|total| Some(Duration::from_secs(total))).ok_or_else(wrong)
 }
 
+/// Reads a time that something may take.
+///
+/// # Errors
+/// As for [`parse`], or that it is zero.
+pub(super) fn patience(text: &str) -> Result<Option<Duration>, String> {
+    let patience = parse(text)?;
+    if patience == Some(Duration::ZERO) { Err("is too short: at least 1s, or never".to_owned()) } else { Ok(patience) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,7 +122,7 @@ fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
     let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let mut servers = Vec::new();
     for (name, at, fields) in sections("tools", value, lines)? {
-        tools::check_name(name).map_err(|message| wrong(at, message))?;
+        tools::check_name(name).map_err(|message| wrong(at, format!("tools.{name}: {message}")))?;
         let server = ToolServer::read(name, fields);
         servers.push(server.map_err(|(key, message)| wrong(key.unwrap_or(at), message))?);
     }

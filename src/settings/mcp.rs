@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::origin::Environment;
-use super::tools::{self, Configured, LocalServer, Place, RemoteServer, ToolServer};
+use super::program::{LocalProgram, check_command, check_folder};
+use super::tools::{self, Configured, Place, RemoteServer, ToolServer};
 use super::value;
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -66,17 +67,17 @@ impl Section {
         Ok(server)
     }
 
-    fn local(&self, command: &str, environment: &Environment) -> Result<LocalServer, String> {
+    fn local(&self, command: &str, environment: &Environment) -> Result<LocalProgram, String> {
         let fill = |text: &str| filled(text, environment);
         let words = std::iter::once(command).chain(self.args.iter().map(String::as_str));
-        let mut program = LocalServer::new(words.map(fill).collect::<Result<_, _>>()?);
-        tools::check_command(&program.command)?;
+        let mut program = LocalProgram::new(words.map(fill).collect::<Result<_, _>>()?);
+        check_command(&program.command)?;
         for (name, value) in &self.env {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             program.env.push((name.clone(), Secret::new(fill(&text)?)));
         }
         if let Some(folder) = &self.cwd {
-            program.cwd = Some(tools::check_folder(fill(folder)?)?);
+            program.cwd = Some(check_folder(fill(folder)?)?);
         }
         Ok(program)
     }
@@ -163,7 +164,7 @@ mod tests {
             ("unset", "NOTHING is not set"),
             ("empty", "neither a command nor a url"),
             ("relative", "relative path"),
-            ("1st", "a server's name must be"),
+            ("1st", "the name must be"),
             ("odd", "expected a sequence"),
         ] {
             assert!(find(name).as_ref().is_err_and(|wrong| wrong.contains(words)), "{name}");

@@ -1,11 +1,13 @@
 //! Settings: built-in defaults, then the configuration file, then the environment, then options; and the provider and
 //! model that result.
 
+mod commands;
 mod duration;
 mod file;
 mod mcp;
 mod origin;
 pub(crate) mod pattern;
+mod program;
 mod providers;
 mod roles;
 pub(crate) mod table;
@@ -17,11 +19,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use commands::Command;
 pub(crate) use origin::{Environment, Origin, Sourced};
+pub(crate) use program::LocalProgram;
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use roles::read_text;
 pub(crate) use table::{History, Values};
-pub(crate) use tools::{Configured, KeyPlace, LocalServer, NO_TOOLS, Place, RemoteServer, ToolServer};
+pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
 
 use crate::error::Error;
 use crate::flags::Arguments;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
+use super::commands::Command;
 use super::duration;
-use super::origin::Environment;
 use super::pattern;
+use super::program::LocalProgram;
 use super::value::{self, in_order};
 use crate::address::Endpoint;
 use crate::secret::Secret;
@@ -23,34 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take until its tools are listed.
 const START: Duration = Duration::from_secs(30);
-
-/// The variables that every server gets; a star matches any characters. Only `env` and `env_from` pass on keys.
-const PASSED_ON: &[&str] = &[
-    "HOME",
-    "LOGNAME",
-    "USER",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LC_*",
-    "TZ",
-    "TMPDIR",
-    "XDG_*",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "npm_config_*",
-    "UV_*",
-];
 
 /// A tool server: a section `[tools.NAME]`, or one in the file that the setting `mcp` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,22 +46,11 @@ pub(crate) struct ToolServer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A program on this machine.
-    Local(LocalServer),
+    Local(LocalProgram),
     /// An address.
     Remote(RemoteServer),
-}
-
-/// A tool server that q starts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LocalServer {
-    /// The program and its arguments.
-    pub(crate) command: Vec<String>,
-    /// Variables that it gets besides those passed on.
-    pub(crate) env: Vec<(String, Secret)>,
-    /// Patterns for more variables to pass on from q's own environment.
-    env_from: Vec<String>,
-    /// `None` is the home folder; `.` the folder that q was started in.
-    pub(crate) cwd: Option<String>,
+    /// No server, but commands, each of which is a tool.
+    Commands(Vec<Command>),
 }
 
 /// A tool server over HTTP.
@@ -137,8 +99,15 @@ impl ToolServer {
     /// # Errors
     /// What is wrong, and the place of the key at fault if there is one.
     pub(super) fn read(name: &str, fields: &DeTable) -> Result<ToolServer, (Option<usize>, String)> {
-        let mut server = ToolServer::new(name, Place::Local(LocalServer::default()));
-        let entries = in_order(fields);
+        let mut server = ToolServer::new(name, Place::Local(LocalProgram::default()));
+        let is_server =
+            ["command", "url"].iter().filter_map(|key| fields.get(*key)).any(|value| !value.get_ref().is_table());
+        let is_command = |key: &str, value: &DeValue| {
+            let table = value.as_table().filter(|_| !matches!(key, "env" | "headers"));
+            table.is_some_and(|table| !is_server || table.contains_key("run"))
+        };
+        let (commands, entries): (Vec<_>, Vec<_>) =
+            in_order(fields).into_iter().partition(|(key, value)| is_command(key.get_ref(), value.get_ref()));
         let wrong = |key: &toml::Spanned<Cow<str>>, reason: String| {
             (Some(key.span().start), format!("tools.{name}.{}: {reason}", key.get_ref()))
         };
@@ -150,12 +119,25 @@ impl ToolServer {
         for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() != "url") {
             server.set(key.get_ref(), value.get_ref()).map_err(|reason| wrong(key, reason))?;
         }
-        match &server.place {
-            Place::Local(program) if program.command.is_empty() => {
-                Err((None, format!("tools.{name}: has neither a command nor a url")))
+        match (is_server, commands.first(), entries.iter().find(|(key, _)| key.get_ref() == "start")) {
+            (true, None, _) => return Ok(server),
+            (true, Some((key, _)), _) => {
+                return Err(wrong(key, "a section with a command or a url has no commands below it".to_owned()));
             }
-            _ => Ok(server),
+            (false, None, _) => {
+                return Err((None, format!("tools.{name}: has neither a command nor a url, nor a table with a run")));
+            }
+            (false, _, Some((key, _))) => return Err(wrong(key, "is for a server".to_owned())),
+            (false, _, None) => (),
         }
+        let Place::Local(shared) = &server.place else { return Ok(server) };
+        let commands = commands.into_iter().map(|(key, table)| {
+            let (command, table) = (key.get_ref(), table.get_ref());
+            let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
+            command.map_err(|reason| wrong(key, reason))
+        });
+        server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
+        Ok(server)
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
@@ -163,11 +145,12 @@ impl ToolServer {
         match key {
             "only" => self.only = Some(value::strings(value, PATTERNS)?),
             "allow" => self.allow = value::strings(value, PATTERNS)?,
-            "timeout" => self.timeout = time(value)?,
-            "start" => self.start = time(value)?,
+            "timeout" => self.timeout = duration::patience(&value::string(value)?)?,
+            "start" => self.start = duration::patience(&value::string(value)?)?,
             _ => match &mut self.place {
                 Place::Local(program) => program.set(key, value)?,
                 Place::Remote(site) => site.set(key, value)?,
+                Place::Commands(_) => (),
             },
         }
         Ok(())
@@ -186,50 +169,6 @@ impl ToolServer {
     /// The patterns for tools that run without asking that fit none of these tools.
     pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
         self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
-    }
-}
-
-impl LocalServer {
-    /// A server with only its command set.
-    pub(super) fn new(command: Vec<String>) -> LocalServer {
-        LocalServer { command, ..LocalServer::default() }
-    }
-
-    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const FIELDS: [&str; 9] = ["command", "url", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
-        match key {
-            "command" => {
-                self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
-                check_command(&self.command)?;
-            }
-            "env" => {
-                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
-                self.env = variables.map_err(|(_, reason)| reason)?;
-            }
-            "env_from" => self.env_from = value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?,
-            "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
-            "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
-            _ => return Err(value::unknown(key, FIELDS)),
-        }
-        Ok(())
-    }
-
-    /// The values that nobody else must get: those of the variables that `env_from` passes on.
-    pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
-        let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
-        own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
-    }
-
-    /// All variables that it gets.
-    pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
-        let passed = |name: &str| {
-            let mut patterns = PASSED_ON.iter().copied().chain(self.env_from.iter().map(String::as_str));
-            patterns.any(|wanted| pattern::matches(wanted, name))
-        };
-        let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        let of_own =
-            own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
-        of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
     }
 }
 
@@ -256,45 +195,23 @@ impl RemoteServer {
     }
 }
 
-/// Checks a command. The meaning of a relative path would depend on the folder that q is started in.
-pub(super) fn check_command(command: &[String]) -> Result<(), String> {
-    match command.first() {
-        Some(program) if program.contains('/') && !program.starts_with('/') => {
-            Err(format!("“{program}” is a relative path; write the full path"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks the folder that a server is started in, and returns it: a full path, or `.`.
-pub(super) fn check_folder(folder: String) -> Result<String, String> {
-    if folder != "." && !folder.starts_with('/') {
-        return Err(format!("“{folder}” is a relative path; write the full path, or \".\""));
-    }
-    Ok(folder)
-}
-
-/// Checks the name of a server.
+/// Checks the name of a server or a command.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|first: char| first.is_ascii_lowercase());
     let allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-';
     if !begins || name.len() > MAX_NAME || !name.chars().all(allowed) || name == NO_TOOLS {
         return Err(format!(
-            "tools.{name}: a server's name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
+            "the name must be a lowercase letter, then up to {} of a-z 0-9 -; “{NO_TOOLS}” is taken",
             MAX_NAME - 1
         ));
     }
     Ok(())
 }
 
-fn time(value: &DeValue) -> Result<Option<Duration>, String> {
-    let duration = duration::parse(&value::string(value)?)?;
-    if duration == Some(Duration::ZERO) { Err("is too short: at least 1s, or never".to_owned()) } else { Ok(duration) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::origin::Environment;
 
     impl ToolServer {
         /// The server of a section, for tests of what is made of it.
@@ -364,6 +281,58 @@ mod tests {
         let headers: Vec<_> = site.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
         assert_eq!(headers, [("x-team", "infra")]);
         assert_eq!(site.key, KeyPlace::Command(vec!["pass".to_owned(), "x".to_owned()]));
+    }
+
+    #[test]
+    fn a_section_without_a_server_has_commands() {
+        let section = read(
+            "allow = [\"b*\"]\ntimeout = \"5s\"\ncwd = \"/home\"\nenv_from = [\"A\"]\nenv = { LANG = \"C\", X = \"1\" }\n\
+             [command]\nrun = [\"date\", \"{day}\"]\nreads = true\n\
+             [b]\nrun = [\"/bin/ls\"]\nstdin = \"{text}\"\ninput = \"text: what\"\nabout = \"List.\"\ndashes = true\n\
+             timeout = \"never\"\ncwd = \".\"\nenv_from = [\"B\"]\nenv = { X = \"2\" }",
+        );
+        let section = section.expect("a section");
+        let Place::Commands(commands) = &section.place else { panic!("no commands") };
+        let [first, second] = &commands[..] else { panic!("{commands:?}") };
+        assert_eq!((first.name.as_str(), first.reads, first.about.as_str()), ("command", true, ""));
+        assert_eq!((first.timeout, first.program.cwd.as_deref()), (Some(Duration::from_secs(5)), Some("/home")));
+        assert_eq!((second.name.as_str(), second.reads, second.about.as_str()), ("b", false, "List."));
+        assert_eq!((second.timeout, second.program.cwd.as_deref()), (None, Some(".")));
+        assert_eq!((section.allows("b"), section.allows("command")), (true, false));
+        for (command, a, b, x) in [(first, true, false, "1"), (second, true, true, "2")] {
+            let own = Environment::new(&[("A", "a"), ("B", "b"), ("C", "c")]);
+            let given = command.program.environment(&own);
+            let last =
+                |name: &str| given.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
+            assert_eq!((last("A").is_some(), last("B").is_some(), last("C")), (a, b, None));
+            assert_eq!((last("LANG"), last("X")), (Some("C"), Some(x)));
+        }
+        for (text, words) in [
+            ("command = [\"x\"]\n[a]\nrun = [\"x\"]", "tools.db.a: a section with a command or a url has no commands"),
+            ("[a]\nrun = [\"x\"]\n[url]\nrun = [\"x\"]\n[env]\nrun = 1", "tools.db.env: run: must be a string"),
+            ("url = \"https://x\"\n[a]\nrun = [\"x\"]", "has no commands below it"),
+            ("[a]", "tools.db.a: has no run"),
+            ("[a]\nrun = []", "tools.db.a: run: names no command"),
+            ("[a]\nrun = [\"\"]", "run: names no command"),
+            ("[a]\nrun = \"x\"", "run: must be a list"),
+            ("[a]\nrun = [\"./x\"]", "run: “./x” is a relative path"),
+            ("[a]\nrun = [\"{x}\"]", "tools.db.a: run: the program cannot be"),
+            ("[a]\nrun = [\"x\"]\ninput = \"b\"", "tools.db.a: input: nothing uses “b”"),
+            ("[a]\nrun = [\"x\"]\nreads = 1", "reads: must be true or false"),
+            ("[a]\nrun = [\"x\"]\nread = true", "read: there is no setting “read”; did you mean “reads”?"),
+            ("[a]\nrun = [\"x\"]\nallow = []", "there is no setting “allow”"),
+            ("[a]\nrun = [\"x\"]\ntimeout = \"0s\"", "too short"),
+            ("[a]\nrun = [\"x\"]\ncwd = \"x\"", "cwd: “x” is a relative path"),
+            ("[a_b]\nrun = [\"x\"]", "tools.db.a_b: the name must be"),
+            ("[none]\nrun = [\"x\"]", "tools.db.none: the name must be"),
+            ("[headers]\nrun = [\"x\"]", "headers: is for a server with a url"),
+            ("start = \"5s\"\n[a]\nrun = [\"x\"]", "tools.db.start: is for a server"),
+            ("key_env = \"K\"\n[a]\nrun = [\"x\"]", "is for a server with a url"),
+            ("run = [\"x\"]", "tools.db.run: belongs in a table below"),
+        ] {
+            let (_, wrong) = read(text).expect_err(text);
+            assert!(wrong.contains(words), "{text}: {wrong}");
+        }
     }
 
     #[test]

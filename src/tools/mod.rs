@@ -1,5 +1,6 @@
-//! Tool servers: programs and addresses that speak the Model Context Protocol, and what a model may do with them.
+//! Tools: commands, and servers that speak the Model Context Protocol; and what a model may do with them.
 
+mod commands;
 mod consent;
 mod http;
 mod names;

@@ -41,16 +41,16 @@ pub(super) fn of_server(
     file: &Path,
 ) -> Result<(Vec<Offer>, Vec<String>), Error> {
     let (name, tools) = (&section.name, &about.tools);
-    let failed =
-        |what: &str, advice: &str| Error::new(Kind::Tools, format!("{name}: {what}")).advise(advice.to_owned());
+    let kind = if matches!(section.place, Place::Commands(_)) { Kind::Settings } else { Kind::Tools };
+    let failed = |what: &str, advice: &str| Error::new(kind, format!("{name}: {what}")).advise(advice.to_owned());
     if tools.is_empty() {
         return Err(failed("the server offers no tools", "leave it out of -t"));
     }
     let offered = tools.iter().filter(|tool| section.offers(&tool.name));
     let offers: Vec<Offer> = offered.map(|tool| offer(server, section, tool, file)).collect();
     if offers.is_empty() {
-        let what = "only = [...] in the server's section matches none of its tools";
-        return Err(failed(what, "correct its patterns"));
+        let what = format!("only = [...] in [tools.{name}] matches none of its tools");
+        return Err(failed(&what, "correct its patterns"));
     }
     let more = format!("{name}: only the first {} tools are listed; the server has more", tools.len());
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -63,7 +63,7 @@ pub(super) fn of_server(
 fn offer(server: usize, section: &ToolServer, tool: &ListedTool, file: &Path) -> Offer {
     let ListedTool { name, description, schema, reads, is_harmless } = tool.clone();
     // An address may belong to anyone, so what it says about itself allows nothing.
-    let is_trusted = matches!(section.place, Place::Local(_));
+    let is_trusted = !matches!(section.place, Place::Remote(_));
     Offer {
         server,
         allowed: section.allows(&name) || (is_trusted && is_harmless),
@@ -79,7 +79,7 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let (article, place) = match (section.is_shared, &section.place) {
         (false, _) => ("the", ""),
-        (true, Place::Local(_)) => ("a", ", together with its command,"),
+        (true, Place::Local(_) | Place::Commands(_)) => ("a", ", together with its command,"),
         (true, Place::Remote(_)) => ("a", ", together with its url,"),
     };
     // TOML has the same text in quotes as JSON.

@@ -1,9 +1,13 @@
 //! Turns a configured server into what starts it: finds its program and folder, or its key.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::commands::Commands;
 use super::http::Site;
+use super::names::{self, Selection};
 use super::process::Program;
 use super::server::{Location, Spec};
 use crate::error::Error;
@@ -11,16 +15,18 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{self, Environment, KeyPlace, LocalServer, RemoteServer, Settings, ToolServer, usable_key};
+use crate::settings::{
+    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
+};
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// A server that can be started.
+/// A section whose server can be started, or whose commands can be called.
 pub(super) struct Prepared {
     pub(super) section: ToolServer,
     pub(super) spec: Spec,
-    /// Values that only the server may get.
+    /// Values that only its programs may get.
     pub(super) keys: Vec<Secret>,
     /// Other values that must not be shown.
     pub(super) hidden: Vec<Secret>,
@@ -31,37 +37,73 @@ pub(super) struct Prepared {
 /// # Errors
 /// `Settings`: there is no such program.
 pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let settings::Place::Local(local) = &server.place else { return Ok(()) };
-    let program = &local.command[0];
-    // The system searches the server's own PATH.
-    let variables = local.environment(environment);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
-    let is_there = match program.contains('/') {
-        true => Path::new(program).is_file(),
-        false => std::env::split_paths(path).any(|folder| folder.join(program).is_file()),
-    };
-    if is_there {
-        return Ok(());
-    }
-    let name = &server.name;
-    Err(Error::settings(format!("tools.{name}: there is no program {program}")).advise(match program.contains('/') {
-        true => format!("correct the command of the server {name}"),
-        false => "install it\nor write its full path".to_owned(),
-    }))
+    let Place::Local(local) = &server.place else { return Ok(()) };
+    file_of(&server.name, local, environment).map(drop)
 }
 
-/// Prepares a server. A note says when a key leaves this machine unencrypted.
+/// The program of a command; its argv is the file alone.
+fn program_of(section: &ToolServer, command: &Command, environment: &Environment) -> Result<Program, Error> {
+    let name = format!("{}.{}", section.name, command.name);
+    let file = file_of(&name, &command.program, environment)?.display().to_string();
+    Ok(Program { command: vec![file], ..program(&name, &command.program, environment)? })
+}
+
+/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
+/// started, so that does not count.
+fn file_of(name: &str, program: &LocalProgram, environment: &Environment) -> Result<PathBuf, Error> {
+    let named = &program.command[0];
+    // The program's own PATH counts, in which the system would search, too.
+    let variables = program.environment(environment);
+    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
+    let is_program =
+        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let file = match named.contains('/') {
+        true => Some(PathBuf::from(named)).filter(is_program),
+        false => folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
+    };
+    file.ok_or_else(|| {
+        Error::settings(format!("tools.{name}: there is no program {named}")).advise(match named.contains('/') {
+            true => format!("correct its path in [tools.{name}]"),
+            false => "install it\nor write its full path".to_owned(),
+        })
+    })
+}
+
+/// Prepares a server, or commands, of which only those matter that are selected; `None` selects all. A note says when a
+/// key leaves this machine unencrypted.
 ///
 /// # Errors
-/// `Settings`: its folder or its key is missing, or proxy or certificates cannot be used.
-pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -> Result<Prepared, Error> {
+/// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.
+pub(super) fn prepare(
+    section: ToolServer,
+    selection: Option<&Selection>,
+    settings: &Settings,
+    notes: &Notes,
+) -> Result<Prepared, Error> {
+    let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
     let (location, keys, hidden) = match &section.place {
-        settings::Place::Local(local) => {
+        Place::Local(local) => {
             let program = program(&section.name, local, &settings.environment)?;
-            let hidden = local.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
-            (Location::Local(program), local.keys(&settings.environment), hidden)
+            (Location::Local(program), local.keys(&settings.environment), hidden(local))
         }
-        settings::Place::Remote(remote) => {
+        Place::Commands(commands) => {
+            let programs = commands.iter().map(|command| &command.program);
+            let keys = programs.clone().flat_map(|program| program.keys(&settings.environment)).collect();
+            let hidden = programs.flat_map(hidden).collect();
+            let mut ready = Vec::new();
+            for command in commands {
+                let full = names::full_name(&section.name, &command.name);
+                match program_of(&section, command, &settings.environment) {
+                    Ok(program) => ready.push((command.clone(), program)),
+                    Err(_) if !section.offers(&command.name) => (),
+                    Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
+                    Err(error) => return Err(error),
+                }
+            }
+            (Location::Commands(Commands(ready)), keys, hidden)
+        }
+        Place::Remote(remote) => {
             let site = site(&section, remote, settings, notes)
                 .map_err(|error| Error { message: format!("tools.{}: {}", section.name, error.message), ..error })?;
             let keys = site.keys.clone();
@@ -73,7 +115,7 @@ pub(super) fn prepare(section: ToolServer, settings: &Settings, notes: &Notes) -
     Ok(Prepared { section, spec, keys, hidden })
 }
 
-fn program(name: &str, local: &LocalServer, environment: &Environment) -> Result<Program, Error> {
+fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),
@@ -81,7 +123,7 @@ fn program(name: &str, local: &LocalServer, environment: &Environment) -> Result
     };
     let folder = folder.filter(|folder| folder.is_dir()).ok_or_else(|| {
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
-        Error::settings(format!("tools.{name}: {folder} is not a folder, so the server cannot start there"))
+        Error::settings(format!("tools.{name}: {folder} is not a folder, so nothing can start there"))
     })?;
     let variables = local.environment(environment).into_iter();
     let environment = variables.map(|(name, value)| (name.into(), value.into())).collect();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,7 @@ const MAX_REPORTED: usize = 200;
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
 
 /// The shortest and the longest pause between two looks at a group that ends.
-const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 
 /// How long the last lines of a process that has ended may take.
 const LINES_WAIT: Duration = Duration::from_millis(500);
@@ -105,6 +106,11 @@ impl Groups {
         while lock(&self.0).is_closed {
             thread::park();
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.0).ids.is_empty()
     }
 
     /// From now on, servers may take their time to end.
@@ -200,7 +206,7 @@ struct Errors {
 /// A running process with its own process group. Dropping it ends the group.
 #[derive(Debug)]
 pub(crate) struct Process {
-    leader: Child,
+    pub(super) leader: Child,
     id: i32,
     groups: Groups,
     input: Input,
@@ -222,23 +228,12 @@ impl Process {
         mut read: impl FnMut(&Input, Line) + Send + 'static,
         report: Report,
     ) -> io::Result<Process> {
-        let (name, arguments) = program.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(name);
-        command.args(arguments).env_clear().envs(program.environment.iter().cloned()).current_dir(&program.folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut leader = groups.spawn(&mut command)?;
+        // From here on, whatever fails ends the process.
+        let mut process = Process::spawn(program, &program.command, Stdio::piped(), groups)?;
+        let leader = &mut process.leader;
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let (queue, lines) = mpsc::channel();
-        // From here on, whatever fails ends the process.
-        let mut process = Process {
-            id: i32::try_from(leader.id()).unwrap_or_default(),
-            leader,
-            groups: groups.clone(),
-            input: Input(Arc::new(Mutex::new(Some(queue)))),
-            errors: Errors::default(),
-            errors_end: None,
-            is_gone: false,
-        };
+        process.input = Input(Arc::new(Mutex::new(Some(queue))));
         if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             unix::start_thread(move || write_lines(stdin, &lines))?;
             let errors = process.errors.clone();
@@ -257,6 +252,29 @@ impl Process {
             })?;
         }
         Ok(process)
+    }
+
+    /// Starts a program, in which it sees this argv, and whose output, and input if it has one, the caller takes from `leader`.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    pub(super) fn spawn(program: &Program, argv: &[String], stdin: Stdio, groups: &Groups) -> io::Result<Process> {
+        let (file, (name, arguments)) =
+            program.command.first().zip(argv.split_first()).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(file);
+        command.arg0(name).args(arguments).current_dir(&program.folder);
+        command.env_clear().envs(program.environment.iter().cloned());
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let leader = groups.spawn(&mut command)?;
+        Ok(Process {
+            id: i32::try_from(leader.id()).unwrap_or_default(),
+            leader,
+            groups: groups.clone(),
+            input: Input(Arc::default()),
+            errors: Errors::default(),
+            errors_end: None,
+            is_gone: false,
+        })
     }
 
     /// Sends a line, unless the process has closed its input.

@@ -1,4 +1,4 @@
-//! A tool server from its start to its last call, whether it is a program or an address.
+//! A tool server from its start to its last call, whether it is a program or an address; or commands, which need no start.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::commands::Commands;
 use super::http::{Http, Site};
 use super::outcome::{CallError, Failure, Outcome, seconds};
 use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
@@ -33,6 +34,8 @@ pub(crate) struct Spec {
 pub(crate) enum Location {
     Local(Program),
     Remote(Arc<Site>),
+    /// Each is a tool, and starts when it is called.
+    Commands(Commands),
 }
 
 /// A running server. Dropping it ends it.
@@ -40,7 +43,7 @@ pub(crate) struct Server {
     spec: Spec,
     groups: Groups,
     report: Report,
-    /// None after the server has ended.
+    /// None after the server has ended, and for commands.
     session: Option<Session>,
     /// Whether the server has been started a second time.
     is_second: bool,
@@ -69,6 +72,10 @@ impl Server {
             let (report, name) = (Arc::clone(report), spec.name.clone());
             Arc::new(move |text: &str| report(&format!("{name}: {text}")))
         };
+        if let Location::Commands(commands) = &spec.location {
+            let about = commands.about();
+            return Ok((Server { spec, groups: groups.clone(), report, session: None, is_second: false }, about));
+        }
         let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
             groups.wait_if_closed();
             let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
@@ -77,12 +84,26 @@ impl Server {
         Ok((Server { spec, groups: groups.clone(), report, session: Some(session), is_second: false }, about))
     }
 
+    /// Checks what can be checked before a person is asked.
+    ///
+    /// # Errors
+    /// Why the call cannot run, in words for the model.
+    pub(crate) fn check(&self, tool: &str, arguments: &Map<String, Value>) -> Result<(), String> {
+        match &self.spec.location {
+            Location::Commands(commands) => commands.fill(tool, arguments).map(drop),
+            Location::Local(_) | Location::Remote(_) => Ok(()),
+        }
+    }
+
     /// Calls a tool by the server's own name, and returns what the model gets.
     ///
     /// A server that ends is started once more for the next call. One that has forgotten the session gets a new session
     /// at once, because it has not run the call.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Outcome {
         self.groups.be_patient();
+        if let Location::Commands(commands) = &self.spec.location {
+            return commands.call(tool, arguments, &self.groups);
+        }
         let mut called = self.try_call(tool, arguments);
         if let Err(CallError::SessionExpired(failure)) = &called {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
@@ -155,6 +176,7 @@ impl Session {
                         .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
                 )
             }
+            Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
                 let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
                 Transport::Remote(Http::new(site, protocol, sender, report, [spec.start, spec.timeout]))
@@ -329,7 +351,7 @@ pub(crate) struct Servers(pub(crate) Vec<Server>);
 impl Drop for Servers {
     fn drop(&mut self) {
         let (is_open, ends) = mpsc::channel::<()>();
-        for server in self.0.drain(..) {
+        for server in self.0.drain(..).filter(|server| server.session.is_some()) {
             let is_open = is_open.clone();
             // Without a thread it ends here.
             let _ = unix::start_thread(move || {

@@ -1,4 +1,4 @@
-//! Starts tool servers side by side, each on a thread, and collects what they offer.
+//! Starts tool servers side by side, each on a thread, and collects what they and commands offer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
-use crate::settings::{Configured, Key, Settings, ToolServer};
+use crate::settings::{Configured, Key, Place, Settings, ToolServer};
 use crate::unix;
 
 /// A server that has listed its tools, and the time that it took.
@@ -31,6 +31,8 @@ pub(crate) struct Starting {
     sections: Vec<ToolServer>,
     /// What comes of each, by its index.
     opened: Receiver<(usize, Opened)>,
+    /// What has come, where there is nothing to wait for.
+    collected: Option<(Servers, Vec<Offer>)>,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -62,10 +64,11 @@ impl Starting {
             for section in &sections {
                 prepare::check(section, &settings.environment)?;
             }
-            let servers = sections.into_iter().map(|section| prepare::prepare(section, settings, notes));
+            let servers =
+                sections.into_iter().map(|section| prepare::prepare(section, Some(selection), settings, notes));
             prepared = servers.collect::<Result<_, _>>()?;
         }
-        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)
+        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)?.check_commands(notes)
     }
 
     /// Starts every configured server; a note names each one that cannot be started.
@@ -81,11 +84,11 @@ impl Starting {
         let prepare = |one: Configured| {
             let section = valid(one)?;
             prepare::check(&section, &settings.environment)?;
-            prepare::prepare(section, settings, notes)
+            prepare::prepare(section, None, settings, notes)
         };
         let servers = settings.tool_servers()?.into_iter().map(prepare);
         let prepared = servers.filter_map(|server| server.inspect_err(|error| note(error, notes)).ok()).collect();
-        Starting::begin(None, prepared, settings, interrupts, groups, notes)
+        Starting::begin(None, prepared, settings, interrupts, groups, notes)?.check_commands(notes)
     }
 
     fn begin(
@@ -107,7 +110,6 @@ impl Starting {
             let (first, last) = (groups.clone(), groups.clone());
             interrupts.before_the_end(When::First, move || first.terminate());
             interrupts.before_the_end(When::Last, move || last.kill());
-            interrupts.install();
         }
         let report: Report = {
             let (notes, secrets) = (notes.clone(), secrets.clone());
@@ -118,16 +120,37 @@ impl Starting {
         for (index, Prepared { section, spec, .. }) in prepared.into_iter().enumerate() {
             let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
             let began = Instant::now();
-            let started = unix::start_thread(move || {
+            let open = move || {
                 let opened = Server::open(spec, &groups, &report);
                 // Where nobody waits any more, the server ends here.
                 let _ = sender.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
-            });
-            started.map_err(|error| Error::new(Kind::Tools, format!("{}: {error}", section.name)))?;
+            };
+            if matches!(section.place, Place::Commands(_)) {
+                open();
+            } else {
+                interrupts.install();
+                let failed = |error| Error::new(Kind::Tools, format!("{}: {error}", section.name));
+                unix::start_thread(open).map_err(failed)?;
+            }
             sections.push(section);
         }
+        drop(sender);
         let (file, groups) = (settings.file.clone(), groups.clone());
-        Ok(Starting { selection, sections, opened, groups, file, keys, secrets })
+        Ok(Starting { selection, sections, opened, collected: None, groups, file, keys, secrets })
+    }
+
+    /// Where there are only commands, their names are checked before q waits for input.
+    fn check_commands(mut self, notes: &Notes) -> Result<Starting, Error> {
+        if self.awaited().is_empty() {
+            self.collected = Some(self.collect(&mut Vec::new(), notes)?);
+        }
+        Ok(self)
+    }
+
+    /// The names of all that must start.
+    fn awaited(&self) -> Vec<&str> {
+        let awaited = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
+        awaited.map(|section| section.name.as_str()).collect()
     }
 
     /// Whether there is any server.
@@ -139,7 +162,7 @@ impl Starting {
     ///
     /// # Errors
     /// `Tools`: a server did not start, or has no tools. `Settings`: a name selects no tool, or there are too many.
-    pub(crate) fn finish(self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
+    pub(crate) fn finish(mut self, yes: bool, notes: &Notes) -> Result<Option<Toolbox>, Error> {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
@@ -154,21 +177,29 @@ impl Starting {
     ///
     /// # Errors
     /// As for [`Starting::finish`].
-    pub(crate) fn list(self, notes: &Notes) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
         let (_servers, offers) = self.collect(&mut Vec::new(), notes)?;
         self.groups.be_patient();
         Ok(offers)
     }
 
     /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
-    fn collect(&self, instructions: &mut Vec<(String, String)>, notes: &Notes) -> Result<(Servers, Vec<Offer>), Error> {
-        let names: Vec<&str> = self.sections.iter().map(|section| section.name.as_str()).collect();
-        notes.spinner().wait_for(&format!("waiting for {}", names.join(", ")));
+    fn collect(
+        &mut self,
+        instructions: &mut Vec<(String, String)>,
+        notes: &Notes,
+    ) -> Result<(Servers, Vec<Offer>), Error> {
+        if let Some(collected) = self.collected.take() {
+            return Ok(collected);
+        }
+        notes.spinner().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
         let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
         for (index, opened) in &self.opened {
             let section = &self.sections[index];
             let offered = opened.and_then(|(server, about, took)| {
-                notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
+                if !matches!(section.place, Place::Commands(_)) {
+                    notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
+                }
                 let (offered, noted) = offers::of_server(servers.0.len(), section, &about, &self.file)?;
                 servers.0.push(server);
                 instructions.push((section.name.clone(), about.instructions));
@@ -231,10 +262,10 @@ fn note(error: &Error, notes: &Notes) {
 }
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
-    let error = Error::settings(format!("{}there is no tool server “{name}”", settings.place_of_server(name)));
+    let error = Error::settings(format!("{}there are no tools named “{name}”", settings.place_of_server(name)));
     let (file, meant) = (settings.file.display(), did_you_mean(name, names));
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
-        false => format!("{meant}the servers are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
+        false => format!("{meant}there are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
 }

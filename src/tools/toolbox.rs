@@ -133,6 +133,8 @@ impl Toolbox {
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
+        let server = &mut self.servers.0[offer.server];
+        server.check(&offer.tool, &arguments)?;
         // The user must see all of it to agree.
         self.consent.ask(offer, &whole, notes)?;
         let shown = secret::redact(&whole, &self.secrets);
@@ -143,7 +145,7 @@ impl Toolbox {
         }
         notes.spinner().wait_for(&format!("waiting for {}", call.name));
         runs();
-        Ok(self.servers.0[offer.server].call(&offer.tool, &arguments))
+        Ok(server.call(&offer.tool, &arguments))
     }
 }
 

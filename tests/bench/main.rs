@@ -66,6 +66,7 @@ const PARTS: &[(&str, Part)] = &[
     ("image", Bench::image),
     ("tools", Bench::tools),
     ("tools", Bench::request_after_tools),
+    ("tools", Bench::request_after_command),
     ("binary", Bench::binary),
 ];
 
@@ -344,6 +345,34 @@ impl Bench {
             asked - listed.parse::<f64>().expect("a time")
         };
         alone("from a tool server's answer to the request", middle((0..50).map(gap).collect()), "5 ms");
+    }
+
+    /// From the model's call of a command to the next request, without the time that the command takes by itself.
+    fn request_after_command(&self) {
+        let configured = self.state.join("command");
+        std::fs::create_dir_all(configured.join("q")).expect("a folder");
+        let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
+        std::fs::write(configured.join("q/config.toml"), section).expect("a file");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let gap = |_| {
+            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
+            command.env("XDG_CONFIG_HOME", &configured).env("Q_RETRIES", "0").stderr(Stdio::null());
+            let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+            let (stream, _) = listener.accept().expect("a connection");
+            reply(stream, CALL.as_bytes()).expect("a reply");
+            let called = Instant::now();
+            let (stream, _) = listener.accept().expect("a connection");
+            stream.peek(&mut [0]).expect("a request");
+            let took = called.elapsed().as_secs_f64();
+            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+            took - measure(quiet("true"), "true").time.as_secs_f64()
+        };
+        alone(
+            "from a call of a command to the request, beside its own time",
+            middle((0..50).map(gap).collect()),
+            "5 ms",
+        );
     }
 
     fn binary(&self) {
@@ -670,6 +699,15 @@ fn serve(deltas: usize) {
         };
     }
 }
+
+/// A reply that calls a command.
+const CALL: &str = concat!(
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+    r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call00001","function":{"name":"now__true","arguments":"{}"}}]}}]}"#,
+    "\n\n",
+    r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    "\n\ndata: [DONE]\n\n",
+);
 
 fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
     let mut reader = BufReader::new(&mut stream);

@@ -7,6 +7,7 @@ mod again;
 mod attach;
 #[path = "../authority.rs"]
 mod authority;
+mod commands;
 mod commit;
 mod conversation;
 mod corpus;

@@ -354,8 +354,8 @@ fn what_a_role_names_must_be_there_when_it_is_used() {
         ("schema = \"pipe.json\"", "pipe.json: it is not a regular file"),
         ("schema = \"text.json\"", "line 4: roles.review.schema: it is not JSON"),
         ("schema = \"list.json\"", "line 4: roles.review.schema: it is JSON, but not an object"),
-        ("tools = [\"git\"]", "line 4: roles.review.tools: there is no tool server “git”"),
-        ("tools = [\"db\", \"git__log\"]", "line 4: roles.review.tools: there is no tool server “git”"),
+        ("tools = [\"git\"]", "line 4: roles.review.tools: there are no tools named “git”"),
+        ("tools = [\"db\", \"git__log\"]", "line 4: roles.review.tools: there are no tools named “git”"),
     ] {
         let _case = case(lines);
         let sandbox = with_role(&server, lines);
@@ -374,7 +374,7 @@ fn what_a_role_names_must_be_there_when_it_is_used() {
         let outcome = sandbox.q(&["-r", "review", "hi"]).run();
         outcome.refused(&["config.toml, line 4: roles.review.", words]);
         if lines.starts_with("tools") {
-            outcome.stderr_contains("the servers are db");
+            outcome.stderr_contains("there are db");
         }
         // It matters only to those who use it.
         sandbox.q(&["-r", "other", "hi"]).run().success();

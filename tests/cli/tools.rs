@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     DIALECTS, DONE, Dialect, GUARD, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back,
-    openai_event, prompt, shown, snapshot, stored, texts, with,
+    openai_event, prompt, snapshot, stored, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
@@ -562,8 +562,8 @@ fn long_results_are_cut_in_their_middle() {
 fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
     let server = model(OPENAI, vec![]);
     for (args, mode, more, status, words) in [
-        (&["-t", "web"][..], "", "", 2, &["no tool server “web”", "db"][..]),
-        (&["-t", "dbs"], "", "", 2, &["no tool server “dbs”", "did you mean db? the servers are db"]),
+        (&["-t", "web"][..], "", "", 2, &["no tools named “web”", "db"][..]),
+        (&["-t", "dbs"], "", "", 2, &["no tools named “dbs”", "did you mean db? there are db"]),
         (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
         (&["-t", "db__ecoh"], "", "", 2, &["did you mean db__echo? the tools are "]),
         (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
@@ -587,7 +587,7 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
         ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
         ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
         ("[tools.db]\n", "line 1: tools.db: has neither a command nor a url"),
-        ("[tools.Db]\ncommand = [\"sh\"]\n", "a server's name"),
+        ("[tools.Db]\ncommand = [\"sh\"]\n", "the name must be"),
         ("", "none is configured"),
     ] {
         sandbox.config(config);
@@ -950,7 +950,7 @@ fn the_tools_of_all_servers_are_listed() {
     expect_gone(&sandbox, "bad");
     server.expect_requests(0);
     let nothing = Sandbox::new();
-    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool server is configured");
+    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool is configured");
     assert_eq!(nothing.q(&["--list-tools", "-j"]).run().exit(0).stdout_json(), json!([]));
 }
 
@@ -984,7 +984,7 @@ fn servers_of_a_shared_file_can_be_used() {
     sandbox.q(&["-t", "my-db", "--yes", "go"]).run().success().stdout("the answer\n");
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"})]);
     for (name, words) in
-        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tool server “off”")]
+        [("web", "its url has the scheme ftp"), ("unset", "NOTHING is not set"), ("off", "no tools named “off”")]
     {
         sandbox.q(&["-t", name, "go"]).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
@@ -998,35 +998,6 @@ fn servers_of_a_shared_file_can_be_used() {
     }
     // Without tools nobody looks.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
-}
-
-#[test]
-fn the_readmes_commands_with_tools_work() {
-    let server = Server::start(|request, _| {
-        let body = request.json();
-        let tool = body["tools"][0]["function"]["name"].as_str().map(str::to_owned);
-        match (tool, body["messages"].as_array().and_then(|all| all.last()).expect("a message")["role"].as_str()) {
-            (Some(tool), Some("user")) if tool.starts_with("db") => calling(OPENAI, "", &[echo("unpaid")]),
-            _ if request.text().contains("CREATE TABLE") => (OPENAI.reply)(request, "```sql\nSELECT 1;\n```"),
-            _ => (OPENAI.reply)(request, "the answer"),
-        }
-    });
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.config(&(section(&sandbox, "time", "", "") + &section(&sandbox, "db", "", "only = [\"echo\"]")));
-    sandbox.shell(shown("q --list-tools")).run().success().stdout_contains("time__echo\treads");
-    sandbox.shell(shown("q -t time \"What time is it in Tokyo?\"")).run().success().stdout("the answer\n");
-    let terminal = Terminal::new(WIDE);
-    sandbox.shell(shown("q -f \"And in Lima?\"")).stdin_from(terminal.end()).run().success();
-    assert!(offered(OPENAI, &server.last_request().json()).contains(&"time__echo".to_owned()));
-    // A database, a follow-up, and the database gone.
-    let asked = "q -s shop -t db -S \"Answer from the database, in one sentence.\" \"Which customers have not paid?\"";
-    sandbox.shell(shown(asked)).run().success().stdout("the answer\n");
-    sandbox.shell(shown("q -s shop -t db \"And how much do they owe?\"")).run().success();
-    assert!(server.last_request().text().contains("Answer from the database, in one sentence."));
-    assert_eq!(calls(&sandbox, "db").len(), 2);
-    sandbox.config("");
-    sandbox.shell(&format!("{} 'and?'", shown("q -s shop"))).run().exit(0).stderr_contains("are not used");
-    assert!(prompt(&server.last_request()).contains("you said unpaid"));
 }
 
 /// The section of a server that runs this script first.

@@ -1,38 +1,44 @@
-"""Asks a real model, over two APIs of llama.cpp, for the time in Tokyo, which a real tool server knows: tools.py PATH-OF-Q PYTHON.
+"""Asks a real model, over two APIs of llama.cpp, for weekdays, which a real command knows: tools.py PATH-OF-Q.
 
 The model has 135 million parameters and no idea of tools. Its chat template here (tools.jinja) tells it of the tools that
-are offered, and shows it two calls of the same tool for other cities. What the model does itself is to call for the city
-that it is asked about, and to copy the time out of the result.
+are offered, and shows it two calls of the same tool for other days. What the model does itself is to call for the day that
+it is asked about, and to copy the weekday out of the result. The command is the recipe of the README.
 """
 
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
 from trial import HERE, Shell, check, finish, server
 
-ASK = "What time is it in Tokyo?"
-OFFSET = "+09:00"
+DAYS = {"1 May 2027": "Saturday", "17 October 2026": "Saturday", "14 July 2030": "Sunday"}
 
 
-def knows(q, name, provider, python, results):
+def recipe():
+    readme = (HERE / "../../README.md").read_text(encoding="utf-8")
+    return re.sub("^    ", "", re.search(r"^    \[tools\.date.*?\n\n", readme, re.DOTALL | re.MULTILINE)[0], flags=re.MULTILINE)
+
+
+def knows(q, name, provider, results):
     print(f"--- {name}")
     with tempfile.TemporaryDirectory() as home:
         folder = pathlib.Path(home, ".config/q")
         folder.mkdir(parents=True)
-        (folder / "config.toml").write_text(f'[tools.time]\ncommand = ["{python}", "-m", "mcp_server_time"]\n', encoding="utf-8")
+        (folder / "config.toml").write_text(recipe(), encoding="utf-8")
         shell = Shell(q, provider, home)
-        asked = shell.ask("-v", "-t", "time", ASK)
-        check("it answers", asked.returncode == 0, results)
-        check("it called for Tokyo", '"timezone":"Asia/Tokyo"' in asked.stderr, results)
-        check("it answers from the result", OFFSET in asked.stdout, results)
-        control = shell.ask(ASK)
-        check("without the tool it cannot know", control.returncode in (0, 3) and OFFSET not in control.stdout, results)
+        for day, weekday in DAYS.items():
+            asked = shell.ask("-v", "-t", "date", f"Which weekday is {day}?")
+            check("it answers", asked.returncode == 0, results)
+            check("it called for that day", f'date__calendar {{"when":"{day}"}}' in asked.stderr, results)
+            check("it answers from the result", weekday in asked.stdout, results)
+            control = shell.ask(f"Which weekday is {day}?")
+            check("without the command it cannot know", control.returncode in (0, 3) and weekday not in control.stdout, results)
 
 
 def main():
-    q, python = (os.path.abspath(path) for path in sys.argv[1:3])
+    q = os.path.abspath(sys.argv[1])
     sys.stdout.reconfigure(line_buffering=True)
     results = []
     with server("--template", HERE / "tools.jinja") as address:
@@ -41,7 +47,7 @@ def main():
             "anthropic": {"Q_PROVIDER": "anthropic", "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "any-will-do"},
         }
         for name, provider in dialects.items():
-            knows(q, name, provider, python, results)
+            knows(q, name, provider, results)
     finish(results)
 
 

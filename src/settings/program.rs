@@ -1,0 +1,112 @@
+//! Programs that the configuration names: tool servers and commands, with what they get to see of q's environment.
+
+use toml::de::DeValue;
+
+use super::origin::Environment;
+use super::pattern;
+use super::value;
+use crate::secret::Secret;
+
+/// The variables that every program gets; a star matches any characters. Only `env` and `env_from` pass on keys.
+const PASSED_ON: &[&str] = &[
+    "HOME",
+    "LOGNAME",
+    "USER",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_*",
+    "UV_*",
+];
+
+/// A program that q starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct LocalProgram {
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Variables that it gets besides those passed on.
+    pub(crate) env: Vec<(String, Secret)>,
+    /// Patterns for more variables to pass on from q's own environment.
+    env_from: Vec<String>,
+    /// `None` is the home folder; `.` the folder that q was started in.
+    pub(crate) cwd: Option<String>,
+}
+
+impl LocalProgram {
+    /// A program with only its command set.
+    pub(super) fn new(command: Vec<String>) -> LocalProgram {
+        LocalProgram { command, ..LocalProgram::default() }
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        const FIELDS: [&str; 9] = ["command", "url", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
+        match key {
+            "command" => {
+                self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
+                check_command(&self.command)?;
+            }
+            "env" => {
+                let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
+                self.env.extend(variables.map_err(|(_, reason)| reason)?);
+            }
+            "env_from" => self.env_from.extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
+            "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
+            "run" => return Err("belongs in a table below this one, such as [tools.date.today]".to_owned()),
+            "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
+            _ => return Err(value::unknown(key, FIELDS)),
+        }
+        Ok(())
+    }
+
+    /// The values that nobody else must get: those of the variables that `env_from` passes on.
+    pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
+        let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
+        own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
+    }
+
+    /// All variables that it gets.
+    pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
+        let passed = |name: &str| {
+            let mut patterns = PASSED_ON.iter().copied().chain(self.env_from.iter().map(String::as_str));
+            patterns.any(|wanted| pattern::matches(wanted, name))
+        };
+        let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        let of_own =
+            own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
+        of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
+    }
+}
+
+/// Checks a command. The meaning of a relative path would depend on the folder that q is started in.
+pub(super) fn check_command(command: &[String]) -> Result<(), String> {
+    match command.first() {
+        Some(program) if program.contains('/') && !program.starts_with('/') => {
+            Err(format!("“{program}” is a relative path; write the full path"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the folder that a program is started in, and returns it: a full path, or `.`.
+pub(super) fn check_folder(folder: String) -> Result<String, String> {
+    if folder != "." && !folder.starts_with('/') {
+        return Err(format!("“{folder}” is a relative path; write the full path, or \".\""));
+    }
+    Ok(folder)
+}

@@ -1,0 +1,254 @@
+//! Runs a command that the model calls: finds its program and its files, and reads what it writes until it has ended.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::outcome::Outcome;
+use super::process::{Groups, POLL, Process, Program};
+use super::protocol::{About, ListedTool};
+use crate::argv::Filled;
+use crate::settings::Command;
+use crate::unix;
+
+/// The most bytes of a command's output that are read.
+const MOST_OUTPUT: usize = 1_000_000;
+
+/// The commands of a section, and the programs that they run.
+#[derive(Clone)]
+pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
+
+impl Commands {
+    /// The tools that they are.
+    pub(super) fn about(&self) -> About {
+        let tool = |(command, _): &(Command, Program)| ListedTool {
+            name: command.name.clone(),
+            description: command.about.clone(),
+            schema: command.argv.schema(),
+            reads: command.reads,
+            is_harmless: command.reads,
+        };
+        About { tools: self.0.iter().map(tool).collect(), ..About::default() }
+    }
+
+    /// What a call would run.
+    ///
+    /// # Errors
+    /// Why it cannot run, in words for the model.
+    pub(super) fn fill(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<(&Command, &Program, Filled), String> {
+        let found = self.0.iter().find(|(command, _)| command.name == tool);
+        let (command, program) = found.ok_or_else(|| format!("There is no command {tool}."))?;
+        let filled = command.argv.fill(arguments, |path| resolve(path, &program.folder))?;
+        Ok((command, program, filled))
+    }
+
+    /// Runs a call, and returns what the model gets.
+    pub(super) fn call(&self, tool: &str, arguments: &Map<String, Value>, groups: &Groups) -> Outcome {
+        match self.fill(tool, arguments) {
+            Ok((command, program, filled)) => run(program, &filled, command.timeout, groups),
+            Err(reason) => Outcome::failed(reason),
+        }
+    }
+}
+
+/// The full path of a file in a folder or below it, where every link has been followed.
+///
+/// # Errors
+/// There is no such file, in words for the model. They do not say whether there is one elsewhere.
+fn resolve(path: &str, folder: &Path) -> Result<String, String> {
+    let found = fs::canonicalize(folder.join(path)).ok();
+    let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
+    let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
+    found.ok_or_else(|| format!("names nothing below {}", folder.display()))
+}
+
+/// Runs a command to its end, or until its time is over, and then ends what it has left running.
+fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
+    let input = if filled.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut process = match Process::spawn(program, &filled.argv, input, groups) {
+        Ok(process) => process,
+        Err(error) => {
+            groups.wait_if_closed();
+            let too_long = error.kind() == io::ErrorKind::ArgumentListTooLong;
+            let why = if too_long { "its arguments are too long".to_owned() } else { error.to_string() };
+            return Outcome::failed(format!("The command cannot be run: {why}."));
+        }
+    };
+    let began = Instant::now();
+    let mut pipes = Pipes::new(&mut process, filled.stdin.as_deref().unwrap_or_default());
+    let [mut pause, longest] = POLL;
+    let end = loop {
+        let left = patience.map(|patience| patience.saturating_sub(began.elapsed()));
+        if pipes.is_cut {
+            break End::TooMuch;
+        } else if process.has_ended() {
+            break End::Itself;
+        } else if left.is_some_and(|left| left.is_zero()) {
+            break End::TooLate(patience.unwrap_or_default());
+        }
+        let has_moved = pipes.step(left.map_or(pause, |left| left.min(pause)));
+        pause = if has_moved { POLL[0] } else { (pause * 2).min(longest) };
+    };
+    let status = process.end();
+    // What it has written before it ended is still there.
+    while pipes.step(Duration::ZERO) {}
+    groups.wait_if_closed();
+    outcome(&end, status, &pipes)
+}
+
+/// How a command has ended.
+enum End {
+    Itself,
+    TooLate(Duration),
+    TooMuch,
+}
+
+/// The pipes to and from a command.
+struct Pipes {
+    /// Nothing once all has been written, or nobody reads it.
+    input: Option<ChildStdin>,
+    unwritten: Vec<u8>,
+    /// Standard output and standard error, until their ends.
+    outputs: [Option<File>; 2],
+    read: [Vec<u8>; 2],
+    /// There was more output than is read.
+    is_cut: bool,
+}
+
+impl Pipes {
+    fn new(process: &mut Process, input: &str) -> Pipes {
+        let leader = &mut process.leader;
+        let outputs = [leader.stdout.take().map(OwnedFd::from), leader.stderr.take().map(OwnedFd::from)];
+        Pipes {
+            input: leader.stdin.take().filter(|_| !input.is_empty()),
+            unwritten: input.into(),
+            outputs: outputs.map(|output| output.map(File::from)),
+            read: [Vec::new(), Vec::new()],
+            is_cut: false,
+        }
+    }
+
+    /// Reads and writes what can be read and written within this time. False: nothing.
+    fn step(&mut self, patience: Duration) -> bool {
+        let [output, error] =
+            self.outputs.each_ref().map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
+        let input = self.input.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLOUT));
+        let [output, error, input] = unix::ready([output, error, input], patience);
+        for (at, _) in [output, error].into_iter().enumerate().filter(|(_, is_ready)| *is_ready) {
+            let mut buffer = [0; 1 << 16];
+            let room = (MOST_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
+            // One byte above the limit shows that there is more.
+            let read = self.outputs[at].as_mut().map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
+            let count = read.unwrap_or_default();
+            self.is_cut |= count > room;
+            match count {
+                1.. if count <= room => self.read[at].extend(&buffer[..count]),
+                _ => self.outputs[at] = None,
+            }
+        }
+        if let Some(pipe) = self.input.as_mut().filter(|_| input) {
+            // A pipe that can be written has room for so much.
+            let piece = &self.unwritten[..self.unwritten.len().min(libc::PIPE_BUF)];
+            let written = pipe.write(piece).unwrap_or(self.unwritten.len());
+            self.unwritten.drain(..written);
+            self.input = self.input.take().filter(|_| !self.unwritten.is_empty());
+        }
+        output || error || input
+    }
+}
+
+/// What the model gets: standard output; where that is not everything, why; and where it is no success, standard error.
+fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
+    // Where q has ended it, its last character may be incomplete.
+    let is_whole = matches!(end, End::Itself) && !pipes.is_cut;
+    let [output, error] = pipes.read.each_ref().map(|bytes| match std::str::from_utf8(bytes) {
+        Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
+        _ => bytes,
+    });
+    let [mut text, error] = [output, error].map(String::from_utf8_lossy);
+    let is_error = match end {
+        End::Itself => status.is_none_or(|status| !status.success()),
+        End::TooLate(_) => true,
+        End::TooMuch => false,
+    };
+    let needs_reason = is_error || output.is_empty();
+    let mut marks = Vec::new();
+    if [&text, &error].iter().any(|text| matches!(text, Cow::Owned(_))) {
+        marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
+    }
+    if pipes.is_cut {
+        marks.push(format!("cut after {MOST_OUTPUT} bytes"));
+    }
+    match (end, status) {
+        (End::TooLate(patience), _) => marks.push(format!("ended after {} s, its timeout", patience.as_secs_f64())),
+        (End::Itself, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
+        _ => (),
+    }
+    if needs_reason && !error.is_empty() {
+        marks.push("standard error".to_owned());
+    }
+    for mark in marks {
+        let text = text.to_mut();
+        let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        text.push_str(&format!("{line_end}[{mark}]\n"));
+    }
+    if needs_reason {
+        text.to_mut().push_str(&error);
+    }
+    Outcome { text: text.into_owned(), is_error, ..Outcome::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a command leads to within a time.
+    fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
+        let filled =
+            Filled { argv: argv.iter().map(|word| (*word).to_owned()).collect(), stdin: stdin.map(str::to_owned) };
+        let (command, environment) = (vec![filled.argv[0].clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
+        super::run(&Program { command, environment, folder: "/".into() }, &filled, Some(patience), groups)
+    }
+
+    /// What a shell script leads to within a time, and how long it takes.
+    fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
+        let (began, groups) = (Instant::now(), Groups::default());
+        let outcome = run(&["/bin/sh", "-c", script], stdin, Duration::from_secs(seconds), &groups);
+        assert!(groups.is_empty(), "something is left of the group");
+        (outcome, began.elapsed())
+    }
+
+    const FOREVER: u64 = 600;
+    const SOON: Duration = Duration::from_secs(120);
+
+    #[test]
+    fn so_much_output_is_read_and_no_more() {
+        let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
+        assert_eq!(shell(&of(MOST_OUTPUT), None, FOREVER).0.text, "x".repeat(MOST_OUTPUT));
+        for script in [of(MOST_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
+            let (outcome, took) = shell(&script, None, FOREVER);
+            let (text, mark) = outcome.text.split_once("\n[").expect("a mark");
+            assert!(MOST_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n", "{script}: {mark}");
+            assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
+        }
+        let (outcome, _) = shell("yes >&2", None, FOREVER);
+        assert!(outcome.text.starts_with("[cut after 1000000 bytes]\n[standard error]\ny\ny\n"), "{}", outcome.text);
+    }
+
+    #[test]
+    fn what_came_before_its_time_was_over_is_kept() {
+        let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
+        assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
+        assert!(outcome.is_error && took < SOON, "{took:?}");
+    }
+}
