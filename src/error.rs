@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Settings,
     /// Standard input or a file cannot be used for the question; no request was sent.
     Input,
+    /// The same, because it is neither text nor an image or a PDF.
+    Binary,
     /// The named conversation cannot be used; no request was sent.
     Session,
     /// What the user asked for does not exist, or was not done.
@@ -87,7 +89,7 @@ impl Error {
     /// The exit status for this kind of failure: 1, 2 or 3.
     pub(crate) fn exit_status(&self) -> u8 {
         match self.kind {
-            Kind::Usage | Kind::Settings | Kind::Input | Kind::Session => 2,
+            Kind::Usage | Kind::Settings | Kind::Input | Kind::Binary | Kind::Session => 2,
             Kind::Incomplete | Kind::Withheld => 3,
             _ => 1,
         }

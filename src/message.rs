@@ -72,6 +72,8 @@ pub(crate) struct Message {
     /// They go before the text.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) text: Arc<str>,
+    /// How many calls of tools the text tells of.
+    pub(crate) calls: usize,
 }
 
 impl Message {
@@ -82,7 +84,7 @@ impl Message {
 
     /// A text with attachments before it.
     pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<Arc<str>>) -> Message {
-        Message { role, attachments, text: text.into() }
+        Message { role, attachments, text: text.into(), calls: 0 }
     }
 }
 

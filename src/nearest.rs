@@ -10,6 +10,11 @@ pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item 
     similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
+/// A question for the most similar name, to begin a line of advice with; empty if none is similar.
+pub(crate) fn did_you_mean<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> String {
+    nearest(typed, names).map_or_else(String::new, |name| format!("did you mean {}? ", name.as_ref()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,6 +23,7 @@ mod tests {
     fn only_a_similar_name_is_suggested() {
         for (typed, meant) in [("reveiw", Some("review")), ("revi", Some("review")), ("patch", None), ("", None)] {
             assert_eq!(nearest(typed, ["rust", "review"]), meant, "{typed}");
+            assert_eq!(did_you_mean(typed, ["rust", "review"]).is_empty(), meant.is_none(), "{typed}");
         }
     }
 }

@@ -33,6 +33,18 @@ pub(crate) fn unset_if_empty(variable: &str) {
     }
 }
 
+/// How many seconds local time, which `TZ` may choose, is ahead of UTC at a moment in seconds since 1970.
+pub(crate) fn utc_offset(moment: i64) -> i32 {
+    // SAFETY: `tm` is plain data, for which zeroes are a value; both pointers outlive the call, which only fills it. No
+    // thread changes the environment meanwhile.
+    let offset = unsafe {
+        let mut local: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&raw const moment, &raw mut local);
+        local.tm_gmtoff
+    };
+    i32::try_from(offset).unwrap_or_default()
+}
+
 /// Whether a signal is ignored, as in programs that `nohup` or a shell's `&` starts.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     // SAFETY: `sigaction` is plain data, for which zeroes are a value; without a new action the call only fills it.

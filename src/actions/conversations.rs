@@ -21,7 +21,7 @@ use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
 use crate::session::name::Which;
 use crate::session::rules::Found;
 use crate::session::timestamp::Timestamp;
-use crate::session::{Conversation, Exchange};
+use crate::session::{Conversation, Entry, Exchange};
 use crate::settings::{Settings, Values};
 
 impl Place {
@@ -81,8 +81,12 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
     // Only answers are known to be Markdown.
     let plain = Look { styles: false, ..look };
     let mut texts = Vec::new();
+    let is_terminal = io::stdout().is_terminal();
     for (index, entry) in conversation.entries().enumerate() {
-        let time = entry.timestamp().map_or_else(String::new, |time| format!(" {time}"));
+        let time = |time: Timestamp| format!(" {}", if is_terminal { time.local() } else { time.to_string() });
+        let time = entry.timestamp().map_or_else(String::new, time);
+        let is_answer = entry.role == Role::Assistant;
+        let model = if is_terminal && is_answer { answered_by(entry, &conversation) } else { String::new() };
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
@@ -91,8 +95,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let steps = if steps.is_empty() { steps } else { steps + "\n\n" };
         let said = &entry.text;
         let end = if said.ends_with('\n') { "" } else { "\n" };
-        texts.push((format!("{begin}[{}{time}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
-        let is_answer = entry.role == Role::Assistant;
+        texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
         texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
     }
     let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
@@ -100,6 +103,13 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         context.notes.note("the conversation has no messages");
     }
     print_texts(&texts)
+}
+
+/// Which model gave an answer, with a blank before it.
+fn answered_by(answer: &Entry, conversation: &Conversation) -> String {
+    let provider = answer.provider.as_ref().unwrap_or(&conversation.provider);
+    let model = answer.model.as_ref().unwrap_or(&conversation.model);
+    format!(" {}/{}", on_one_line(provider), on_one_line(model))
 }
 
 /// What the model said before its calls, and the calls, in order.

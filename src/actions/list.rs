@@ -27,6 +27,9 @@ const MAX_TEXT: usize = 200;
 /// How many columns of a name are always shown, where the terminal has them: `-s` needs all of a name that q generated.
 const GENERATED_NAME: usize = "session_20261121100000123".len();
 
+/// The size of a terminal that does not report its own.
+const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
+
 /// How many characters before a match are shown.
 const BEFORE_MATCH: usize = 20;
 
@@ -84,7 +87,8 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
     let place = context.place()?;
     let words: Vec<String> = typed.iter().map(|word| word.to_string_lossy().to_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
-    let size = unix::terminal_size(&io::stdout()).filter(|_| io::stdout().is_terminal() && !json);
+    let size = || unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE);
+    let size = (io::stdout().is_terminal() && !json).then(size);
     // What the screen does not hold is not opened.
     let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
     let rows = read(&place, &words, room, all, &context.notes)?;
@@ -272,7 +276,11 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
 fn question(row: &Row, room: usize) -> String {
     let Some(Match { text, lead }) = &row.found else { return row.question.clone() };
     let surplus = lead.saturating_sub(room / 4);
-    if surplus == 0 { text.clone() } else { ['…'].into_iter().chain(text.chars().skip(surplus + 1)).collect() }
+    if surplus == 0 || text.width() <= room {
+        text.clone()
+    } else {
+        ['…'].into_iter().chain(text.chars().skip(surplus + 1)).collect()
+    }
 }
 
 /// As much of a line as fits into these columns, with a mark if something is cut off.

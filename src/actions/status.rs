@@ -7,14 +7,17 @@ use serde_json::{Map, Value, json};
 use crate::context::Context;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::output::print;
-use crate::server::choice::{self, HeldWith};
+use crate::output::{Look, print, print_texts};
+use crate::server::choice::{self, HeldWith, Model};
 use crate::server::discover;
 use crate::session::Conversation;
 use crate::session::files;
 use crate::session::folder::Folder;
 use crate::session::rules::Found;
 use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
+
+/// Where a model comes from that the user has not named and the provider has no default for.
+const FIRST_LISTED: &str = "the first on its list";
 
 /// A part of the status: lines for people, and the same for programs.
 struct Section {
@@ -28,6 +31,8 @@ struct Chosen {
     /// `None`: the first that the server lists.
     model: Option<String>,
     why: String,
+    /// Where the model comes from.
+    origin: String,
 }
 
 /// A conversation that there is.
@@ -57,8 +62,8 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         vec![asks(&chosen)],
         vec![version()],
         vec![configuration(context, error), conversations(context.folder.as_ref())],
-        vec![values(&settings)],
-        vec![providers(&settings, chosen.ok().as_ref()), tools(&settings), roles(&settings)],
+        vec![values(&settings, chosen.as_ref().ok())],
+        vec![providers(&settings, chosen.as_ref().ok()), tools(&settings), roles(&settings)],
         vec![conversation(kept)],
     ];
     if arguments.json {
@@ -67,7 +72,8 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
         return print(&Value::Object(object).to_string());
     }
     let text = |sections: Vec<Section>| sections.into_iter().flat_map(|section| section.lines).collect::<Vec<_>>();
-    print(&paragraphs.map(|sections| text(sections).join("\n")).join("\n\n"))
+    let text = paragraphs.map(|sections| text(sections).join("\n")).join("\n\n");
+    print_texts(&[(&text, Look { styles: false, ..context.look(&settings.values) })])
 }
 
 /// The conversation that is meant, if there is one.
@@ -95,6 +101,7 @@ fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, S
             provider: running.provider.name.clone(),
             model: Some(settings.model.as_ref().map_or(running.model, |named| named.text.clone())),
             why: "no key is set, and this is the first local server that answers".to_owned(),
+            origin: settings.model.as_ref().map_or(FIRST_LISTED.to_owned(), |named| named.origin.to_string()),
         });
     };
     let provider = choice.provider;
@@ -104,13 +111,19 @@ fn choose(settings: &Settings, named: Option<&Conversation>) -> Result<Chosen, S
         (Some(named), _) => named.origin.to_string(),
         (None, _) => format!("the first with a key: {}", key(&provider)),
     };
-    Ok(Chosen { provider: provider.name.clone(), model: choice.model.name().map(str::to_owned), why })
+    let origin = match (&choice.model, settings.model.as_ref().or(provider.model.as_ref())) {
+        (Model::Named(_), Some(named)) => named.origin.to_string(),
+        (Model::OfConversation(_), _) => "the conversation's own".to_owned(),
+        (Model::First, _) => FIRST_LISTED.to_owned(),
+        _ => format!("the default of {}", provider.name),
+    };
+    Ok(Chosen { provider: provider.name.clone(), model: choice.model.name().map(str::to_owned), why, origin })
 }
 
 fn asks(chosen: &Result<Chosen, String>) -> Section {
     let (line, asks) = match chosen {
         Err(why) => (format!("no provider to ask: {why}"), json!({"provider": null, "model": null, "why": why})),
-        Ok(Chosen { provider, model, why }) => {
+        Ok(Chosen { provider, model, why, .. }) => {
             let what =
                 model.as_ref().map_or("the first model on its list".to_owned(), |model| format!("model {model}"));
             let asks = json!({"provider": provider, "model": model, "why": why});
@@ -169,33 +182,44 @@ fn count(folder: &Folder) -> io::Result<(usize, u64)> {
     Ok((count, bytes))
 }
 
-/// The settings, and where each comes from.
-fn values(settings: &Settings) -> Section {
+/// The settings, and where each comes from; the model is the one that would be asked.
+fn values(settings: &Settings, chosen: Option<&Chosen>) -> Section {
     let rows = settings.shown().map(|(name, given)| {
-        let value = given.map(|given| given.text.as_str());
-        let origin = given.map_or_else(|| "unset".to_owned(), |given| given.origin.to_string());
+        let (value, origin) = match (given, chosen) {
+            (_, Some(chosen)) if name == "model" => (chosen.model.as_deref(), chosen.origin.clone()),
+            (Some(given), _) => (Some(given.text.as_str()), given.origin.to_string()),
+            (None, _) => (None, "unset".to_owned()),
+        };
         let line = format!("{name:<13}  {}  ({origin})", value.unwrap_or("-").replace('\n', " "));
         (line, json!({"name": name, "value": value, "origin": origin}))
     });
     listed("settings", rows)
 }
 
-/// The providers; the chosen one has a mark.
+/// The providers; the chosen one has a mark. Those that are not set up share the last line.
 fn providers(settings: &Settings, chosen: Option<&Chosen>) -> Section {
-    let rows = settings.providers.iter().map(|provider| {
+    let (mut lines, mut values, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for provider in &settings.providers {
         let name = &provider.name;
         let chosen = chosen.is_some_and(|chosen| chosen.provider == *name);
         let (mark, key, api) = (if chosen { '*' } else { ' ' }, key(provider), provider.api.name);
         let address = provider.address().map_or_else(|error| error.message, ToString::to_string);
         let model = provider.model.as_ref().map(|model| &*model.text);
-        let line =
-            format!("{mark} {name:<11}  {key}; {api} at {address}; {}", model.unwrap_or("the first on its list"));
-        let fields = json!({
+        match chosen || provider.is_set_up() {
+            true => {
+                let model = model.unwrap_or(FIRST_LISTED);
+                lines.push(format!("{mark} {name:<11}  {key}; {api} at {address}; {model}"));
+            }
+            false => others.push(name.as_str()),
+        }
+        values.push(json!({
             "name": name, "api": api, "address": address, "key": key, "model": model, "chosen": chosen,
-        });
-        (line, fields)
-    });
-    listed("providers", rows)
+        }));
+    }
+    if !others.is_empty() {
+        lines.push(format!("  not set up   {}", others.join(", ")));
+    }
+    Section { lines, fields: vec![("providers", Value::Array(values))] }
 }
 
 /// Whether the key is set; never the key itself.

@@ -3,16 +3,18 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::pattern;
 use crate::error::{Error, Kind};
 use crate::fence;
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
-use crate::one_line::on_one_line;
+use crate::one_line::{on_one_line, quoted};
 use crate::output::Notes;
 use crate::unix;
 
@@ -110,6 +112,10 @@ impl Reader {
     pub(super) fn read_files(named: &[OsString], no_stdin: bool, notes: &Notes) -> Result<Reader, Error> {
         let mut reader = Reader::new(notes);
         for name in named {
+            if let Some(paths) = pattern::matches(name, notes)? {
+                reader.read_matches(name, &paths)?;
+                continue;
+            }
             let content = if STDIN.iter().any(|stdin| name == stdin) {
                 reader.check_stdin(no_stdin)?;
                 reader.stdin.clone_from(name);
@@ -120,6 +126,26 @@ impl Reader {
             reader.files.push(content);
         }
         Ok(reader)
+    }
+
+    /// Reads the files that a pattern names; what is neither text nor an image or a PDF is left out, with a note.
+    fn read_matches(&mut self, pattern: &OsStr, paths: &[PathBuf]) -> Result<(), Error> {
+        let before = self.files.len();
+        for path in paths {
+            match self.read_file(path.as_os_str()) {
+                Ok(content) => self.files.push(Some(content)),
+                Err(error) if error.kind == Kind::Binary => self.notes.note(&format!("{error}; it is left out")),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.files.len() > before {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::Input,
+            format!("no file that -a takes matches {}", on_one_line(&pattern.to_string_lossy())),
+        )
+        .advise("* and ? stand for characters of a name, [ab] for one of them, ** for folders"))
     }
 
     /// Checks that standard input can be one of the files.
@@ -280,8 +306,7 @@ impl Source {
             return error.advise("-n leaves standard input alone");
         }
         if !is_stdin && name.contains("://") {
-            let quoted = name.replace('\'', "'\\''");
-            return error.advise(format!("-a takes files only: curl -s '{quoted}' | q -a -"));
+            return error.advise(format!("-a takes files only: curl -s {} | q -a -", quoted(name)));
         }
         error
     }
@@ -300,7 +325,7 @@ impl Source {
         };
         let is_utf_16 = UTF_16.iter().any(|mark| bytes.starts_with(mark));
         let advice = if is_utf_16 { "it looks like UTF-16; iconv -f UTF-16 -t UTF-8 converts it" } else { advice };
-        Error::new(Kind::Input, error).advise(advice)
+        Error::new(Kind::Binary, error).advise(advice)
     }
 
     fn too_long(&self) -> Error {

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod input;
+mod pattern;
 mod plan;
 mod prompt;
 mod question;
@@ -51,6 +52,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
     let session = session::open(arguments, known, &typed.settings, context, asked)?;
+    session.report(notes);
     let remembered = session.conversation.as_ref().map_or(&[][..], |conversation| &conversation.tools);
     let toolbox = match starting {
         Some(starting) => starting.finish(arguments.yes, notes)?,

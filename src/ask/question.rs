@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::input::{self, Files};
+use crate::error::Error;
 use crate::fence;
+use crate::flags::Arguments;
 use crate::message::{Message, Role};
 use crate::output::Notes;
 use crate::unix;
@@ -27,11 +29,16 @@ pub(super) fn note_empty(input: &str, notes: &Notes) {
     });
 }
 
-/// Says that a word looks like one more file: the shell makes several words of `-a *.rs`, but `-a` takes only one.
-pub(super) fn note_file_among_words(words: &[OsString], notes: &Notes) {
-    if let Some(word) = words.first().filter(|word| Path::new(word).is_file()) {
-        notes.note(&format!("{} is a word of the question: each file needs its own -a", word.display()));
-    }
+/// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
+///
+/// # Errors
+/// `Usage`: `-a` came right before the word, which is a file.
+pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
+    let word = arguments.words.first().filter(|word| arguments.words_follow_attach && Path::new(word).is_file());
+    let Some(word) = word.map(|word| word.display()) else { return Ok(()) };
+    Err(Error::usage(format!("-a takes one file, so {word} would be a word of the question")).advise(format!(
+        "put -a before each file, or a pattern in quotes: -a '*.rs'\nif it is a word, put -- before it: -- {word}"
+    )))
 }
 
 /// What is asked, before the conversation is read.

@@ -130,6 +130,9 @@ impl Record {
         let growing = if self.is_signalled() { None } else { self.take() };
         let Some(growing) = growing else { wait_for_the_end() };
         let committed = self.commit(growing, breaks_off, finish, usage);
+        if let (Some(path), Some(id)) = (&committed.path, &committed.id) {
+            self.notes.detail(|| format!("saved in conversation {id}, {}", path.display()));
+        }
         self.report(committed.note.as_deref());
         if self.is_signalled() {
             wait_for_the_end();

@@ -49,6 +49,18 @@ impl Session {
         self.place.as_ref().map_or(Which::Current { slot: None }, |place| place.which.clone())
     }
 
+    /// Says which conversation is continued.
+    pub(super) fn report(&self, notes: &Notes) {
+        let continued = self.conversation.as_ref().zip(self.place.as_ref());
+        notes.detail(|| match continued {
+            Some((conversation, Place { folder, location, .. })) => {
+                let id = folder.id(&location.path, conversation.created);
+                format!("continues conversation {id}, {} messages", conversation.message_count())
+            }
+            None => "begins a conversation".to_owned(),
+        });
+    }
+
     /// The question to ask again.
     pub(super) fn last_question(&self) -> Option<Message> {
         match &self.intent {

@@ -300,7 +300,8 @@ impl Turn {
         });
         for (index, message) in self.window.messages().iter().chain([&self.question]).enumerate() {
             let (index, role, length) = (index + 1, message.role, message.text.len());
-            notes.detail(|| format!("message {index}: {role}, {length} bytes"));
+            let calls = if message.calls > 0 { &format!(", calls: {}", message.calls) } else { "" };
+            notes.detail(|| format!("message {index}: {role}, {length} bytes{calls}"));
             for Attachment { name, media, data, .. } in &message.attachments {
                 let (name, media, size) = (on_one_line(name), on_one_line(media), data.len());
                 notes.detail(|| format!("message {index}: {name}, {media}, {size} bytes in base64"));

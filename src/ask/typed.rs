@@ -39,6 +39,7 @@ impl Typed {
     /// `Usage` or `Settings`: what is wrong; or there is no server to ask.
     pub(super) fn check(arguments: &Arguments, settings: Settings, context: &Context) -> Result<Typed, Error> {
         let notes = &context.notes;
+        question::refuse_file_as_word(arguments)?;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
         // ShapeEnforcement the last question unchanged reuses its input.
@@ -53,9 +54,6 @@ impl Typed {
             input::note_replaced("the system prompt", notes);
         }
         let known = session::known_target(arguments, &settings, context)?;
-        if !arguments.attach.is_empty() {
-            question::note_file_among_words(&arguments.words, notes);
-        }
         Ok(Typed { words, reads, selection, shape, settings, known })
     }
 

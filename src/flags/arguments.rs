@@ -46,6 +46,8 @@ pub(crate) struct Arguments {
     pub(crate) yes: bool,
     /// Files, in the order typed; `-` is standard input.
     pub(crate) attach: Vec<OsString>,
+    /// The words follow `-a` and its file, without `--` between them.
+    pub(crate) words_follow_attach: bool,
     /// JSON, a path or the short form.
     pub(crate) schema: Option<String>,
     pub(crate) no_stdin: bool,

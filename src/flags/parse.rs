@@ -8,6 +8,10 @@ use super::arguments::{Arguments, Mode};
 use super::table::{Effect, FLAGS, Flag, Value};
 use crate::error::Error;
 use crate::nearest::nearest;
+use crate::one_line::quoted;
+
+/// The most bytes of a corrected command line in an error.
+const MAX_COMMAND: usize = 300;
 
 /// Reads the arguments after the program's name: options, then words.
 ///
@@ -15,8 +19,9 @@ use crate::nearest::nearest;
 /// `Usage`: an option that does not exist, lacks a value or takes none, comes after the first word, or that the chosen
 /// action cannot use; two actions at once; an action with words.
 pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Error> {
+    let typed: Vec<OsString> = typed.into_iter().collect();
     let mut arguments = Arguments::default();
-    let mut parser = lexopt::Parser::from_args(typed);
+    let mut parser = lexopt::Parser::from_args(&typed);
     let mut used: Vec<&'static Flag> = Vec::new();
     loop {
         // Not within `-abc`, so that the next argument is a complete one.
@@ -29,7 +34,8 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
                 }
                 Some(next) if !looks_like_option(next) => {
                     arguments.words = rest.collect();
-                    refuse_late_options(&arguments.words)?;
+                    arguments.words_follow_attach = used.last().is_some_and(|flag| flag.long == Some("attach"));
+                    refuse_late_options(&typed, &arguments)?;
                     break;
                 }
                 Some(_) => {}
@@ -128,12 +134,52 @@ fn looks_like_option(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().starts_with(b"-") && argument != "-"
 }
 
-fn refuse_late_options(words: &[OsString]) -> Result<(), Error> {
-    match words.iter().find(|word| looks_like_option(word)) {
-        None => Ok(()),
-        Some(late) => Err(Error::usage(format!("“{}” comes after the first word of the question", late.display()))
-            .advise("put options before the question\nif it is part of the question, quote the question or put -- before it")),
+fn refuse_late_options(typed: &[OsString], arguments: &Arguments) -> Result<(), Error> {
+    let words = &arguments.words;
+    let Some(late) = words.iter().find(|word| looks_like_option(word)) else { return Ok(()) };
+    let (mut options, mut others) = (Vec::from(&typed[..typed.len() - words.len()]), Vec::new());
+    let literal = [&options[..], &["--".into()], words].concat();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match is_option_of(arguments.mode, word) {
+            Some(true) if rest.len() > 0 => options.extend([word, rest.next().unwrap_or(word)].map(OsString::clone)),
+            Some(false) => options.push(word.clone()),
+            _ => others.push(word.clone()),
+        }
     }
+    if others.iter().any(|word| looks_like_option(word)) {
+        options.push("--".into());
+    }
+    let moved = if others.len() < words.len() { command([options, others].concat()) } else { String::new() };
+    Err(Error::usage(format!("“{}” comes after the first word of the question", late.display())).advise(format!(
+        "put options before the question{moved}\n\
+         if it is part of the question, quote the question or put -- before it{}",
+        command(literal)
+    )))
+}
+
+/// A command line to copy, after a colon; nothing if it would be long, or not be one line.
+fn command(arguments: Vec<OsString>) -> String {
+    let words: String = arguments.iter().map(|word| format!(" {}", quoted(&word.to_string_lossy()))).collect();
+    if words.len() > MAX_COMMAND || words.contains(char::is_control) { String::new() } else { format!(": q{words}") }
+}
+
+/// Whether the next argument is the value of this one; `None` if this one is no option that the mode can use.
+fn is_option_of(mode: Mode, argument: &OsStr) -> Option<bool> {
+    let mut parser = lexopt::Parser::from_args([argument]);
+    let mut needs_value = None;
+    while let Some(option) = parser.next().ok()? {
+        let flag = match option {
+            Arg::Short(short) => find(|flag| flag.short == Some(short))?,
+            Arg::Long(long) => find(|flag| flag.long == Some(long))?,
+            Arg::Value(_) => return None,
+        };
+        if !flag.modes.contains(&mode) {
+            return None;
+        }
+        needs_value = Some(flag.value().is_some() && parser.optional_value().is_none());
+    }
+    needs_value
 }
 
 fn unknown(typed: &str) -> Error {

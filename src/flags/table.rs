@@ -229,7 +229,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: ASK,
         help: "ask about a file",
         doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is standard input. \
-              A text file comes with its name. Images and PDFs are kept with the conversation, so that follow-ups can ask about \
+              A text file comes with its name. FILE may be a pattern in quotes, such as 'src/**/*.rs': hidden files, links below ** \
+              and what is neither text nor an image are left out. Images and PDFs are kept with the conversation, so that follow-ups can ask about \
               them: 5 MB each and 7 MB together, in base64.",
     },
     Flag {
@@ -328,8 +329,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.verbose),
         modes: ALL,
         help: "report what q does",
-        doc: "Report on standard error the provider and the model, the index, role and length of each message, each new \
-              attempt, the time taken and the usage.",
+        doc: "Report on standard error the conversation that is continued, the provider and the model, the index, role and \
+              length of each message, each new attempt, the time taken, the usage, and where the exchange is saved.",
     },
     Flag {
         short: None,
@@ -356,7 +357,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::History),
         modes: &[],
         help: "print the conversation",
-        doc: "Print the conversation: the role, the time and the text of each message. With --json, the file's JSON.",
+        doc: "Print the conversation: the role, the time and the text of each message; on a terminal in local time, with the \
+              model of each answer. With --json, the file's JSON.",
     },
     Flag {
         short: None,
@@ -428,7 +430,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[],
         help: "print settings, providers, conversation",
         doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
-              set, and the conversation.",
+              set, and the conversation. Providers that are not set up share a line.",
     },
     Flag {
         short: None,

@@ -91,6 +91,12 @@ fn no_provider(settings: &Settings) -> Error {
             _ => {}
         }
     }
-    Error::settings("no provider is configured: no key is set, and no local server answers with a model")
-        .advise(format!("set one of {}\nor start one of {}", variables.join(", "), servers.join(", ")))
+    Error::settings("no provider is configured: no key is set, and no local server answers with a model").advise(
+        format!(
+            "for example: export {}=your-key; other keys are in {}\nor start one of {}",
+            variables.first().unwrap_or(&""),
+            variables.get(1..).unwrap_or_default().join(", "),
+            servers.join(", ")
+        ),
+    )
 }

@@ -8,6 +8,7 @@ use super::client::{self, Client};
 use super::key_command;
 use crate::address::Address;
 use crate::error::{Error, Kind};
+use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::provider::request::{self, Field, ListedModel, Prompt, Request};
 use crate::provider::table;
@@ -108,15 +109,22 @@ impl Target {
     /// provider's built-in default.
     ///
     /// # Errors
-    /// Nothing can replace it: `error`, with the names of the provider's models.
+    /// Nothing can replace it: `error`, with the names of the provider's models, or with the one that is most similar to
+    /// the model that the user has named.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
         let family = self.provider().family;
         let family = match &self.choice.model {
             Model::Default(_) => family,
             Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
-            Model::Named(_) | Model::First => return Err(error),
+            Model::Named(_) => None,
+            Model::First => return Err(error),
         };
         let models = self.models(notes).unwrap_or_default();
+        if let Model::Named(_) = self.choice.model {
+            let others = models.iter().map(|listed| &*listed.id).filter(|listed| *listed != model);
+            let advice = did_you_mean(model, others) + error.advice.as_deref().unwrap_or_default();
+            return Err(error.advise(advice));
+        }
         if models.is_empty() {
             return Err(error);
         }

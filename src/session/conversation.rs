@@ -117,7 +117,8 @@ impl Entry {
             // APIs refuse an empty text.
             text = lost.iter().map(|lost| format!("[{}, no longer kept]", lost.name)).collect::<String>().into();
         }
-        Message::with_attachments(self.role, kept, text)
+        let calls = self.steps.iter().map(|step| step.calls.len()).sum();
+        Message { calls, ..Message::with_attachments(self.role, kept, text) }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::timestamp::UNNAMED;
 use crate::error::Error;
+use crate::one_line::quoted;
 
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
@@ -83,7 +84,7 @@ impl Which {
             Which::Current { .. } => String::new(),
             Which::Named(name) | Which::Id(name) => format!(" -s {name}"),
             Which::Number(number) => format!(" -s %{number}"),
-            Which::File(path) => format!(" -s {}", path.display()),
+            Which::File(path) => format!(" -s {}", quoted(&path.to_string_lossy())),
         }
     }
 

@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
+use crate::unix;
+
 /// The beginning of ids.
 pub(crate) const UNNAMED: &str = "session_";
 
@@ -46,6 +48,13 @@ impl Timestamp {
     /// How long ago this was; zero if it is in the future.
     pub(crate) fn elapsed_until(self, now: Timestamp) -> Duration {
         Duration::try_from(now.0 - self.0).unwrap_or_default()
+    }
+
+    /// Local time to the minute, for people.
+    pub(crate) fn local(self) -> String {
+        let offset = UtcOffset::from_whole_seconds(unix::utc_offset(self.0.unix_timestamp()));
+        let local = offset.ok().and_then(|offset| self.0.checked_to_offset(offset)).unwrap_or(self.0);
+        format!("{} {:02}:{:02}", local.date(), local.hour(), local.minute())
     }
 
     /// The day, in UTC.

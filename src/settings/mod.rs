@@ -29,6 +29,7 @@ pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, Tool
 
 use crate::error::Error;
 use crate::flags::Arguments;
+use crate::nearest::did_you_mean;
 use crate::provider::request::Field;
 
 /// The settings after all levels.
@@ -179,7 +180,8 @@ fn known(providers: &[Arc<Provider>], name: &str, origin: &Origin, key: &str, fi
         return Ok(());
     }
     Err(origin.wrong(key, &format!("there is no provider “{name}”")).advise(format!(
-        "-p chooses one of {}\na section [providers.NAME] in {} adds one",
+        "{}-p chooses one of {}\na section [providers.NAME] in {} adds one",
+        did_you_mean(name, providers.iter().map(|provider| &provider.name)),
         joined_names(providers),
         file.display()
     )))

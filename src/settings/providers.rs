@@ -179,6 +179,12 @@ impl Provider {
         }
     }
 
+    /// Whether it could be asked as it is configured: with its key, or without one at an address that the user has set.
+    pub(crate) fn is_set_up(&self) -> bool {
+        let built_in = || table::find(&self.name).and_then(|row| Address::parse(row.base_url).ok());
+        self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in().as_ref())
+    }
+
     /// The key in the environment; `None` if the provider needs none, or if a command prints it.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
-use crate::nearest::nearest;
+use crate::nearest::did_you_mean;
 use crate::shape::Shape;
 
 /// The most bytes of a system prompt or a schema in a file.
@@ -141,8 +141,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
 
 fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {
     let names = names(sections, file);
-    let meant = nearest(name, &names);
-    let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+    let meant = did_you_mean(name, &names);
     let there =
         if names.is_empty() { "there are no roles".to_owned() } else { format!("the roles are {}", names.join(", ")) };
     Error::usage(format!("there is no role “{name}”")).advise(format!(

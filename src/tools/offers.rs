@@ -6,6 +6,7 @@ use super::names::{self, Selection};
 use super::protocol::{About, ListedTool};
 use crate::error::{Error, Kind};
 use crate::message::Tool;
+use crate::nearest::did_you_mean;
 use crate::one_line::on_one_line;
 use crate::settings::{Place, ToolServer};
 
@@ -94,8 +95,9 @@ pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Ve
     let without = selection.without_tools(&all);
     if !without.is_empty() {
         let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        let meant = did_you_mean(&without[0], &known);
         return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
-            .advise(format!("the tools are {}", known.join(", "))));
+            .advise(format!("{meant}the tools are {}", known.join(", "))));
     }
     offers.retain(|offer| selection.has(&offer.shown.name, &offer.tool));
     Ok(offers)
@@ -216,7 +218,7 @@ mod tests {
         }
         let error = choose("db__x*").expect_err("no tool");
         assert_eq!(error.message, "no tool has the name db__x*");
-        assert_eq!(error.advice.as_deref(), Some("the tools are db__a_b, db__c"));
+        assert_eq!(error.advice.as_deref(), Some("did you mean db__c? the tools are db__a_b, db__c"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::server::{Server, Servers};
 use super::toolbox::Toolbox;
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
+use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, Place, Settings, ToolServer};
@@ -262,9 +263,9 @@ fn note(error: &Error, notes: &Notes) {
 
 fn unknown(name: &str, names: &[String], settings: &Settings) -> Error {
     let error = Error::settings(format!("{}there are no tools named “{name}”", settings.place_of_server(name)));
-    let file = settings.file.display();
+    let (file, meant) = (settings.file.display(), did_you_mean(name, names));
     error.advise(match names.is_empty() {
         true => format!("none is configured: a section [tools.NAME] in {file} adds one"),
-        false => format!("there are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
+        false => format!("{meant}there are {}\na section [tools.NAME] in {file} adds one", names.join(", ")),
     })
 }

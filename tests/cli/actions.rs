@@ -140,6 +140,46 @@ fn a_history_shows_role_time_and_text_of_each_message() {
 }
 
 #[test]
+fn a_history_on_a_terminal_has_local_time_and_the_model() {
+    let mut conversation = stored(&["one", "two", "three", "four"]);
+    conversation["messages"][0]["timestamp"] = json!("2026-07-31T22:30:59.999Z");
+    conversation["messages"][3]["provider"] = json!("work");
+    conversation["messages"][3]["model"] = json!("big\u{1b}[31m");
+    conversation["messages"][3]["interrupted"] = json!(true);
+    let sandbox = Sandbox::new();
+    sandbox.write_current(&conversation);
+    // Names of zones need files that a machine may lack.
+    for (zone, first, others) in [
+        ("UTC", "2026-07-31 22:30", "2026-01-02 03:04"),
+        ("", "2026-07-31 22:30", "2026-01-02 03:04"),
+        ("XYZ-5:45", "2026-08-01 04:15", "2026-01-02 08:49"),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", "2026-08-01 00:30", "2026-01-02 04:04"),
+    ] {
+        let _case = case(zone);
+        let terminal = Terminal::new(80);
+        sandbox.q(&["--history"]).env("TZ", zone).stdout_to(terminal.end()).run().success();
+        let heads: Vec<String> = terminal.screen().into_iter().filter(|line| line.starts_with('[')).collect();
+        let expected = [
+            format!("[user {first}]"),
+            format!("[assistant {others} openai/{STORED_MODEL}]"),
+            format!("[user {others}]"),
+            format!("[assistant {others} work/big^[[31m interrupted]"),
+        ];
+        assert_eq!(heads, expected);
+    }
+}
+
+#[test]
+fn advice_that_names_a_file_can_be_copied() {
+    let sandbox = Sandbox::new();
+    let mut conversation = stored(&["one", "```\ntwo\n```"]);
+    conversation["messages"][1]["interrupted"] = json!(true);
+    sandbox.write_home("my talk.json", conversation.to_string());
+    let refused = sandbox.q(&["--last", "-x", "-s", "my talk.json"]).run();
+    refused.exit(1).stderr_contains("q --last -s '/").stderr_contains("/my talk.json' prints");
+}
+
+#[test]
 fn a_history_as_json_is_the_file_to_the_byte() {
     // As another tool may have written it.
     let text = format!(

@@ -421,12 +421,88 @@ fn nothing_is_kept_of_a_file_that_is_asked_about_without_saving() {
 }
 
 #[test]
-fn a_word_that_is_a_file_is_reported_beside_attached_ones() {
+fn a_file_right_after_an_attached_one_is_refused() {
+    let ways = ["two.rs would be a word", "put -a before each file, or a pattern in quotes", "-- two.rs"];
+    for command in ["q -a *.rs 'why?'", "q -faone.rs two.rs", "q -f --attach=one.rs two.rs 'why?'"] {
+        let _case = case(command);
+        refused(|sandbox| {
+            write_files(sandbox);
+            sandbox.shell(command).stdin_open()
+        })
+        .stderr_contains_all(&ways);
+    }
+    // With -- it is a word, and so is what is not a file, or comes after another option.
     let (_server, sandbox) = with_files();
-    let outcome = sandbox.shell("q -a *.rs 'why?'").run();
-    outcome.exit(0).stderr("q: two.rs is a word of the question: each file needs its own -a\n");
-    let outcome = sandbox.q(&["-a", "one.rs", "why", "two.rs"]).run();
-    outcome.success().stderr("");
+    for args in [
+        &["-a", "one.rs", "--", "two.rs", "why?"][..],
+        &["-a", "one.rs", "why", "two.rs"],
+        &["-a", "one.rs", ".", "why?"],
+        &["-a", "one.rs", "-n", "two.rs", "why?"],
+        &["two.rs", "why?"],
+    ] {
+        let _case = case(args);
+        sandbox.q(args).run().success().stderr("");
+    }
+}
+
+#[test]
+fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
+    let names = |pattern: &str| -> (Vec<String>, String) {
+        let (server, sandbox) = with_files();
+        for name in ["src/b.rs", "src/a.rs", "src/in/deep.rs", "src/.hidden.rs", "src/.git/x.rs", "src/[x].rs"] {
+            std::fs::create_dir_all(sandbox.home().join(name).parent().expect("a folder")).expect("a folder");
+            sandbox.write_home(name, "x");
+        }
+        sandbox.write_home("src/program", b"\x7fELF\0");
+        std::os::unix::fs::symlink("..", sandbox.home().join("src/up")).expect("a link");
+        std::os::unix::fs::symlink("b.rs", sandbox.home().join("src/link.rs")).expect("a link");
+        let outcome = sandbox.q(&["-a", pattern, "why?"]).run();
+        outcome.exit(0);
+        let sent = prompt(&server.request());
+        let names = sent.lines().filter_map(|line| Some(line.split_once("<file name=\"")?.1.trim_end_matches("\">")));
+        (names.map(str::to_owned).collect(), outcome.stderr_text())
+    };
+    for (pattern, found) in [
+        ("*.rs", &["one.rs", "two.rs"][..]),
+        ("./on[a-f].r?", &["./one.rs"]),
+        ("src/**/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/in/deep.rs"]),
+        ("**/deep.rs", &["src/in/deep.rs"]),
+        ("src/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/link.rs"]),
+        ("src/up/on*.rs", &["src/up/one.rs"]),
+        ("src/.h*", &["src/.hidden.rs"]),
+        ("src/.git/*", &["src/.git/x.rs"]),
+        // There is a file of this name.
+        ("src/[x].rs", &["src/[x].rs"]),
+    ] {
+        let _case = case(pattern);
+        assert_eq!(names(pattern), (found.iter().map(|name| (*name).to_owned()).collect(), String::new()));
+    }
+    let (found, notes) = names("src/**");
+    assert_eq!(found, ["src/[x].rs", "src/a.rs", "src/b.rs", "src/in/deep.rs"]);
+    assert_eq!(notes, "q: src/program is neither text nor a JPEG, PNG, GIF, WebP or PDF; it is left out\n");
+}
+
+#[test]
+fn a_pattern_without_a_file_or_with_too_many_is_refused() {
+    for (pattern, message) in [
+        ("*.zz", "no file that -a takes matches *.zz"),
+        ("many/**/n*", "no file that -a takes matches many/**/n*"),
+        ("b*n", "no file that -a takes matches b*n"),
+        ("many/*", "cannot use the pattern many/*: it names more than 1000 files"),
+        ("a**", "cannot use the pattern a**: "),
+        ("[a", "cannot use the pattern [a: "),
+    ] {
+        let _case = case(pattern);
+        refused(|sandbox| {
+            std::fs::create_dir_all(sandbox.home().join("many/none")).expect("a folder");
+            for number in 0..1001 {
+                sandbox.write_home(&format!("many/{number}"), "x");
+            }
+            sandbox.write_home("bin", b"x\0");
+            sandbox.q(&["-a", pattern, "why?"]).stdin_open()
+        })
+        .stderr_contains(message);
+    }
 }
 
 #[test]

@@ -135,6 +135,31 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
 }
 
 #[test]
+fn a_match_loses_the_text_before_it_only_if_the_line_is_too_long() {
+    let sandbox = Sandbox::new();
+    let question = "question number 2";
+    for (name, question) in [(ARCHIVED, question.to_owned()), (OTHER, format!("{question} of twenty or more"))] {
+        sandbox.write_session(name, &idle_for(HOUR, &[&question, "x"]));
+        age(&sandbox.sessions().join(name), HOUR);
+    }
+    let lines = on_terminal(&sandbox, &["--list", "number", "2"], 60);
+    assert!(lines.iter().any(|line| line.ends_with("1h  …tion number 2 of twent…")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.ends_with("1h  question number 2")), "{lines:?}");
+}
+
+#[test]
+fn a_terminal_without_a_size_has_80_columns() {
+    let sandbox = Sandbox::new();
+    sandbox.write_session("work.json", &idle_for(HOUR, &["so ".repeat(99), "x".to_owned()]));
+    let listed = |columns: u16| {
+        let terminal = Terminal::new(columns);
+        sandbox.q(&["--list"]).stdout_to(terminal.end()).run().success();
+        String::from_utf8(terminal.bytes()).expect("text")
+    };
+    assert_eq!(listed(0), listed(80));
+}
+
+#[test]
 fn a_list_on_a_terminal_is_no_longer_than_the_screen() {
     let sandbox = Sandbox::new();
     for number in 0..60 {

@@ -73,6 +73,31 @@ fn an_option_after_a_word_is_refused_with_advice() {
 }
 
 #[test]
+fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
+    // What is said for an option, and for a part of the question.
+    let table: &[(&[&str], &str, &str)] = &[
+        (&["what", "is", "this", "-v"], ": q -v what is this", ": q -- what is this -v"),
+        (&["-f", "what's", "new?", "-m", "x"], ": q -f -m x 'what'\\''s' 'new?'", ": q -f -- 'what'\\''s' 'new?' -m x"),
+        (&["why", "-fmx", "--messages=2"], ": q -fmx --messages=2 why", ": q -- why -fmx --messages=2"),
+        (&["--list", "a b", "-j"], ": q --list -j 'a b'", ": q --list -- 'a b' -j"),
+        (&["why", "-v", "-l"], ": q -v -- why -l", ": q -- why -v -l"),
+        (&["what", "does", "ls", "-l", "do"], "", ": q -- what does ls -l do"),
+        (&["why", "-m"], "", ": q -- why -m"),
+        // An option that deletes is not suggested.
+        (&["why", "--clear"], "", ": q -- why --clear"),
+        (&["why", "--all"], "", ": q -- why --all"),
+        (&["two\nlines", "-v"], "", ""),
+    ];
+    for (typed, option, part) in table {
+        let _case = case(typed);
+        refused_at_once(typed).stderr_contains_all(&[
+            &format!("q: put options before the question{option}\n"),
+            &format!("q: if it is part of the question, quote the question or put -- before it{part}\n"),
+        ]);
+    }
+}
+
+#[test]
 fn dashes_end_the_options_and_a_dash_alone_is_a_word() {
     let table: &[(&[&str], &str)] = &[
         (&["--", "-l", "--clear", "--"], "-l --clear --"),

@@ -402,7 +402,9 @@ fn nobody_to_ask_is_reported_in_one_message_with_every_way_out() {
         sandbox.config("[providers.work]\nbase_url = \"http://h\"\nkey_env = \"WORK_KEY\"\n");
         let limit = Duration::from_millis(1500);
         let outcome = in_time(|| sandbox.q(&["hi"]).stdin_open().run(), |outcome| outcome.elapsed() < limit);
-        outcome.refused(&["WORK_KEY", "ollama", "llamacpp", "lmstudio", "vllm"]).ended_within(limit);
+        outcome
+            .refused(&["\nq: for example: export WORK_KEY=your-key; ", "ollama", "llamacpp", "lmstudio", "vllm"])
+            .ended_within(limit);
         outcome.stderr_contains_all(&WITH_KEY.map(|(_, variable)| variable));
         sandbox.expect_no_state();
     }
@@ -421,6 +423,10 @@ fn a_provider_that_does_not_exist_or_has_no_key_is_distinguished() {
         "lmstudio",
     ]);
     sandbox.q(&["hi"]).env("Q_PROVIDER", "nobody").stdin_open().run().refused(&["nobody", "Q_PROVIDER"]);
+    for (typed, meant) in [("opnai", "openai"), ("antropic", "anthropic"), ("wrok", "work")] {
+        sandbox.q(&["-p", typed, "hi"]).run().refused(&[&format!("did you mean {meant}? -p chooses one of ")]);
+    }
+    sandbox.q(&["-p", "nobody", "hi"]).run().stderr_lacks("did you mean");
     sandbox.q(&["-p", "work", "hi"]).stdin_open().run().refused(&["WORK_KEY"]);
     sandbox.q(&["-p", "work", "hi"]).env("WORK_KEY", "").stdin_open().run().refused(&["WORK_KEY"]);
     sandbox.q(&["-p", "gemini", "hi"]).stdin_open().run().refused(&["GEMINI_API_KEY", "GOOGLE_API_KEY"]);

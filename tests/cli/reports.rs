@@ -65,17 +65,70 @@ fn verbose_shows_what_is_sent_and_how_it_went() {
         let printed = outcome.stderr_text();
         let lines: Vec<&str> = printed.lines().filter(|line| !line.contains("retrying")).collect();
         let expected = [
+            &format!("q: continues conversation {}, 2 messages", sandbox.current_id()),
             &format!("q: provider openai, model m, at {}/v1", server.url()),
             "q: message 1: user, 5 bytes",
             "q: message 2: assistant, 6 bytes",
             "q: message 3: user, 7 bytes",
         ];
-        outcome.check(lines[..4] == expected, || format!("expected {expected:#?}"));
-        let timing = lines[4].strip_prefix("q: first word after ").and_then(|rest| rest.split_once(" s, all after "));
+        outcome.check(lines[..5] == expected, || format!("expected {expected:#?}"));
+        let timing = lines[5].strip_prefix("q: first word after ").and_then(|rest| rest.split_once(" s, all after "));
         outcome.check(timing.is_some_and(|(first, _)| first.parse::<f64>().is_ok()), || "expected times".to_owned());
         let end = ["q: the answer ended with stop", "q: usage: 11 tokens in, 7 tokens out"];
-        outcome.check(lines[5..] == end, || format!("expected {end:?}"));
+        outcome.check(lines[6..] == end, || format!("expected {end:?}"));
         outcome.stderr_contains_all(retried);
+    }
+}
+
+#[test]
+fn verbose_names_the_conversation_that_is_continued_and_the_one_that_has_the_exchange() {
+    let server = Server::openai("answer");
+    let sandbox = Sandbox::new().server_env(&server);
+    let saved = |name: &str| {
+        let path = sandbox.sessions().join(format!("{name}.json"));
+        format!("q: saved in conversation {name}, {}\n", path.display())
+    };
+    let first = sandbox.q(&["-v", "one"]).run();
+    first.exit(0).stderr_contains("q: begins a conversation\n").stderr_contains(&saved(&sandbox.current_id()));
+    let id = sandbox.current_id();
+    let second = sandbox.q(&["-v", "-f", "two"]).run();
+    second
+        .exit(0)
+        .stderr_contains(&format!("q: continues conversation {id}, 2 messages\n"))
+        .stderr_contains(&saved(&id));
+    let call = json!({"id": "1", "name": "db__get", "arguments": {}, "result": "r"});
+    let mut called = stored(&["one", "two"]);
+    called["messages"][1]["steps"] = json!([{"text": "", "calls": [call, call]}]);
+    sandbox.write_session("tools.json", &called);
+    let third = sandbox.q(&["--dry-run", "-v", "-s", "tools", "three"]).run();
+    third.exit(0).stderr_contains("q: message 1: user, 3 bytes\n").stderr_contains(" bytes, calls: 2\n");
+    sandbox.q(&["-v", "-s", "work", "two"]).run().exit(0).stderr_contains(&saved("work"));
+    sandbox.q(&["-v", "--no-save", "two"]).run().exit(0).stderr_lacks("saved in");
+    sandbox.q(&["two"]).run().exit(0).stderr("");
+}
+
+#[test]
+fn the_status_shows_whole_what_is_set_up_and_the_model_that_is_asked() {
+    let sandbox = Sandbox::new().env("OPENAI_API_KEY", API_KEY).env("OLLAMA_HOST", "127.0.0.1:1");
+    sandbox.config("[providers.work]\nbase_url = \"http://h/v1\"\nmodel = \"w\"\n[providers.unset]\nbase_url = \"http://h/v1\"\nkey_env = \"NO_KEY\"\n");
+    let text = sandbox.q(&["--status"]).run().success().stdout_text();
+    let begin = text.lines().position(|line| line.starts_with("  work ")).expect("a line");
+    let shown: Vec<&str> = text.lines().skip(begin).take_while(|line| !line.is_empty()).collect();
+    assert_eq!(shown.len(), 4, "{text}");
+    assert!(shown[1].starts_with("* openai ") && shown[2].starts_with("  ollama "), "{text}");
+    assert!(shown[3].starts_with("  not set up   unset, anthropic, gemini, "), "{text}");
+    assert!(!shown[3].contains("ollama") && shown[3].contains("llamacpp"), "{text}");
+    sandbox.write_session("talk.json", &stored(&["one", "two"]));
+    let file = sandbox.config_file().display().to_string();
+    for (args, environment, value, origin) in [
+        (&[][..], &[][..], OPENAI_MODEL, "the default of openai".to_owned()),
+        (&["-m", "x"], &[], "x", "--model".to_owned()),
+        (&[], &[("Q_MODEL", "y")], "y", "Q_MODEL".to_owned()),
+        (&["-p", "work"], &[("Q_MODEL", "y")], "w", format!("{file}, line 1")),
+        (&["-p", "ollama"], &[], "", "the first on its list".to_owned()),
+        (&["-s", "talk"], &[("Q_MODEL", "y")], STORED_MODEL, "the conversation's own".to_owned()),
+    ] {
+        assert_setting(&sandbox, args, environment, "model", value, &origin);
     }
 }
 

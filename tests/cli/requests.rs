@@ -295,7 +295,8 @@ fn the_model_of_a_conversation_does_not_give_way_where_an_option_names_it() {
         }
         let before = snapshot(sandbox.sessions());
         sandbox.q(args).run().exit(1).stderr_contains("`gpt-6-luna` does not exist");
-        server.expect_requests(1);
+        // The second asks for the list.
+        server.expect_requests(2);
         before.expect_unchanged();
     }
 }
@@ -312,8 +313,11 @@ fn a_model_that_somebody_named_never_gives_way() {
         let server = serving(LUNAS);
         let sandbox = Sandbox::new().server_env(&server).env("Q_MODEL", variable);
         sandbox.config(file);
-        sandbox.q(&[args, &["hi"]].concat()).run().exit(1).stderr_contains("`gpt-6-luna` does not exist");
-        server.expect_requests(1);
+        let refused = sandbox.q(&[args, &["hi"]].concat()).run();
+        refused.exit(1).stderr_contains("`gpt-6-luna` does not exist").explains();
+        refused.stderr_contains("q: did you mean gpt-5-luna? q --models -p openai lists its models\n");
+        // The second asks for the list.
+        server.expect_requests(2);
         sandbox.expect_no_files();
     }
 }

@@ -563,7 +563,9 @@ fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
     let server = model(OPENAI, vec![]);
     for (args, mode, more, status, words) in [
         (&["-t", "web"][..], "", "", 2, &["no tools named “web”", "db"][..]),
+        (&["-t", "dbs"], "", "", 2, &["no tools named “dbs”", "did you mean db? there are db"]),
         (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
+        (&["-t", "db__ecoh"], "", "", 2, &["did you mean db__echo? the tools are "]),
         (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
         (&["-t", "none,db"], "", "", 2, &["must be the only name"]),
         (&["-t", ""], "", "", 2, &["names no tools"]),

@@ -111,6 +111,9 @@ fn code_and_json_are_no_prose() {
     assert_eq!(shown, format!("{object}\n"));
 }
 
+/// What stands above an answer of a stored conversation without times.
+const ASSISTANT: &str = "[assistant openai/stored-model]";
+
 #[test]
 fn what_is_shown_again_is_broken_too_even_if_the_configuration_is_wrong() {
     let sandbox = Sandbox::new();
@@ -122,7 +125,7 @@ fn what_is_shown_again_is_broken_too_even_if_the_configuration_is_wrong() {
     conversation["messages"][1]["content"] = Value::from("```\ncode");
     sandbox.write_current(&conversation);
     let history = |question: &str, answer: &str| {
-        format!("[user]\n{question}\n\n[assistant]\n```\ncode\n\n[user]\nagain\n\n[assistant]\n{answer}")
+        format!("[user]\n{question}\n\n{ASSISTANT}\n```\ncode\n\n[user]\nagain\n\n{ASSISTANT}\n{answer}")
     };
     let broken = history("question one two three four five six \nseven", AT_40);
     for config in ["", "wrap = tru"] {
@@ -138,7 +141,7 @@ fn what_is_shown_again_is_broken_too_even_if_the_configuration_is_wrong() {
     sandbox.config("");
     assert_eq!(on_terminal(sandbox.q(&["--last"]).env("TERM", "dumb"), 40), ANSWER);
     sandbox.q(&["--last"]).run().success().stdout(ANSWER);
-    sandbox.q(&["--history"]).run().success().stdout(unbroken);
+    sandbox.q(&["--history"]).run().success().stdout(unbroken.replace(ASSISTANT, "[assistant]"));
 }
 
 #[test]
