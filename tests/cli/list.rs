@@ -139,7 +139,7 @@ fn a_match_loses_the_text_before_it_only_if_the_line_is_too_long() {
     let sandbox = Sandbox::new();
     let question = "question number 2";
     for (name, question) in [(ARCHIVED, question.to_owned()), (OTHER, format!("{question} of twenty or more"))] {
-        sandbox.write_session(name, &idle_for(HOUR, &[&question, "x"]));
+        sandbox.write_session(name, &idle_for(HOUR, &[question.as_str(), "x"]));
         age(&sandbox.sessions().join(name), HOUR);
     }
     let lines = on_terminal(&sandbox, &["--list", "number", "2"], 60);
