@@ -1,36 +1,333 @@
-//! The code in an answer: the contents of its fenced blocks, by CommonMark's rules.
+//! The code in an answer: the contents of its fenced blocks, by CommonMark's rules for blocks (CommonMark 0.31, chapters 4
+//! and 5) but those for HTML, line by line. Few answers have HTML, and models put fences into its elements.
 
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+use super::wrap::{opening_fence, run_of};
+
+/// A line indented further than this is indented code or text of a paragraph, and begins no other block.
+const MAX_INDENT: usize = 3;
+
+/// The columns from one tab stop to the next.
+const TAB: usize = 4;
+
+/// How deeply lists and block quotes may be nested. Each line looks at all of them, and nobody reads so deep.
+const MAX_DEPTH: usize = 100;
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes; `None` if
 /// there is no block. A last block that is not closed extends to the end.
 pub(crate) fn extract(answer: &str) -> Option<String> {
-    let mut code: Option<String> = None;
-    let mut is_inside = false;
-    for (event, range) in Parser::new(answer).into_offset_iter() {
-        match event {
-            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
-                is_inside = true;
-                code.get_or_insert_default();
+    let mut document = Document::default();
+    for line in answer.split_inclusive('\n') {
+        document.read(&mut Line::new(line));
+    }
+    document.code
+}
+
+/// A block that contains other blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Quote,
+    Item {
+        /// How many columns its lines are indented within the block that contains the item.
+        indent: usize,
+        /// Its first line has only the marker, and nothing has followed yet.
+        empty: bool,
+    },
+}
+
+/// The innermost block, which contains text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Leaf {
+    #[default]
+    None,
+    Paragraph,
+    Fence(Fence),
+}
+
+/// The line that opens a fenced block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fence {
+    indent: usize,
+    character: char,
+    length: usize,
+}
+
+/// The blocks that are open at the end of a line.
+#[derive(Debug, Default)]
+struct Document {
+    containers: Vec<Container>,
+    leaf: Leaf,
+    code: Option<String>,
+}
+
+impl Document {
+    fn read(&mut self, line: &mut Line) {
+        let matched = self.match_containers(line);
+        let all_matched = matched == self.containers.len();
+        if let Leaf::Fence(fence) = self.leaf
+            && all_matched
+        {
+            return self.read_code(fence, line);
+        }
+        let in_paragraph = self.leaf == Leaf::Paragraph;
+        // A line of a paragraph may lack the markers of the blocks around the paragraph.
+        let open = self.containers.clone();
+        self.containers.truncate(matched);
+        self.leaf = if all_matched { self.leaf } else { Leaf::None };
+        loop {
+            if line.is_blank() {
+                self.leaf = Leaf::None;
+                return;
             }
-            Event::End(TagEnd::CodeBlock) => is_inside = false,
-            Event::Text(text) if is_inside => {
-                let code = code.get_or_insert_default();
-                // The parser leaves carriage returns out.
-                if text.starts_with('\n') && answer[..range.start].ends_with('\r') {
-                    code.push('\r');
-                }
-                code.push_str(&text);
+            if line.indent() > MAX_INDENT || self.containers.len() == MAX_DEPTH {
+                break;
             }
-            _ => {}
+            if line.skip_quote_marker() {
+                self.containers.push(Container::Quote);
+            } else if let Some(leaf) = self.begin_leaf(line) {
+                self.leaf = leaf;
+                return;
+            } else if let Some(item) = line.skip_item_marker(self.leaf == Leaf::Paragraph) {
+                self.containers.push(item);
+            } else {
+                break;
+            }
+            self.leaf = Leaf::None;
+        }
+        let continues_lazily = in_paragraph && !all_matched && self.containers.len() == matched;
+        if continues_lazily {
+            self.containers = open;
+            self.leaf = Leaf::Paragraph;
+        } else if line.indent() <= MAX_INDENT || self.leaf == Leaf::Paragraph {
+            self.leaf = Leaf::Paragraph;
+        } else {
+            // Indented code.
+            self.leaf = Leaf::None;
         }
     }
-    code
+
+    /// Skips the markers and the indent of the containers that the line continues. Returns the number of containers.
+    fn match_containers(&mut self, line: &mut Line) -> usize {
+        for (index, container) in self.containers.iter_mut().enumerate() {
+            let matched = match container {
+                Container::Quote => line.indent() <= MAX_INDENT && line.skip_quote_marker(),
+                // An item that begins with a blank line ends with the next one.
+                Container::Item { empty: true, .. } if line.is_blank() => false,
+                Container::Item { indent, empty } => {
+                    let matched = line.indent() >= *indent || line.is_blank();
+                    if matched {
+                        line.skip_columns(*indent);
+                        *empty = false;
+                    }
+                    matched
+                }
+            };
+            if !matched {
+                return index;
+            }
+        }
+        self.containers.len()
+    }
+
+    fn read_code(&mut self, fence: Fence, line: &mut Line) {
+        if line.indent() <= MAX_INDENT && fence.is_closed_by(line.text()) {
+            self.leaf = Leaf::None;
+            return;
+        }
+        line.skip_columns(line.indent().min(fence.indent));
+        let code = self.code.get_or_insert_default();
+        code.extend(std::iter::repeat_n(' ', line.left_of_tab));
+        code.push_str(line.rest());
+    }
+
+    /// The block, not a container, that begins with this line, in its state after it. `may_continue`: otherwise the
+    /// line would continue a paragraph.
+    fn begin_leaf(&mut self, line: &Line) -> Option<Leaf> {
+        let text = line.text();
+        if let Some(fence) = Fence::opened_by(text, line.indent()) {
+            self.code.get_or_insert_default();
+            return Some(Leaf::Fence(fence));
+        }
+        let one_line =
+            is_heading(text) || is_thematic_break(text) || (self.leaf == Leaf::Paragraph && is_underline(text));
+        one_line.then_some(Leaf::None)
+    }
+}
+
+impl Fence {
+    fn opened_by(text: &str, indent: usize) -> Option<Fence> {
+        let (character, length) = opening_fence(text)?;
+        Some(Fence { indent, character, length })
+    }
+
+    fn is_closed_by(self, text: &str) -> bool {
+        let length = run_of(text, self.character);
+        length >= self.length && text[length..].trim().is_empty()
+    }
+}
+
+/// A line, and how much of it has been read. Tabs count as blanks up to the next tab stop.
+struct Line<'a> {
+    text: &'a str,
+    at: usize,
+    column: usize,
+    /// The columns left of a tab that has been read in part.
+    left_of_tab: usize,
+}
+
+impl<'a> Line<'a> {
+    fn new(text: &'a str) -> Line<'a> {
+        Line { text, at: 0, column: 0, left_of_tab: 0 }
+    }
+
+    /// What has not been read, without the rest of a tab.
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// The same without leading blanks.
+    fn text(&self) -> &'a str {
+        self.rest().trim_start_matches([' ', '\t'])
+    }
+
+    fn is_blank(&self) -> bool {
+        self.rest().trim_matches([' ', '\t', '\r', '\n']).is_empty()
+    }
+
+    /// How many columns of blanks come next.
+    fn indent(&self) -> usize {
+        let mut column = self.column + self.left_of_tab;
+        for byte in self.rest().bytes() {
+            column += match byte {
+                b' ' => 1,
+                b'\t' => TAB - column % TAB,
+                _ => break,
+            };
+        }
+        column - self.column
+    }
+
+    /// Reads up to this many columns of blanks.
+    fn skip_columns(&mut self, count: usize) {
+        for _ in 0..count.min(self.indent()) {
+            if self.left_of_tab > 0 {
+                self.left_of_tab -= 1;
+            } else {
+                if self.rest().starts_with('\t') {
+                    self.left_of_tab = TAB - self.column % TAB - 1;
+                }
+                self.at += 1;
+            }
+            self.column += 1;
+        }
+    }
+
+    /// Reads `>` with the blanks around it that belong to it, if that comes next.
+    fn skip_quote_marker(&mut self) -> bool {
+        if !self.text().starts_with('>') {
+            return false;
+        }
+        self.skip_marker(1);
+        self.skip_columns(1);
+        true
+    }
+
+    /// Reads the marker of a list item, if one comes next.
+    fn skip_item_marker(&mut self, in_paragraph: bool) -> Option<Container> {
+        let text = self.text();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let width = match text.as_bytes().get(digits)? {
+            b'-' | b'*' | b'+' if digits == 0 => 1,
+            b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
+            _ => return None,
+        };
+        let after = &text[width..];
+        let empty = after.trim().is_empty();
+        let blank_follows = after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']);
+        // Text like “1986. A great year” continues its paragraph.
+        let may_begin = !in_paragraph || (!empty && (digits == 0 || text[..digits].parse() == Ok(1)));
+        if !blank_follows || !may_begin {
+            return None;
+        }
+        let before = self.indent();
+        self.skip_marker(width);
+        // Text that is indented further is indented code within the item.
+        let blanks = match self.indent() {
+            blanks @ 1..=4 if !empty => blanks,
+            _ => 1,
+        };
+        self.skip_columns(blanks);
+        Some(Container::Item { indent: before + width + blanks, empty })
+    }
+
+    /// Reads blanks, and a marker of so many characters, each one byte.
+    fn skip_marker(&mut self, width: usize) {
+        self.skip_columns(self.indent());
+        self.at += width;
+        self.column += width;
+    }
+}
+
+fn is_heading(text: &str) -> bool {
+    let level = run_of(text, '#');
+    (1..=6).contains(&level) && matches!(text.as_bytes().get(level), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+fn is_thematic_break(text: &str) -> bool {
+    let marks: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+    marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| run_of(&marks, *mark) == marks.len())
+}
+
+/// Whether the line makes the paragraph above it a heading.
+fn is_underline(text: &str) -> bool {
+    let text = text.trim_end();
+    ['=', '-'].iter().any(|mark| !text.is_empty() && run_of(text, *mark) == text.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+
     use super::*;
+
+    /// The same, by another CommonMark parser.
+    fn extracted_by_another(answer: &str) -> Option<String> {
+        let mut code: Option<String> = None;
+        let mut inside = false;
+        for event in Parser::new(answer) {
+            match event {
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
+                    inside = true;
+                    code.get_or_insert_default();
+                }
+                Event::End(TagEnd::CodeBlock) => inside = false,
+                Event::Text(text) if inside => code.get_or_insert_default().push_str(&text),
+                _ => {}
+            }
+        }
+        code
+    }
+
+    proptest! {
+        #[test]
+        fn another_parser_finds_the_same(
+            lines in proptest::collection::vec(
+                (
+                    prop::sample::select(vec![
+                        "", "", " ", "  ", "   ", "    ", "\t", "      ", "> ", ">", "> > ", "- ", "-\t", "* ", "- - ", "1. ",
+                        "2) ", "> - ", "- > ", "  > ", ">   ", ">     ", "1.  ",
+                    ]),
+                    prop::sample::select(vec![
+                        "", "", "a", "b", "```", "```", "~~~", "````", "``` sh", "``` `", "# h", "---", "***", "===",
+                    ]),
+                ),
+                1..9,
+            ),
+        ) {
+            let text: String = lines.iter().map(|(begin, end)| format!("{begin}{end}\n")).collect();
+            prop_assert_eq!(extract(&text), extracted_by_another(&text), "{}", text);
+        }
+    }
 
     #[test]
     fn the_contents_of_fences_are_extracted() {
@@ -54,8 +351,7 @@ mod tests {
             ("    ```\n    x\n    ```\n", None),
             ("``\nx\n``\n", None),
             ("inline ```x``` code\n", None),
-            ("<pre>\n```\nx\n```\n</pre>\n\n```\ny\n```\n", Some("y\n")),
-            ("<details>\n\n```\nx\n```\n\n</details>\n", Some("x\n")),
+            ("<details>\n```\nx\n```\n</details>\n", Some("x\n")),
             ("```\n```\n", Some("")),
             ("", None),
             ("plain\n", None),

@@ -124,7 +124,7 @@ impl Formatter {
         }
         // A word that is too long for a line will not become shorter. Many bytes may take no columns.
         let room = self.width().saturating_sub(self.indent());
-        let is_long = |word: &Word| word.shown > 0 || word.width() > room;
+        let is_long = |word: &Word| (self.look.wraps && word.shown > 0) || word.width() > room;
         if self.word.rest().len() > MAX_HELD || (self.line != Line::Code && is_long(&self.word)) {
             self.put_word(None);
         }
@@ -323,11 +323,8 @@ impl Formatter {
 impl Fence {
     /// `word` is the first one of the line.
     fn opened_by(word: &str, begin: usize, quoted: bool) -> Option<Fence> {
-        let character = word.chars().next().filter(|character| matches!(character, '`' | '~'))?;
-        let length = run_of(word, character);
-        // With more backticks after it, it is code within a line.
-        let opens = length >= MIN_FENCE && (character == '~' || !word[length..].contains('`'));
-        opens.then_some(Fence { character, length, begin, quoted })
+        let (character, length) = opening_fence(word)?;
+        Some(Fence { character, length, begin, quoted })
     }
 
     /// Whether the closing fence may come after the character.
@@ -408,8 +405,17 @@ fn is_wide(character: char) -> bool {
     !character.is_ascii() && character.width() == Some(2)
 }
 
+/// The character and the length of the fence at the beginning of the text, if it opens fenced code.
+pub(super) fn opening_fence(text: &str) -> Option<(char, usize)> {
+    let character = text.chars().next().filter(|character| matches!(character, '`' | '~'))?;
+    let length = run_of(text, character);
+    // With more backticks after it, it is code within a line.
+    let opens = length >= MIN_FENCE && (character == '~' || !text[length..].contains('`'));
+    opens.then_some((character, length))
+}
+
 /// How often the character, of one byte, stands at the beginning.
-fn run_of(text: &str, character: char) -> usize {
+pub(super) fn run_of(text: &str, character: char) -> usize {
     text.len() - text.trim_start_matches(character).len()
 }
 
