@@ -193,11 +193,7 @@ impl Turn {
                     match failed.meaning {
                         Meaning::TooLong if self.window.halve() || self.shorten_results() => continue,
                         Meaning::TooLong => failed.error = failed.error.advise_also(TOO_LONG),
-                        Meaning::RefusesStore if std::mem::take(&mut self.refuses_storage) => {
-                            notes.detail(|| format!("{}; asking without that field", failed.error));
-                            continue;
-                        }
-                        Meaning::RefusesCaching if std::mem::take(&mut self.caches) => {
+                        Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
                             notes.detail(|| format!("{}; asking without that field", failed.error));
                             continue;
                         }
@@ -257,6 +253,12 @@ impl Turn {
             }
             None => false,
         }
+    }
+
+    /// Leaves out the field that the server refuses. Returns whether it was there.
+    fn leave_out(&mut self, refused: Meaning) -> bool {
+        let asked = if refused == Meaning::RefusesStore { &mut self.refuses_storage } else { &mut self.caches };
+        std::mem::take(asked)
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.
