@@ -78,6 +78,7 @@ impl Plan {
             window,
             question,
             refuses_storage: target.stores_by_default(),
+            caches: true,
             stream: !arguments.no_stream,
             toolbox,
             steps: Vec::new(),

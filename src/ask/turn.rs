@@ -40,6 +40,8 @@ pub(super) struct Turn {
     pub(super) settings: Settings,
     /// The provider is asked not to store the request.
     pub(super) refuses_storage: bool,
+    /// The provider may cache what is sent again.
+    pub(super) caches: bool,
     pub(super) stream: bool,
     pub(super) toolbox: Option<Toolbox>,
     /// The calls so far.
@@ -90,6 +92,7 @@ impl Turn {
             max_tokens: values.max_tokens,
             effort: values.effort.as_deref().or(self.target.provider().effort),
             refuses_storage: self.refuses_storage,
+            caches: self.caches,
             stream: self.stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
             steps: &self.steps,
@@ -190,7 +193,7 @@ impl Turn {
                     match failed.meaning {
                         Meaning::TooLong if self.window.halve() || self.shorten_results() => continue,
                         Meaning::TooLong => failed.error = failed.error.advise_also(TOO_LONG),
-                        Meaning::RefusesStore if std::mem::take(&mut self.refuses_storage) => {
+                        Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
                             notes.detail(|| format!("{}; asking without that field", failed.error));
                             continue;
                         }
@@ -250,6 +253,12 @@ impl Turn {
             }
             None => false,
         }
+    }
+
+    /// Leaves out the field that the server refuses. Returns whether it was there.
+    fn leave_out(&mut self, refused: Meaning) -> bool {
+        let asked = if refused == Meaning::RefusesStore { &mut self.refuses_storage } else { &mut self.caches };
+        std::mem::take(asked)
     }
 
     /// Leaves out the images of tools, which not every model reads; their results name them. Returns whether there were any.

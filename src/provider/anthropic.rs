@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::attachment;
-use super::dialect::Dialect;
+use super::dialect::{CACHE_CONTROL, Dialect};
 use super::failure::{self, ServerError};
 use super::finish::is_word;
 use super::lenient::{self, Count, IfReadable, ReplyError, Text};
@@ -50,7 +50,15 @@ fn body(prompt: &Prompt) -> Value {
         // The API demands the tools if the messages have calls, even if the model must not call tools again.
         "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
         "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
+        CACHE_CONTROL: caches(prompt).then(|| json!({"type": "ephemeral"})),
     }))
+}
+
+/// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
+/// sending.
+fn caches(prompt: &Prompt) -> bool {
+    let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
+    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {
@@ -348,7 +356,7 @@ mod tests {
         let schema = json!({"$schema": "x", "type": "object", "properties": {"n": {"$ref": "#/$defs/N"}},
                             "$defs": {"N": {"type": "integer"}}});
         let mut expected = json!({
-            "model": "m", "max_tokens": 16_384, "stream": true,
+            "model": "m", "max_tokens": 16_384, "stream": true, "cache_control": {"type": "ephemeral"},
             "tools": [{"name": "db__get", "description": "Gets it.", "input_schema": schema}],
             "messages": [
                 {"role": "user", "content": "why"},

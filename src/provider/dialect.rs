@@ -12,6 +12,9 @@ use crate::shape::Shape;
 /// The last event of a stream in OpenAI's dialect.
 const DONE: &str = "[DONE]";
 
+/// The field that asks for a cache.
+pub(crate) const CACHE_CONTROL: &str = "cache_control";
+
 /// A way to ask for answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
@@ -52,6 +55,7 @@ impl Dialect {
             attachments: attachments.any(|one| !one.data.is_empty()),
             form: prompt.form != AnswerForm::Any,
             no_storage: prompt.refuses_storage,
+            caching: body.get(CACHE_CONTROL).is_some(),
         };
         Request { path, headers: self.headers(key), body: Some(body), asks }
     }
@@ -116,6 +120,7 @@ pub(super) mod tests {
             max_tokens: None,
             effort: None,
             refuses_storage: false,
+            caches: true,
             stream: true,
             tools: &[],
             steps: &[],

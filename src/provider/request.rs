@@ -20,6 +20,8 @@ pub(crate) struct Prompt<'a> {
     pub(crate) effort: Option<&'a str>,
     /// The provider is asked not to store the request, if its API does so by default.
     pub(crate) refuses_storage: bool,
+    /// What may be sent again may be kept in the provider's cache, if its API does that only on demand.
+    pub(crate) caches: bool,
     pub(crate) stream: bool,
     /// The tools offered, sorted by name; without any, the request has nothing about tools.
     pub(crate) tools: &'a [Tool],
@@ -139,6 +141,8 @@ pub(crate) struct Asks {
     pub(crate) form: bool,
     /// It must not be stored.
     pub(crate) no_storage: bool,
+    /// It may be cached.
+    pub(crate) caching: bool,
 }
 
 /// A request to a path below the client's address.

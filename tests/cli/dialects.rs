@@ -36,8 +36,14 @@ fn openai_body(stream: bool, messages: Messages) -> Value {
 }
 
 fn anthropic_body(stream: bool, messages: Messages) -> Value {
+    let has_history = messages.len() > 1;
     let messages = turns(messages, |role, text| json!({"role": role, "content": text}));
-    json!({"model": "m/1", "max_tokens": 16384, "stream": stream, "system": "be terse", "messages": messages})
+    let mut body =
+        json!({"model": "m/1", "max_tokens": 16384, "stream": stream, "system": "be terse", "messages": messages});
+    if has_history {
+        body["cache_control"] = json!({"type": "ephemeral"});
+    }
+    body
 }
 
 fn gemini_body(_: bool, messages: Messages) -> Value {

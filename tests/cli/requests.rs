@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, case, failure,
-    idle_for, openai_reply, repository_file, responses_reply, snapshot, with,
+    ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, calling, case,
+    failure, idle_for, openai_reply, repository_file, responses_reply, snapshot, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Reply, Server};
+use crate::toolserver::section;
 
 /// The body that would be sent.
 #[track_caller]
@@ -213,6 +214,87 @@ fn a_server_that_refuses_the_field_is_asked_without_it() {
     for (message, requests) in [("Unknown parameter: 'stored'.", 1), ("Unknown parameter: 'store'.", 2)] {
         let server = Server::always(failure(400, message));
         responses.q(&Sandbox::new(), &server, &["hi"]).run().exit(1).stderr_contains(message);
+        server.expect_requests(requests);
+    }
+}
+
+// ---- The provider's cache
+
+/// A sandbox with a tool server, a PDF and a conversation, and the server of Anthropic's dialect that answers there.
+fn with_much_to_send() -> (Server, Sandbox) {
+    let server = Server::start(|request, _| match request.json()["messages"].to_string() {
+        text if text.contains("call it") && text.matches("tool_result").count() < 2 => {
+            calling(&DIALECTS[1], "", &[("call00001", "db__echo", json!({"text": "hi"}))])
+        }
+        _ => anthropic_reply(request, "fine"),
+    });
+    let sandbox = Sandbox::new();
+    sandbox.config(&section(&sandbox, "db", "", ""));
+    sandbox.write_home("page.pdf", format!("%PDF-1.4\n{}", "x".repeat(3_700_000)));
+    (server, sandbox)
+}
+
+#[test]
+fn anthropic_is_asked_to_cache_what_may_be_sent_again() {
+    let (server, sandbox) = with_much_to_send();
+    DIALECTS[1].q(&sandbox, &server, &["one"]).run().success();
+    for (args, history, caches) in [
+        (&[][..], "prompt", false),
+        (&[], "messages", false),
+        (&["-f"], "prompt", false),
+        (&["-f"], "messages", true),
+        (&["-a", "page.pdf"], "prompt", true),
+        (&["-t", "db"], "prompt", true),
+        (&["-t", "db", "-o", "cache_control=null"], "prompt", false),
+    ] {
+        let _case = case((args, history));
+        let body = dry_run(DIALECTS[1].q(&sandbox, &server, args).env("Q_HISTORY", history));
+        assert_eq!(body.get("cache_control"), caches.then_some(&json!({"type": "ephemeral"})));
+    }
+    for dialect in DIALECTS.iter().filter(|dialect| dialect.provider != "anthropic") {
+        let body = dry_run(dialect.q(&sandbox, &server, &["-t", "db"]));
+        assert_eq!(body.get("cache_control"), None, "{}", dialect.provider);
+    }
+}
+
+#[test]
+fn what_is_sent_again_begins_with_the_same_bytes() {
+    let (server, sandbox) = with_much_to_send();
+    let begins = |number: usize, same: &[&str]| {
+        let (one, other) = (server.requests()[number].json(), server.requests()[number + 1].json());
+        for place in same.iter().chain(&["/model", "/system", "/tools", "/cache_control"]) {
+            assert_eq!(one.pointer(place).map(Value::to_string), other.pointer(place).map(Value::to_string), "{place}");
+        }
+    };
+    DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "one"]).run().success();
+    DIALECTS[1].q(&sandbox, &server, &["-f", "two"]).run().success();
+    begins(0, &["/messages/0/content/0"]);
+    let q = DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "-t", "db", "call it"]).env("Q_ROUNDS", "2");
+    q.run().exit(0).stdout("fine\n");
+    begins(2, &["/messages/0"]);
+    begins(3, &["/messages/0", "/messages/1", "/messages/2"]);
+    server.expect_requests(5);
+}
+
+#[test]
+fn a_server_that_refuses_the_cache_is_asked_without_it() {
+    for (refused, requests) in [
+        (json!({"error": {"message": "cache_control: Extra inputs are not permitted"}}), 2),
+        (json!({"message": "cache_control: Extra inputs are not permitted"}), 2),
+        (json!({"error": {"message": "messages.0.content.0.cache_control: Extra inputs are not permitted"}}), 1),
+    ] {
+        let _case = case(refused.clone());
+        let server = Server::start(move |request, _| match request.json().get("cache_control") {
+            Some(_) => Reply::json(400, refused.clone()),
+            None => anthropic_reply(request, "fine"),
+        });
+        let sandbox = Sandbox::new();
+        sandbox.write_home("page.pdf", "%PDF-1.4\nx");
+        let outcome = DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "hi"]).run();
+        match requests {
+            2 => outcome.success().stdout("fine\n"),
+            _ => outcome.exit(1).stdout_is_empty(),
+        };
         server.expect_requests(requests);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) enum Meaning {
     TooLong,
     /// The server refuses the field that asks it not to store the request.
     RefusesStore,
+    /// The server refuses the field that asks for a cache.
+    RefusesCaching,
     /// The server does not know the model.
     UnknownModel,
     /// The server refuses the requested form of the answer: it has no such field, does not accept the schema, or demands
@@ -42,6 +44,9 @@ type Rule = fn(&Answer) -> bool;
 const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |answer| answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)),
     (Meaning::RefusesStore, |answer| answer.asks.no_storage && answer.is_refusal() && answer.names("store")),
+    (Meaning::RefusesCaching, |answer| {
+        answer.asks.caching && answer.is_refusal() && answer.names_at_top("cache_control")
+    }),
     (Meaning::UnknownModel, Answer::is_unknown_model),
     (Meaning::RefusesForm, |answer| answer.asks.form && answer.is_refusal() && answer.says_anywhere(FORM)),
     (Meaning::WrongKey, |answer| matches!(answer.status, Some(401 | 403)) || answer.says(KEY) || answer.has_code(KEY)),
@@ -161,6 +166,14 @@ impl Answer {
         has_name(&self.error.message, field) || has_name(&self.error.field, field)
     }
 
+    /// The same for the field at the top of the body alone: one of a block may have its name.
+    fn names_at_top(&self, field: &str) -> bool {
+        let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
+        let words =
+            [&self.error.message, &self.error.field].into_iter().flat_map(|text| text.split(|char| !is_part(char)));
+        words.into_iter().any(|word| word.trim_start_matches("body.").trim_end_matches('.') == field)
+    }
+
     /// Whether the server refuses something about the request itself.
     fn is_refusal(&self) -> bool {
         matches!(self.status, Some(400 | 422))
@@ -217,7 +230,7 @@ mod tests {
     use super::*;
 
     /// A request that asks for everything.
-    const ALL: Asks = Asks { tools: true, attachments: true, form: true, no_storage: true };
+    const ALL: Asks = Asks { tools: true, attachments: true, form: true, no_storage: true, caching: true };
 
     fn means(body: &str, status: Option<u16>, asks: Asks) -> Meaning {
         judge(&read(body).expect(body), status, asks)
@@ -412,6 +425,28 @@ mod tests {
             (r#"{"detail":[{"loc":["body",0],"msg":"no"}]}"#, false),
         ] {
             assert_eq!(means(body, Some(400), ALL) == Meaning::RefusesStore, names, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_refused_cache_is_the_field_at_the_top_of_the_body() {
+        for (body, names) in [
+            (
+                r#"{"error":{"type":"invalid_request_error","message":"cache_control: Extra inputs are not permitted"}}"#,
+                true,
+            ),
+            (r#"{"message":"cache_control: Extra inputs are not permitted"}"#, true),
+            (r#"{"error":{"message":"{\"message\":\"cache_control: Extra inputs are not permitted\"}"}}"#, true),
+            (r#"{"error":{"message":"Unknown field `cache_control`."}}"#, true),
+            (r#"{"detail":[{"loc":["body","cache_control"],"msg":"no"}]}"#, true),
+            (
+                r#"{"error":{"message":"messages.3.content.0.thinking.cache_control: Extra inputs are not permitted"}}"#,
+                false,
+            ),
+            (r#"{"error":{"message":"no"}}"#, false),
+        ] {
+            assert_eq!(means(body, Some(400), ALL) == Meaning::RefusesCaching, names, "{body}");
+            assert_ne!(means(body, Some(400), Asks { caching: false, ..ALL }), Meaning::RefusesCaching, "{body}");
         }
     }
 
