@@ -53,13 +53,21 @@ impl Argv {
             return Err("run: the program cannot be an argument".to_owned());
         }
         let wrong = |element: &String, why: &str| Err(format!("run: “{element}” {why}"));
-        let (mut runs_code, mut code_follows) = (false, false);
+        // How many of the next elements may be code.
+        let (mut runs_code, mut code_follows) = (false, 0_usize);
         for (element, parsed) in run.iter().zip(&elements) {
             let is_option = parsed.begin.starts_with('-');
-            if parsed.places.is_empty() {
-                code_follows = runs_code && (begins_code(element) || (code_follows && is_option));
+            if element.contains('\0') {
+                return Err("run: contains a NUL byte, which no program can be given".to_owned());
+            } else if parsed.places.is_empty() {
+                code_follows = match code_before(element) {
+                    0 if is_option => code_follows,
+                    0 => code_follows.saturating_sub(1),
+                    count if runs_code => count,
+                    _ => 0,
+                };
                 runs_code |= is_interpreter(element);
-            } else if code_follows {
+            } else if code_follows > 0 || (runs_code && has_code(&parsed.begin)) {
                 return wrong(element, "is code, in which the model may write nothing");
             } else if is_option && !parsed.begin.contains('=') {
                 return wrong(element, "is an option, in which an argument may only come after “=”");
@@ -191,10 +199,22 @@ fn is_interpreter(element: &str) -> bool {
     RUN_CODE.contains(&name) || name.starts_with("python")
 }
 
-/// Whether code follows: `-c`, `-e`, or several letters of which that is the last.
-fn begins_code(element: &str) -> bool {
+/// Up to which of the elements after an option there is code: the next one after `-c`, `-e` or `-E`, or several letters of
+/// which that is the last; in `-co` the value of `-o` comes before the code.
+fn code_before(element: &str) -> usize {
     let letters = element.strip_prefix('-').unwrap_or_default();
-    letters.ends_with(['c', 'e']) && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+    let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let values = letters.trim_start_matches(|letter| letter != 'c').matches('o').count();
+    match letters.trim_end_matches('o').ends_with(['c', 'e', 'E']) {
+        true if is_bundle => 1 + values,
+        _ => 0,
+    }
+}
+
+/// Whether code may follow within an option, as in `-cprint(1)`.
+fn has_code(option: &str) -> bool {
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    letters.and_then(|letters| letters.split('=').next()).is_some_and(|letters| letters.contains(['c', 'e', 'E']))
 }
 
 /// The texts of an argument, of which only a list has more or less than one.
@@ -262,6 +282,11 @@ mod tests {
             (&["sh", "-c", "{a}"], "is code"),
             (&["/bin/bash", "-lc", "ls {a}"], "is code"),
             (&["bash", "-x", "-c", "--", "{a}"], "is code"),
+            (&["bash", "-co", "pipefail", "ls {a}"], "is code"),
+            (&["perl", "-E", "say {a}"], "is code"),
+            (&["python3", "-cx={a}"], "is code"),
+            (&["perl", "-we=1;{a}"], "is code"),
+            (&["sh", "a\0", "{a}"], "contains a NUL byte"),
             (&["zsh", "-ce", "{a}"], "is code"),
             (&["python3.12", "-Ic", "print({a})"], "is code"),
             (&["/usr/bin/perl", "-ne", "{a}"], "is code"),
