@@ -134,7 +134,12 @@ impl ToolServer {
         let commands = commands.into_iter().map(|(key, table)| {
             let (command, table) = (key.get_ref(), table.get_ref());
             let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
-            command.map_err(|reason| wrong(key, reason))
+            command.map_err(|reason| {
+                // It begins with the key that is wrong, unless that is the table's name.
+                let keys = table.as_table().map(in_order).unwrap_or_default();
+                let at = keys.iter().find(|(key, _)| reason.split(':').next() == Some(key.get_ref()));
+                (Some(at.map_or(key, |(key, _)| key).span().start), wrong(key, reason).1)
+            })
         });
         server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
         Ok(server)

@@ -167,7 +167,9 @@ fn what_is_wrong_with_a_command_is_said_before_anything_is_asked() {
     let server = model_of(vec![]);
     let sandbox = Sandbox::new().server_env(&server);
     for (config, words) in [
-        ("[tools.shop.sql]\nrun = [\"{a}\"]", "line 1: tools.shop.sql: run: the program cannot be an argument"),
+        ("[tools.shop.sql]\nrun = [\"{a}\"]", "line 2: tools.shop.sql: run: the program cannot be an argument"),
+        ("[tools.shop.sql]\nrun = [\"ls\"]\n\ntimeout = 3", "line 4: tools.shop.sql: timeout: must be a string"),
+        ("[tools.shop.sql]\nrun = [\"ls\", \"a\\u0000\"]", "line 2: tools.shop.sql: run: contains a NUL byte"),
         ("[tools.shop.sql]\nrun = [\"./x\"]", "tools.shop.sql: run: “./x” is a relative path"),
         ("[tools.shop.sql]\nrun = [\"ls\", \"-{a}\"]", "may only come after “=”"),
         ("[tools.shop.sql]\nrun = [\"bash\", \"-lc\", \"ls {a}\"]", "is code"),
