@@ -116,7 +116,7 @@ fn rows(line: &str, columns: usize) -> usize {
 }
 
 /// Text in which nothing can hide: characters that do not print are shown by their numbers, and so are many blanks.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::consent::Consent;
+use super::consent::{self, Consent};
 use super::offers::Offer;
 use super::outcome::{self, Outcome};
 use super::server::Servers;
@@ -137,7 +137,7 @@ impl Toolbox {
         server.check(&offer.tool, &arguments)?;
         // The user must see all of it to agree.
         self.consent.ask(offer, &whole, notes)?;
-        let shown = secret::redact(&whole, &self.secrets);
+        let shown = consent::shown(&secret::redact(&whole, &self.secrets));
         if watched {
             notes.note(&shortened_line(&format!("{} {shown}", call.name)));
         } else {

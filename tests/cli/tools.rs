@@ -1316,7 +1316,7 @@ fn what_servers_say_is_disarmed_on_a_terminal() {
     let red = format!("[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n", json!(script));
     sandbox.config(&(section(&sandbox, "db", "", "") + &red));
     for (args, shown) in [
-        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}"),
+        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno\\u202e\"}"),
         (&["--history"], "you said ^[[31mno<U+202E>"),
         (&["--list-tools", "-t", "red"], "is ^[[31mno<U+202E>"),
     ] {
