@@ -1,13 +1,13 @@
 //! The types that conversations, dialects and tools share: messages, tools and calls.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-
-use crate::surrogates;
 
 /// Fields of a conversation's file that q does not know. It keeps them.
 pub(crate) type Unknown = Map<String, Value>;
@@ -198,9 +198,24 @@ pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de
 }
 
 /// Text in which other tools may have escaped lone surrogates; they become U+FFFD.
-pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: From<String>>(field: D) -> Result<T, D::Error> {
-    let json = Box::<RawValue>::deserialize(field)?;
-    surrogates::lossy::<String>(json.get()).map(T::from).map_err(serde::de::Error::custom)
+pub(crate) fn lossy_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(field: D) -> Result<T, D::Error> {
+    struct LossyVisitor<T>(PhantomData<T>);
+
+    impl<T: for<'a> From<&'a str>> Visitor<'_> for LossyVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("text")
+        }
+
+        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<T, E> {
+            // The parser gives a lone surrogate as three bytes, none of which is UTF-8.
+            let repair = |_| T::from(&String::from_utf8_lossy(bytes).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}"));
+            Ok(std::str::from_utf8(bytes).map_or_else(repair, T::from))
+        }
+    }
+
+    field.deserialize_bytes(LossyVisitor(PhantomData))
 }
 
 fn as_json<S: Serializer>(arguments: &str, serializer: S) -> Result<S::Ok, S::Error> {
