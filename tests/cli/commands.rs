@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, Dialect, GUARD, calling, case, held_back, lacks, repository_file, set_mode, shown};
+use crate::fixtures::{
+    DIALECTS, Dialect, GUARD, calling, case, held_back, lacks, offered, repository_file, set_mode, shown, wait_until,
+};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -59,12 +61,6 @@ fn run(sandbox: &Sandbox, arguments: Vec<Value>) -> Vec<(String, bool)> {
 /// What comes of one call.
 fn run_once(lines: &str, arguments: Value) -> (String, bool) {
     run(&with_command(lines), vec![arguments]).remove(0)
-}
-
-/// The names of the tools in the last request.
-fn offered(server: &Server) -> Vec<String> {
-    let tools = server.last_request().json()["tools"][0]["functionDeclarations"].clone();
-    tools.as_array().into_iter().flatten().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 #[test]
@@ -455,16 +451,16 @@ fn tools_are_chosen_listed_and_remembered_by_their_names() {
         (&[], &[]),
     ] {
         sandbox.q(args).arg("go").run().success();
-        assert_eq!(offered(&server), names, "{args:?}");
+        assert_eq!(offered(GEMINI, &server.last_request().json()), names, "{args:?}");
     }
     // On a terminal a conversation uses its tools again, in a pipe it does not.
     sandbox.q(&["-t", "shop__s*", "go"]).run().success();
     assert_eq!(sandbox.current()["tools"], json!(["shop__s*"]));
     let terminal = Terminal::new(WIDE);
     sandbox.q(&["-f", "go"]).stdin_from(terminal.end()).run().success();
-    assert_eq!(offered(&server), ["shop__sql"]);
+    assert_eq!(offered(GEMINI, &server.last_request().json()), ["shop__sql"]);
     sandbox.q(&["-f", "go"]).run().exit(0).stderr_contains("-t shop__s* uses them");
-    assert!(offered(&server).is_empty());
+    assert!(offered(GEMINI, &server.last_request().json()).is_empty());
     sandbox.config("");
     sandbox
         .q(&["-f", "go"])
@@ -513,14 +509,6 @@ fn without_a_call_no_thread_and_no_process_is_there_for_commands() {
     gate.open();
     running.wait().success();
     assert_eq!(children, "");
-}
-
-fn wait_until(reached: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !reached() {
-        assert!(began.elapsed() < GUARD, "it takes too long");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The processes that have written themselves down, and of which none is left.

@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -65,6 +65,16 @@ pub const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 /// How long a test waits for something that should happen at once, however busy the machine is.
 pub const GUARD: Duration = Duration::from_secs(120);
+
+/// Waits until something is so that should be so at once.
+#[track_caller]
+pub fn wait_until(reached: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !reached() {
+        assert!(began.elapsed() < GUARD, "it takes too long");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
 
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -922,6 +932,19 @@ pub fn talked(provider: &str, pairs: usize) -> Sandbox {
 }
 
 // ---- Asking and being refused
+
+/// The names of the tools in a request.
+pub fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
+    let tools = match dialect.provider {
+        "gemini" => &body["tools"][0]["functionDeclarations"],
+        _ => &body["tools"],
+    };
+    let name = |tool: &Value| match dialect.provider {
+        "openai" => tool["function"]["name"].clone(),
+        _ => tool["name"].clone(),
+    };
+    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
+}
 
 /// What the last message of an OpenAI-like request says: the question, and what goes before it in the same prompt.
 #[track_caller]

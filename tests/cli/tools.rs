@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, GUARD, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back,
-    openai_event, prompt, snapshot, stored, texts, with,
+    DIALECTS, Dialect, calling, case, failure, held_back, offered, prompt, stored, wait_until, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
-use crate::toolserver::{IMAGE, INSTRUCTIONS, calls, expect_gone, heard, log, section};
+use crate::toolserver::{IMAGE, calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -61,19 +60,6 @@ fn a_question_takes_two_rounds_in_each_dialect() {
         assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"}), json!({})]);
         expect_gone(&sandbox, "db");
     }
-}
-
-/// The names of the tools in a request.
-fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
-    let tools = match dialect.provider {
-        "gemini" => &body["tools"][0]["functionDeclarations"],
-        _ => &body["tools"],
-    };
-    let name = |tool: &Value| match dialect.provider {
-        "openai" => tool["function"]["name"].clone(),
-        _ => tool["name"].clone(),
-    };
-    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
 }
 
 /// The second request is the first with the model's turn and the results after its messages, to the letter.
@@ -196,81 +182,6 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
     }
 }
 
-#[test]
-fn what_a_server_wants_models_to_know_follows_the_system_prompt() {
-    let fence = format!("<instructions-2 server=\"db\">\n{INSTRUCTIONS}\n</instructions-2>");
-    for (args, expected) in [(&["-S", "Be brief."][..], format!("Be brief.\n\n{fence}")), (&["-S", ""], fence.clone())]
-    {
-        let _case = case(args);
-        let server = model(OPENAI, vec![]);
-        let sandbox = with_db(&server, "instructs", "");
-        sandbox.q(&["-t", "db"]).args(args).arg("go").run().success();
-        let messages = server.request().json()["messages"].clone();
-        assert_eq!(messages[0], json!({"role": "system", "content": expected}));
-        // It is no part of the conversation.
-        assert!(!sandbox.current().to_string().contains(INSTRUCTIONS));
-    }
-}
-
-#[test]
-fn a_server_without_a_handshake_lists_and_runs_its_tools_and_ends() {
-    for mode in ["modern", "modern leaves"] {
-        let _case = case(mode);
-        let server = model(OPENAI, vec![vec![echo("hi"), ("call00002", "db__fail", json!({}))]]);
-        let sandbox = with_db(&server, mode, "");
-        let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("db: modern 2.0, protocol 2026-07-28, 11 tools,");
-        let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"];
-        assert_eq!((&kept[0]["result"], &kept[1]["result"]), (&json!("you said hi"), &json!("it failed")));
-        let heard = heard(&sandbox, "db");
-        let methods: Vec<&str> = heard.iter().filter_map(|message| message["method"].as_str()).collect();
-        assert_eq!(methods, ["initialize", "server/discover", "tools/list", "tools/call", "tools/call"]);
-        assert_eq!(heard.last(), Some(&json!({"end": true})));
-        expect_gone(&sandbox, "db");
-    }
-}
-
-#[test]
-fn without_tools_nothing_of_them_is_sent_or_started() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["hi"]).run().success().stdout("the answer\n");
-    assert_eq!(server.request().json().get("tools"), None);
-    assert!(!fs::exists(log(&sandbox, "db")).unwrap());
-    assert_eq!(sandbox.current().get("tools"), None);
-}
-
-#[test]
-fn a_call_that_may_change_something_is_refused_where_nobody_can_be_asked() {
-    let write = || vec![("call00001", "db__write", json!({"text": "x"}))];
-    for (args, more, runs) in [
-        (&[][..], "", false),
-        (&["--yes"], "", true),
-        (&[], "allow = [\"wri*\"]", true),
-        (&[], "allow = [\"echo\"]", false),
-    ] {
-        let _case = case((args, more));
-        let server = model(OPENAI, vec![write()]);
-        let sandbox = with_db(&server, "", more);
-        let outcome = sandbox.q(&["-t", "db"]).args(args).arg("go").run();
-        outcome.exit(0).stdout("the answer\n");
-        assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
-        let result = server.last_request().json()["messages"].as_array().and_then(|all| all.last().cloned());
-        let result = result.expect("a result")["content"].as_str().expect("text").to_owned();
-        if runs {
-            outcome.stderr("");
-            assert_eq!(result, "you said x");
-        } else {
-            outcome.stderr_contains_all(&[
-                "db__write did not run",
-                "allow = [\"write\"] in the section [tools.db] of ",
-                "--yes",
-            ]);
-            assert!(result.contains("refused"), "{result}");
-        }
-    }
-}
-
 /// q on a terminal of its own that it is in the foreground of.
 fn on_terminal(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
     let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
@@ -352,24 +263,6 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn json_shows_rounds_calls_and_the_usage_of_all_requests() {
-    let server = model(OPENAI, vec![vec![echo("hi")], vec![("call00002", "db__fail", json!({}))]]);
-    let sandbox = with_db(&server, "", "");
-    let printed = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
-    assert_eq!(
-        (&printed["rounds"], &printed["answer"], &printed["finish"]),
-        (&json!(2), &json!("the answer"), &json!("stop"))
-    );
-    let calls = json!([
-        {"name": "db__echo", "arguments": {"text": "hi"}, "error": false},
-        {"name": "db__fail", "arguments": {}, "error": true},
-    ]);
-    assert_eq!(printed["tool_calls"], calls);
-    let plain = sandbox.q(&["-j", "-n", "hi"]).run().success().stdout_json();
-    assert_eq!((plain.get("rounds"), plain.get("tool_calls")), (None, None));
-}
-
-#[test]
 fn after_the_last_round_the_model_must_answer() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
@@ -409,99 +302,6 @@ fn after_the_last_round_the_model_must_answer() {
 }
 
 #[test]
-fn a_reply_that_was_cut_runs_none_of_its_calls() {
-    for (text, status) in [("half", 3), ("", 1)] {
-        let function = json!({"name": "db__echo", "arguments": "{\"te"});
-        let call = json!({"index": 0, "id": "call00001", "type": "function", "function": function});
-        let delta = json!({"content": text, "tool_calls": [call]});
-        let server = Server::always(Reply::sse([openai_event(delta, None), finish("length")]));
-        let sandbox = with_db(&server, "", "");
-        sandbox.q(&["-t", "db", "go"]).run().exit(status).stdout(if text.is_empty() { "" } else { "half\n" });
-        assert!(calls(&sandbox, "db").is_empty());
-        server.expect_requests(1);
-    }
-}
-
-#[test]
-fn what_cannot_run_is_reported_to_the_model() {
-    let table = [
-        ("unknown", ("call00001", "db__nothing", json!({})), "There is no tool db__nothing."),
-        ("no object", ("call00001", "db__echo", json!([1])), "not a JSON object"),
-        ("failed", ("call00001", "db__fail", json!({})), "it failed"),
-        ("silent", ("call00001", "db__hang", json!({})), "no answer within 1 s"),
-        ("died", ("call00001", "db__die", json!({})), "ended during the call (exit status 3)"),
-        ("left a child", ("call00001", "db__orphan", json!({})), "ended during the call (exit status 4)"),
-    ];
-    for (name, call, words) in table {
-        let _case = case(name);
-        let server = model(OPENAI, vec![vec![call], vec![echo("still there")]]);
-        let sandbox = with_db(&server, "", "timeout = \"1s\"");
-        let outcome = sandbox.q(&["-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n");
-        // The last lines of a server that fails are for the user, and not for the model.
-        if name == "died" {
-            outcome.stderr("q: db: ended during the call (exit status 3): I am done\n");
-            assert!(!server.requests()[1].text().contains("I am done"));
-        }
-        let steps = &sandbox.current()["messages"][1]["steps"];
-        let first = &steps[0]["calls"][0];
-        assert!(first["result"].as_str().is_some_and(|text| text.contains(words)), "{first}");
-        assert_eq!(first["error"], true);
-        // A server that has ended is started once more.
-        assert_eq!(steps[1]["calls"][0]["result"], "you said still there");
-        expect_gone(&sandbox, "db");
-    }
-}
-
-#[test]
-fn only_progress_prolongs_the_time_for_a_call() {
-    for (tool, result) in [("db__progress", "at last"), ("db__chatter", "no answer within 1 s")] {
-        let server = model(OPENAI, vec![vec![("call00001", tool, json!({}))]]);
-        let sandbox = with_db(&server, "", "timeout = \"1s\"");
-        sandbox.q(&["-t", "db", "go"]).run().success();
-        assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], result);
-    }
-}
-
-#[test]
-fn keys_and_other_secrets_are_not_shown() {
-    let server =
-        model(OPENAI, vec![vec![("call00001", "db__echo", json!({"text": format!("{API_KEY} shop-token-1")}))]]);
-    let sandbox =
-        with_db(&server, "tells", "env_from = [\"SHOP_TOKEN\", \"OPENAI_API_KEY\"]").env("SHOP_TOKEN", "shop-token-1");
-    let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&[
-        "q: db: I know [redacted] and [redacted]",
-        "db__echo {\"text\":\"[redacted] [redacted]\"}",
-    ]);
-    outcome.stderr_lacks(API_KEY).stderr_lacks("shop-token-1");
-    // Nor does the model get them, or the file.
-    let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"];
-    assert_eq!(kept, "you said [redacted] [redacted]");
-    assert!(server.last_request().text().contains("you said [redacted] [redacted]"));
-    let sandbox = with_db(&server, "tells broken", "env_from = [\"OPENAI_API_KEY\"]");
-    let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
-    outcome.exit(1).stderr_contains("I know").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
-}
-
-#[test]
-fn a_call_that_was_not_offered_is_no_normal_end() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = Server::start(|_, _| calling(dialect, "```\nrm x\n```\n", &[echo("hi")]));
-        let sandbox = Sandbox::new();
-        dialect.q(&sandbox, &server, &["-x", "go"]).run().exit(3).stdout_is_empty();
-        assert!(sandbox.current()["messages"][1]["finish"].is_string());
-    }
-    // Some servers call that a normal end.
-    let function = json!({"name": "db__echo", "arguments": "{}"});
-    let delta = json!({"content": "text", "tool_calls": [{"index": 0, "id": "call00001", "function": function}]});
-    let server = Server::always(Reply::sse([openai_event(delta, None), finish("stop"), DONE.to_vec()]));
-    let printed = Sandbox::new().server_env(&server).q(&["-j", "go"]).run().exit(3).stdout_json();
-    assert_eq!(printed["finish"], "tool_calls");
-}
-
-#[test]
 fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
@@ -518,14 +318,6 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
     assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
-}
-
-#[test]
-fn the_same_call_may_be_made_again() {
-    let server = model(OPENAI, (0..4).map(|_| vec![echo("hi")]).collect());
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(calls(&sandbox, "db").len(), 4);
 }
 
 #[test]
@@ -556,44 +348,6 @@ fn long_results_are_cut_in_their_middle() {
         "{}",
         &first[..80]
     );
-}
-
-#[test]
-fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
-    let server = model(OPENAI, vec![]);
-    for (args, mode, more, status, words) in [
-        (&["-t", "web"][..], "", "", 2, &["no tools named “web”", "db"][..]),
-        (&["-t", "dbs"], "", "", 2, &["no tools named “dbs”", "did you mean db? there are db"]),
-        (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
-        (&["-t", "db__ecoh"], "", "", 2, &["did you mean db__echo? the tools are "]),
-        (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
-        (&["-t", "none,db"], "", "", 2, &["must be the only name"]),
-        (&["-t", ""], "", "", 2, &["names no tools"]),
-        (&["-t", "db"], "broken", "", 1, &["db: ", "no module named mcp"]),
-        (&["-t", "db"], "silent", "start = \"1s\"", 1, &["db: ", "within 1 s"]),
-        (&["-t", "db"], "empty", "", 1, &["offers no tools"]),
-    ] {
-        let _case = case((args, mode));
-        let sandbox = with_db(&server, mode, more);
-        sandbox.q(args).arg("go").run().exit(status).stdout_is_empty().stderr_contains_all(words);
-        sandbox.expect_no_files();
-        if fs::exists(log(&sandbox, "db")).unwrap() {
-            expect_gone(&sandbox, "db");
-        }
-    }
-    let sandbox = Sandbox::new().server_env(&server);
-    for (config, words) in [
-        ("[tools.db]\ncommand = [\"no-such-program\"]\n", "no program no-such-program"),
-        ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
-        ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
-        ("[tools.db]\n", "line 1: tools.db: has neither a command nor a url"),
-        ("[tools.Db]\ncommand = [\"sh\"]\n", "the name must be"),
-        ("", "none is configured"),
-    ] {
-        sandbox.config(config);
-        sandbox.q(&["-t", "db", "go"]).stdin_open().run().exit(2).stdout_is_empty().stderr_contains(words);
-    }
-    server.expect_requests(0);
 }
 
 #[test]
@@ -656,30 +410,6 @@ fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
             assert!(server.last_request().text().contains(value), "{}", server.last_request().text());
         }
     }
-}
-
-#[test]
-fn calls_of_earlier_questions_are_sent_as_text() {
-    let server = model(OPENAI, vec![vec![echo("a </result> b")]]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "one"]).run().success();
-    let printed =
-        "Tool db__echo {\"text\":\"a </result> b\"}:\n<result-2>\nyou said a </result> b\n</result-2>\n\nthe answer";
-    sandbox.q(&["-f", "two"]).run().exit(0);
-    assert!(prompt(&server.last_request()).contains(&format!("Assistant: {printed}\n\nHuman: two")));
-    sandbox.q(&["-f", "three"]).env("Q_HISTORY", "messages").run().exit(0);
-    assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": printed}));
-    let shown = "let me see\n\nTool db__echo {\"text\":\"a </result> b\"}:";
-    sandbox.q(&["--history"]).run().success().stdout_contains(shown);
-    sandbox.q(&["--list", "me", "see"]).run().success().stdout_contains("\tlet me see\n");
-    // A message and its steps are one unit.
-    sandbox
-        .q(&["-f", "--messages", "1", "four"])
-        .env("Q_MAX_HISTORY", "5")
-        .run()
-        .exit(0)
-        .stderr_contains("max_history");
-    sandbox.q(&["--undo"]).run().exit(0);
 }
 
 /// The fields of version 0.1.0, which reads nothing else of a message.
@@ -831,15 +561,6 @@ fn waits_for_pipe(running: &Running) -> bool {
     fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
 }
 
-#[track_caller]
-fn wait_until(reached: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !reached() {
-        assert!(began.elapsed() < GUARD, "it did not come to that");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
     let server = model(OPENAI, vec![]);
@@ -850,45 +571,6 @@ fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
     running.wait().killed_by(libc::SIGINT);
     expect_gone(&sandbox, "db");
     sandbox.expect_no_files();
-}
-
-#[test]
-fn a_failure_before_any_call_changes_nothing() {
-    let server = Server::always(failure(500, "down"));
-    let sandbox = with_db(&server, "", "");
-    sandbox.write_current(&stored(&["one", "two"]));
-    let before = snapshot(sandbox.sessions());
-    sandbox.q(&["-t", "db", "go"]).run().exit(1);
-    before.expect_unchanged();
-    expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_dry_run_shows_the_tools_and_calls_nothing() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "only = [\"echo\"]");
-    let body = sandbox.q(&["--dry-run", "-t", "db", "go"]).run().success().stdout_json();
-    let tool = json!({"type": "function", "function": {
-        "name": "db__echo", "description": "does echo", "parameters": body["tools"][0]["function"]["parameters"],
-    }});
-    assert_eq!(body["tools"], json!([tool]));
-    assert_eq!(tool["function"]["parameters"]["properties"], json!({"text": {"type": "string"}}));
-    server.expect_requests(0);
-    sandbox.expect_no_files();
-    expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_question_asked_again_and_code_come_of_the_last_round() {
-    let server = Server::start(|request, number| match number % 2 {
-        0 => calling(OPENAI, "```\nnot this\n```", &[echo("hi")]),
-        _ => (OPENAI.reply)(request, "```\nls\n```"),
-    });
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-x", "-t", "db", "go"]).run().success().stdout("ls\n");
-    sandbox.q(&["--again", "-t", "db"]).run().success().stdout("```\nls\n```\n");
-    assert_eq!(texts(&sandbox.current()), ["go", "```\nls\n```"]);
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -955,18 +637,6 @@ fn the_tools_of_all_servers_are_listed() {
 }
 
 #[test]
-fn of_two_tools_that_models_cannot_tell_apart_the_second_is_left_out_with_a_note() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "twins", "");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(0).stdout("the answer\n").stderr_contains("the tool a_b is left out");
-    assert_eq!(offered(OPENAI, &server.request().json()), ["db__a_b"]);
-    let outcome = sandbox.q(&["--list-tools", "-j"]).run();
-    outcome.exit(0).stderr_contains("the tool a_b is left out");
-    assert_eq!(outcome.stdout_json().as_array().map(Vec::len), Some(1));
-}
-
-#[test]
 fn servers_of_a_shared_file_can_be_used() {
     let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
     let sandbox = Sandbox::new().server_env(&server);
@@ -1004,20 +674,6 @@ fn servers_of_a_shared_file_can_be_used() {
 fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
     let script = format!("{script}; exec \"$0\" \"$@\"");
     section(sandbox, name, "", more).replace("command = [", &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "))
-}
-
-#[test]
-fn the_usage_in_json_is_that_of_all_requests_together() {
-    for dialect in [&DIALECTS[1], &DIALECTS[3]] {
-        let _case = case(dialect.provider);
-        let server = model(dialect, vec![vec![echo("one")], vec![echo("two")]]);
-        let sandbox = Sandbox::new();
-        sandbox.config(&section(&sandbox, "db", "", ""));
-        let printed = dialect.q(&sandbox, &server, &["-j", "-t", "db", "go"]).run().success().stdout_json();
-        server.expect_requests(3);
-        let sum = json!({"input_tokens": 3 * INPUT_TOKENS, "output_tokens": 3 * OUTPUT_TOKENS});
-        assert_eq!(printed["usage"], sum);
-    }
 }
 
 #[test]
@@ -1205,13 +861,6 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
 }
 
-#[test]
-fn a_pattern_of_allow_that_matches_nothing_is_noted() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "only = [\"echo\"]\nallow = [\"ecco\", \"wri*\"]");
-    sandbox.q(&["-t", "db", "go"]).run().exit(0).stderr("q: db: “ecco” in allow matches none of its tools\n");
-}
-
 /// What runs `script` in a session of its own, on this terminal.
 fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
     let q = sandbox.shell("exec setsid -c -w sh -c \"$0\"").arg(script);
@@ -1278,26 +927,6 @@ fn always_holds_for_one_run() {
         running.wait().exit(0);
         assert_eq!(calls(&sandbox, "db").len(), 1);
     }
-}
-
-#[test]
-fn a_call_is_not_made_again_whatever_fails_after_it() {
-    let server = Server::start(|request, number| match number {
-        0 => calling(OPENAI, "", &[("call00001", "db__die", json!({}))]),
-        1 => failure(503, "busy").header("retry-after", "0"),
-        _ => (OPENAI.reply)(request, "the answer"),
-    });
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "go"]).env("Q_RETRIES", "1").run().exit(0).stdout("the answer\n");
-    server.expect_requests(3);
-    assert_eq!(calls(&sandbox, "db").len(), 1);
-}
-
-#[test]
-fn what_a_server_writes_to_standard_error_is_kept_back() {
-    let server = model(OPENAI, vec![vec![echo("hi")]]);
-    let sandbox = with_db(&server, "tells talkative", "");
-    sandbox.q(&["-t", "db", "go"]).run().success().stdout("the answer\n");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::GUARD;
 use crate::sandbox::Sandbox;
+use crate::server::{self, Recorded, Reply};
 
 /// The variables that make this program a server: what it does, and where it writes down what it hears.
 const MODE: &str = "TOOL_MODE";
@@ -80,11 +81,35 @@ fn serve() {
     }
 }
 
+/// The same server over HTTP, with a session; `other` is what it answers to a request instead, if anything.
+pub fn site(mode: &str, other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static) -> server::Server {
+    let mode = words(mode);
+    server::Server::start(move |request, _| {
+        if let Some(reply) = other(request) {
+            return reply;
+        }
+        let message = if request.method == "POST" { request.json() } else { return Reply::new(200) };
+        let mut server = Server { mode: mode.clone(), log: Box::new(io::sink()), stdout: Box::new(io::sink()) };
+        match server.answer(&message) {
+            Some(answer) if message["method"] == "initialize" => {
+                Reply::json(200, answer).header("mcp-session-id", "s1")
+            }
+            Some(answer) => Reply::json(200, answer),
+            None if message.get("id").is_some() => Reply::sse([": wait\n\n"]).hang(),
+            None => Reply::new(202),
+        }
+    })
+}
+
+fn words(mode: &str) -> Vec<String> {
+    mode.split(' ').map(str::to_owned).collect()
+}
+
 struct Server {
     mode: Vec<String>,
-    log: File,
+    log: Box<dyn Write>,
     /// What the test harness prints goes there as well, which a client must bear.
-    stdout: File,
+    stdout: Box<dyn Write>,
 }
 
 impl Server {
@@ -93,7 +118,7 @@ impl Server {
         let log = OpenOptions::new().create(true).append(true).open(log).expect("a log");
         // SAFETY: nothing else in this process writes to it any more.
         let stdout = unsafe { File::from_raw_fd(libc::STDOUT_FILENO) };
-        Server { mode: mode.split(' ').map(str::to_owned).collect(), log, stdout }
+        Server { mode: words(mode), log: Box::new(log), stdout: Box::new(stdout) }
     }
 
     fn is(&self, word: &str) -> bool {
@@ -169,11 +194,12 @@ impl Server {
                         result
                     }
                     Err(error) => {
-                        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
-                        match self.is("leaves") && message["method"] == "initialize" {
-                            true => exit(0),
-                            false => return None,
+                        let refusal = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                        if self.is("leaves") && message["method"] == "initialize" {
+                            self.send(&refusal);
+                            exit(0);
                         }
+                        return Some(refusal);
                     }
                 }
             }
