@@ -91,7 +91,7 @@ pub fn site(mode: &str, other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync
         let message = if request.method == "POST" { request.json() } else { return Reply::new(200) };
         let mut server = Server { mode: mode.clone(), log: Box::new(io::sink()), stdout: Box::new(io::sink()) };
         match server.answer(&message) {
-            Some(answer) if message["method"] == "initialize" => {
+            Some(answer) if message["method"] == "initialize" && !server.is("modern") => {
                 Reply::json(200, answer).header("mcp-session-id", "s1")
             }
             Some(answer) => Reply::json(200, answer),
