@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, calling, case,
-    failure, idle_for, openai_reply, repository_file, responses_reply, snapshot, with,
+    failure, idle_for, openai_reply, repository_file, snapshot, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Reply, Server};
@@ -103,25 +103,6 @@ fn effort_is_sent_as_each_dialect_has_it() {
 }
 
 #[test]
-fn deepseek_thinks_little_unless_it_is_told_to_think_more() {
-    let sandbox = with_variables(&[("DEEPSEEK_API_KEY", API_KEY)]);
-    for (args, effort) in [(&[][..], "low"), (&["-e", "high"], "high")] {
-        assert_eq!(dry_run(sandbox.q(args))["reasoning_effort"], effort);
-    }
-}
-
-#[test]
-fn nothing_is_sent_by_itself_that_changes_how_a_model_answers() {
-    for dialect in &DIALECTS {
-        let (server, sandbox) = (answering(dialect, "ok"), Sandbox::new());
-        let body = dry_run(dialect.q(&sandbox, &server, &[])).to_string();
-        for word in ["temperature", "top_p", "effort", "reasoning", "thinking", "seed"] {
-            assert!(!body.contains(word), "{} {word}: {body}", dialect.provider);
-        }
-    }
-}
-
-#[test]
 fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
@@ -151,28 +132,6 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
     }
 }
 
-#[test]
-fn an_option_that_names_no_field_is_refused_before_anything_is_asked() {
-    for option in ["temperature", "=1", "a..b=1", ".=1", ""] {
-        let _case = case(option);
-        let server = Server::openai("never");
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.q(&["-o", option, "hi"]).run().refused(&["--option"]);
-        server.expect_requests(0);
-    }
-}
-
-#[test]
-fn an_option_cannot_choose_the_model() {
-    for option in ["model=m2", "model=", "model.x=1"] {
-        let _case = case(option);
-        let server = Server::openai("never");
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.q(&["-o", option, "hi"]).run().refused(&["--option", "-m chooses the model"]);
-        server.expect_requests(0);
-    }
-}
-
 // ---- Storage at the provider
 
 #[test]
@@ -188,33 +147,6 @@ fn servers_that_store_requests_by_default_are_asked_not_to() {
     ] {
         let body = dry_run(with_variables(variables).q(args));
         assert_eq!(body.get("store"), refuses.then_some(&json!(false)), "{body}");
-    }
-}
-
-#[test]
-fn a_server_that_refuses_the_field_is_asked_without_it() {
-    let responses = &DIALECTS[3];
-    for (status, body) in [
-        (400, json!({"error": {"message": "Unknown parameter: 'store'."}})),
-        (400, json!({"error": {"message": "Unsupported parameter", "param": "store"}})),
-        (422, json!({"detail": [{"loc": ["body", "store"], "msg": "Extra inputs are not permitted"}]})),
-    ] {
-        let _case = case(body.clone());
-        let server = Server::start(move |request, _| match request.json().get("store") {
-            Some(_) => Reply::json(status, body.clone()),
-            None => responses_reply(request, "fine"),
-        });
-        responses.q(&Sandbox::new(), &server, &["hi"]).run().success().stdout("fine\n");
-        server.expect_requests(2);
-        let verbose = responses.q(&Sandbox::new(), &server, &["-v", "hi"]).run();
-        verbose.exit(0).stderr_contains("; asking without that field\n");
-    }
-
-    // Another fault is not mended that way, and a server that goes on refusing is not asked for ever.
-    for (message, requests) in [("Unknown parameter: 'stored'.", 1), ("Unknown parameter: 'store'.", 2)] {
-        let server = Server::always(failure(400, message));
-        responses.q(&Sandbox::new(), &server, &["hi"]).run().exit(1).stderr_contains(message);
-        server.expect_requests(requests);
     }
 }
 
@@ -274,29 +206,6 @@ fn what_is_sent_again_begins_with_the_same_bytes() {
     begins(2, &["/messages/0"]);
     begins(3, &["/messages/0", "/messages/1", "/messages/2"]);
     server.expect_requests(5);
-}
-
-#[test]
-fn a_server_that_refuses_the_cache_is_asked_without_it() {
-    for (refused, requests) in [
-        (json!({"error": {"message": "cache_control: Extra inputs are not permitted"}}), 2),
-        (json!({"message": "cache_control: Extra inputs are not permitted"}), 2),
-        (json!({"error": {"message": "messages.0.content.0.cache_control: Extra inputs are not permitted"}}), 1),
-    ] {
-        let _case = case(refused.clone());
-        let server = Server::start(move |request, _| match request.json().get("cache_control") {
-            Some(_) => Reply::json(400, refused.clone()),
-            None => anthropic_reply(request, "fine"),
-        });
-        let sandbox = Sandbox::new();
-        sandbox.write_home("page.pdf", "%PDF-1.4\nx");
-        let outcome = DIALECTS[1].q(&sandbox, &server, &["-a", "page.pdf", "hi"]).run();
-        match requests {
-            2 => outcome.success().stdout("fine\n"),
-            _ => outcome.exit(1).stdout_is_empty(),
-        };
-        server.expect_requests(requests);
-    }
 }
 
 // ---- A model that is no longer served

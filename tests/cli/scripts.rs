@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::fixtures::{
     DIALECTS, Dialect, HOUR, calling, case, idle_for, offered, repository_file, snapshot, texts, with,
 };
+use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 use crate::toolserver::{expect_gone, heard, section, site};
@@ -255,6 +256,7 @@ impl Stage {
         let before = snapshot(self.sandbox.state());
         let outcome = match all("stdin").next() {
             Some("open") => q.stdin_open().run(),
+            Some("terminal") => q.stdin_from(Terminal::new(WIDE).end()).run(),
             Some(text) => q.stdin(text).run(),
             None => q.run(),
         };
@@ -268,8 +270,11 @@ impl Stage {
         }
         match exit {
             0 | 3 if !says(&["err", "says"]) => drop(outcome.stderr_is_empty()),
-            2 if !outcome.stderr_text().contains("usage:") => drop(outcome.explains()),
-            1 | 2 => drop(outcome.stderr_is_of_q()),
+            1 | 2 => {
+                let text = outcome.stderr_is_of_q().stderr_text();
+                let is_short = text.lines().count() <= 4 || text.contains("usage:");
+                outcome.check(is_short, || "expected one line, and at most three with what to do".to_owned());
+            }
             _ => {}
         }
         if exit == 2 || says(&["changes"]) {
@@ -398,7 +403,10 @@ fn reply(text: &str) -> Reply {
     while let Some((name, rest)) =
         body.split_once('=').filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'))
     {
-        let (value, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (value, rest) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once("\" ").expect("another quote"),
+            None => rest.split_once(' ').unwrap_or((rest, "")),
+        };
         reply = reply.header(name, value);
         is_json &= name != "content-type";
         body = rest;
@@ -450,4 +458,19 @@ fn shape() {
 #[test]
 fn attach() {
     play("attach");
+}
+
+#[test]
+fn requests() {
+    play("requests");
+}
+
+#[test]
+fn network() {
+    play("network");
+}
+
+#[test]
+fn providers() {
+    play("providers");
 }

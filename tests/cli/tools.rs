@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, offered, prompt, stored, wait_until, with,
+    DIALECTS, Dialect, calling, case, failure, held_back, offered, stored, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
@@ -263,45 +263,6 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn after_the_last_round_the_model_must_answer() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let rounds = (0..2).map(|number| vec![("call00001", "db__echo", json!({ "text": number.to_string() }))]);
-        let server = model(dialect, rounds.collect());
-        let sandbox = Sandbox::new();
-        sandbox.config(&format!("rounds = 2\n{}", section(&sandbox, "db", "", "")));
-        let outcome = dialect.q(&sandbox, &server, &["-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("2 rounds");
-        server.expect_requests(3);
-        let last = server.last_request().json();
-        match dialect.provider {
-            "openai" => {
-                assert_eq!(last.get("tools"), None);
-                let said = prompt(&server.last_request());
-                assert!(
-                    said.starts_with("go\n\nTool db__echo {\"text\":\"0\"}:\n<result>\nyou said 0\n</result>"),
-                    "{said}"
-                );
-            }
-            "anthropic" => assert_eq!(last["tool_choice"], json!({"type": "none"})),
-            "responses" => assert_eq!(last["tool_choice"], "none"),
-            _ => assert_eq!(last["toolConfig"]["functionCallingConfig"]["mode"], "NONE"),
-        }
-    }
-    // One that calls all the same has not answered.
-    let server = Server::start(|_, _| calling(OPENAI, "", &[echo("again")]));
-    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(1).stdout_is_empty().stderr_contains_all(&["the answer is empty (tool_calls)", "the setting rounds"]);
-    assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
-    let server = Server::start(|_, _| calling(OPENAI, "perhaps", &[echo("again")]));
-    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(3).stdout("perhaps\n").stderr_contains_all(&["tool_calls", "the setting rounds"]);
-    assert_eq!(calls(&sandbox, "db").len(), 1);
-}
-
-#[test]
 fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
@@ -348,46 +309,6 @@ fn long_results_are_cut_in_their_middle() {
         "{}",
         &first[..80]
     );
-}
-
-#[test]
-fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
-    sandbox.q(&["-t", "db__echo,db__fail", "-t", "db__w*", "one"]).run().success();
-    assert_eq!(sandbox.current()["tools"], json!(["db__echo", "db__fail", "db__w*"]));
-    let names = || offered(OPENAI, &server.last_request().json());
-    // In a pipe they are left out, unless they are asked for.
-    let piped = sandbox.shell("echo more | q -f two").run();
-    piped.exit(0).stderr_contains_all(&["are not used", "-t db__echo,db__fail,db__w*"]);
-    assert!(names().is_empty());
-    let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-f", "three"]).stdin_from(terminal.end()).run().success();
-    assert_eq!(names(), ["db__echo", "db__fail", "db__write"]);
-    sandbox.q(&["-f", "-t", "db__big", "four"]).run().success();
-    assert_eq!((names(), &sandbox.current()["tools"]), (vec!["db__big".to_owned()], &json!(["db__big"])));
-    // An undo leaves them, and a new conversation does not inherit them.
-    sandbox.q(&["--undo"]).run().exit(0);
-    assert_eq!(sandbox.current()["tools"], json!(["db__big"]));
-    sandbox.q(&["-s", "new", "one"]).stdin_from(terminal.end()).run().success();
-    assert_eq!((names(), sandbox.session("new.json").get("tools")), (vec![], None));
-    let copied = sandbox.read_bytes("current.json");
-    sandbox.q(&["one"]).stdin_from(terminal.end()).run().success();
-    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
-    sandbox.write_bytes("current.json", copied);
-    sandbox.q(&["-f", "-t", "none", "five"]).run().success();
-    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
-    // One that is gone is an error that names those that are there.
-    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["gone"])));
-    let outcome = sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run();
-    outcome.exit(2).stdout_is_empty().stderr_contains_all(&["gone", "db"]);
-    // One that fails now holds up every follow-up, until the user hears of it.
-    let remembered = "the conversation remembers these tools: -t none drops them";
-    outcome.stderr_contains(remembered);
-    sandbox.q(&["-f", "-t", "gone", "six"]).run().exit(2).stderr_lacks(remembered);
-    sandbox.config(&section(&sandbox, "db", "broken", ""));
-    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["db"])));
-    sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run().exit(1).stderr_contains(remembered);
 }
 
 #[test]
@@ -610,33 +531,6 @@ fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
 }
 
 #[test]
-fn the_tools_of_all_servers_are_listed() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = Sandbox::new().server_env(&server);
-    let db = section(&sandbox, "db", "", "only = [\"echo\", \"write\"]");
-    let bad = section(&sandbox, "bad", "broken", "");
-    sandbox.config(&format!("{db}{bad}[tools.gone]\ncommand = [\"no-such-program\"]\n"));
-    let lines = "db__echo\treads\truns\tdoes echo\ndb__write\twrites\tasks\tdoes write\n";
-    let all = sandbox.q(&["--list-tools"]).stdin_open().run();
-    all.exit(0).stdout(lines).stderr_contains_all(&["bad: ", "no module named mcp", "no-such-program"]);
-    sandbox.q(&["--list-tools", "-t", "db__wr*"]).run().success().stdout("db__write\twrites\tasks\tdoes write\n");
-    let printed = sandbox.q(&["--list-tools", "-j", "-t", "db__echo"]).run().success().stdout_json();
-    assert_eq!(printed[0]["schema"]["type"], "object");
-    let expected = json!({"name": "db__echo", "description": "does echo", "reads": true, "asks": false});
-    for (field, value) in expected.as_object().expect("fields") {
-        assert_eq!(&printed[0][field], value, "{field}");
-    }
-    sandbox.q(&["--list-tools", "-t", "bad"]).run().exit(1).stdout_is_empty().stderr_contains("no module named mcp");
-    sandbox.q(&["--list-tools", "-t", "web"]).run().exit(2).stdout_is_empty().stderr_contains("web");
-    expect_gone(&sandbox, "db");
-    expect_gone(&sandbox, "bad");
-    server.expect_requests(0);
-    let nothing = Sandbox::new();
-    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool is configured");
-    assert_eq!(nothing.q(&["--list-tools", "-j"]).run().exit(0).stdout_json(), json!([]));
-}
-
-#[test]
 fn servers_of_a_shared_file_can_be_used() {
     let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
     let sandbox = Sandbox::new().server_env(&server);
@@ -674,20 +568,6 @@ fn servers_of_a_shared_file_can_be_used() {
 fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> String {
     let script = format!("{script}; exec \"$0\" \"$@\"");
     section(sandbox, name, "", more).replace("command = [", &format!("command = [\"/bin/sh\", \"-c\", {script:?}, "))
-}
-
-#[test]
-fn a_server_starts_in_the_home_folder_unless_its_section_names_another() {
-    let server = model(OPENAI, vec![]);
-    for (cwd, folder) in [("", "home"), ("cwd = \".\"", "home/here"), ("cwd = \"ROOT/state\"", "state")] {
-        let _case = case(cwd);
-        let sandbox = Sandbox::new().server_env(&server);
-        let cwd = cwd.replace("ROOT", sandbox.root().to_str().expect("a path"));
-        sandbox.config(&section_after(&sandbox, "db", "pwd >$TOOL_LOG.folder", &cwd));
-        sandbox.shell("mkdir here; cd here; exec q -t db go").run().success();
-        let found = fs::read_to_string(log(&sandbox, "db") + ".folder").expect("a server that ran");
-        assert_eq!(found, format!("{}\n", sandbox.root().join(folder).display()));
-    }
 }
 
 #[test]
@@ -761,24 +641,6 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     with_token("tells broken");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
     outcome.exit(1).stderr_contains("I know").stderr_lacks("shop-token-1").stdout_lacks("shop-token-1");
-}
-
-#[test]
-fn no_server_starts_that_was_not_named() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.config(&(section(&sandbox, "db", "", "") + &section(&sandbox, "web", "", "")));
-    sandbox.q(&["-t", "db__echo", "go"]).run().success();
-    assert_eq!((fs::exists(log(&sandbox, "db")).unwrap(), fs::exists(log(&sandbox, "web")).unwrap()), (true, false));
-    // Nor is a file of this folder looked for.
-    let near = json!({"mcpServers": {"near": {"command": "/bin/sh", "args": ["-c", "touch $HOME/started"]}}});
-    fs::create_dir(sandbox.home().join(".vscode")).unwrap();
-    for name in ["mcp.json", ".mcp.json", ".vscode/mcp.json"] {
-        sandbox.write_home(name, near.to_string());
-    }
-    sandbox.q(&["-t", "near", "go"]).run().exit(2).stdout_is_empty().stderr_contains_all(&["“near”", "db, web"]);
-    sandbox.q(&["--list-tools"]).run().success();
-    assert!(!fs::exists(sandbox.home().join("started")).unwrap());
 }
 
 #[test]
@@ -984,16 +846,4 @@ fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
     outcome.check(signalled.elapsed() < Duration::from_secs(2), || "expected a quick end".to_owned());
     outcome.killed_by(libc::SIGTERM);
     expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_conversation_by_name_uses_its_tools_on_a_terminal_too() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-s", "work", "-t", "db__echo", "one"]).run().success();
-    let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-s", "work", "two"]).stdin_from(terminal.end()).run().success();
-    assert_eq!(offered(OPENAI, &server.last_request().json()), ["db__echo"]);
-    sandbox.q(&["-s", "work", "three"]).run().exit(0).stderr_contains_all(&["are not used", "-t db__echo"]);
-    assert_eq!(server.last_request().json().get("tools"), None);
 }
