@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::fixtures::{
-    CLOSED, DIALECTS, UNKNOWN_HOST, built_in_dialects, case, data, finish,
-    openai_reply, openai_stream, word,
+    CLOSED, DIALECTS, UNKNOWN_HOST, built_in_dialects, case, data, finish, openai_reply, openai_stream, word,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};

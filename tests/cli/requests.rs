@@ -1,17 +1,12 @@
-//! What the user and the provider decide about a request: effort, other fields, storage, the Responses API, and a default
-//! model that is no longer served.
+//! What the user and the provider decide about a request: effort, other fields, storage and the Responses API.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, calling, case,
-    failure, idle_for, openai_reply, repository_file, snapshot, with,
-};
-use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
-use crate::server::{Reply, Server};
+use crate::fixtures::{DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, repository_file};
+use crate::sandbox::{API_KEY, Q, Sandbox};
+use crate::server::Server;
 use crate::toolserver::section;
 
 /// The body that would be sent.
@@ -80,29 +75,6 @@ fn the_readme_has_a_section_for_azure_that_works() {
 // ---- Effort and other fields
 
 #[test]
-fn effort_is_sent_as_each_dialect_has_it() {
-    let places = [
-        "/reasoning_effort",
-        "/output_config/effort",
-        "/generationConfig/thinkingConfig/thinkingLevel",
-        "/reasoning/effort",
-    ];
-    for (dialect, place) in DIALECTS.iter().zip(places) {
-        let _case = case(dialect.provider);
-        let (server, sandbox) = (answering(dialect, "ok"), Sandbox::new());
-        let effort = |args: &[&str], variable: &str| {
-            let q = dialect.q(&sandbox, &server, args).env("Q_EFFORT", variable);
-            dry_run(q).pointer(place).cloned()
-        };
-        assert_eq!(effort(&[], ""), None);
-        for args in [&["-e", "high"], &["--effort", "high"], &["-e", "its own word"]] {
-            assert_eq!(effort(args, "medium"), Some(json!(args[1])));
-        }
-        assert_eq!(effort(&[], "medium"), Some(json!("medium")));
-    }
-}
-
-#[test]
 fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
@@ -133,22 +105,6 @@ fn options_are_merged_last_and_those_of_the_line_over_those_of_the_file() {
 }
 
 // ---- Storage at the provider
-
-#[test]
-fn servers_that_store_requests_by_default_are_asked_not_to() {
-    let moved = "http://127.0.0.1:1";
-    for (variables, args, refuses) in [
-        (&[("OPENAI_API_KEY", API_KEY)][..], &[][..], true),
-        (&[("OPENAI_API_KEY", API_KEY), ("OPENAI_BASE_URL", moved)], &[], false),
-        (&[("GEMINI_API_KEY", API_KEY)], &[], true),
-        (&[("GEMINI_API_KEY", API_KEY), ("GEMINI_BASE_URL", moved)], &[], false),
-        (&[("ANTHROPIC_API_KEY", API_KEY)], &[], false),
-        (&[("OPENAI_API_KEY", API_KEY)], &["-o", "store=null"], false),
-    ] {
-        let body = dry_run(with_variables(variables).q(args));
-        assert_eq!(body.get("store"), refuses.then_some(&json!(false)), "{body}");
-    }
-}
 
 // ---- The provider's cache
 
@@ -206,172 +162,4 @@ fn what_is_sent_again_begins_with_the_same_bytes() {
     begins(2, &["/messages/0"]);
     begins(3, &["/messages/0", "/messages/1", "/messages/2"]);
     server.expect_requests(5);
-}
-
-// ---- A model that is no longer served
-
-/// A server that lists these models, each with the time when it was made, and knows no others.
-fn serving(models: &'static [(&'static str, u64)]) -> Server {
-    refusing(models, |model| failure(404, &format!("The model `{model}` does not exist")))
-}
-
-/// The same, with its own words for a model that it does not know.
-fn refusing(models: &'static [(&'static str, u64)], refusal: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Server {
-    Server::start(move |request, _| {
-        if request.method == "GET" {
-            let list: Vec<Value> = models.iter().map(|(id, created)| json!({"id": id, "created": created})).collect();
-            return Reply::json(200, json!({"data": list}));
-        }
-        let body = request.json();
-        let model = body["model"].as_str().expect("a model");
-        match models.iter().any(|(id, _)| *id == model) {
-            true => openai_reply(request, "fine"),
-            false => refusal(model),
-        }
-    })
-}
-
-const LUNAS: &[(&str, u64)] = &[("gpt-7-luna", 70), ("gpt-9-sol", 90), ("gpt-8-luna", 80), ("gpt-5-luna", 50)];
-
-fn expect_note(outcome: &Outcome) {
-    outcome.exit(0).stdout("fine\n").stderr_has_lines(1).stderr_contains_all(&[
-        "q: openai no longer serves gpt-6-luna",
-        "gpt-8-luna",
-        "Q_MODEL=gpt-8-luna",
-        "config.toml",
-    ]);
-}
-
-#[test]
-fn a_default_that_is_no_longer_served_gives_way_to_the_newest_of_its_family() {
-    let server = serving(LUNAS);
-    let sandbox = Sandbox::new().server_env(&server);
-    expect_note(&sandbox.q(&["hi"]).run());
-    // The question, the list, and the question again.
-    server.expect_requests(3);
-    assert_eq!(sandbox.current()["model"], "gpt-8-luna");
-    // The conversation has learned it.
-    sandbox.q(&["-f", "hi"]).run().success().stderr_is_empty();
-    server.expect_requests(4);
-    let outcome = sandbox.q(&["--no-save", "--json", "hi"]).run();
-    outcome.exit(0);
-    assert_eq!(outcome.stdout_json()["model"], "gpt-8-luna");
-}
-
-#[test]
-fn the_model_of_a_conversation_heals_too() {
-    let server = serving(LUNAS);
-    for (args, file, kept) in [
-        (&["-f", "hi"][..], "current.json", &["one", "two", "hi", "fine"][..]),
-        (&["-s", "work", "hi"], "work.json", &["one", "two", "hi", "fine"]),
-        (&["--again"], "current.json", &["one", "fine"]),
-    ] {
-        let _case = case(args);
-        let sandbox = Sandbox::new().server_env(&server);
-        sandbox.write_session(file, &with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
-        expect_note(&sandbox.q(args).run());
-        assert_eq!(sandbox.session(file)["model"], "gpt-8-luna");
-        sandbox.expect_texts(file, kept);
-    }
-}
-
-#[test]
-fn the_model_of_a_conversation_does_not_give_way_where_an_option_names_it() {
-    for args in [&["-f", "-m", OPENAI_MODEL, "hi"][..], &["-s", "work", "-m", OPENAI_MODEL, "hi"]] {
-        let _case = case(args);
-        let server = serving(LUNAS);
-        let sandbox = Sandbox::new().server_env(&server);
-        for file in ["current.json", "work.json"] {
-            sandbox.write_session(file, &with(idle_for(Duration::ZERO, &["one", "two"]), "model", OPENAI_MODEL));
-        }
-        let before = snapshot(sandbox.sessions());
-        sandbox.q(args).run().exit(1).stderr_contains("`gpt-6-luna` does not exist");
-        // The second asks for the list.
-        server.expect_requests(2);
-        before.expect_unchanged();
-    }
-}
-
-#[test]
-fn a_model_that_somebody_named_never_gives_way() {
-    for (args, variable, file) in [
-        (&["-m", "gpt-6-luna"][..], "", ""),
-        (&[], "gpt-6-luna", ""),
-        (&[], "", "model = \"gpt-6-luna\"\n"),
-        (&[], "", "[providers.openai]\nmodel = \"gpt-6-luna\"\n"),
-    ] {
-        let _case = case((args, variable, file));
-        let server = serving(LUNAS);
-        let sandbox = Sandbox::new().server_env(&server).env("Q_MODEL", variable);
-        sandbox.config(file);
-        let refused = sandbox.q(&[args, &["hi"]].concat()).run();
-        refused.exit(1).stderr_contains("`gpt-6-luna` does not exist").explains();
-        refused.stderr_contains("q: did you mean gpt-5-luna? q --models -p openai lists its models\n");
-        // The second asks for the list.
-        server.expect_requests(2);
-        sandbox.expect_no_files();
-    }
-}
-
-#[test]
-fn without_a_model_of_the_family_the_error_names_those_that_are_there() {
-    const MANY: &[(&str, u64)] = &[
-        ("m1", 1),
-        ("m2", 2),
-        ("m3", 3),
-        ("m4", 4),
-        ("m5", 5),
-        ("m6", 6),
-        ("m7", 7),
-        ("m8", 8),
-        ("m9", 9),
-        ("m10", 10),
-        ("m11", 11),
-    ];
-    let all = "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10\n";
-    let server = serving(MANY);
-    let sandbox = Sandbox::new().server_env(&server);
-    let outcome = sandbox.q(&["hi"]).run();
-    outcome.exit(1).stderr_contains_all(&["`gpt-6-luna` does not exist", all]).stderr_lacks("m11");
-    server.expect_requests(2);
-    // A provider whose default has no family.
-    let groq = Sandbox::new().env("GROQ_API_KEY", API_KEY).env("GROQ_BASE_URL", server.url());
-    let outcome = groq.q(&["hi"]).run();
-    outcome.exit(1).stderr_contains_all(&[format!("`{GROQ_MODEL}` does not exist").as_str(), all]).stderr_lacks("m11");
-    // An empty list says nothing.
-    sandbox.q(&["hi"]).server_env(&serving(&[])).run().exit(1).stderr_lacks("chooses a model");
-    // A conversation stays in its family as well.
-    let model = with(idle_for(Duration::ZERO, &["one", "two"]), "model", STORED_MODEL);
-    sandbox.write_current(&model);
-    let server = serving(LUNAS);
-    let outcome = sandbox.q(&["-f", "hi"]).server_env(&server).run();
-    outcome.exit(1).stderr_contains_all(&["`stored-model` does not exist", "gpt-7-luna, gpt-9-sol"]);
-    assert_eq!(sandbox.current(), model);
-}
-
-#[test]
-fn each_dialect_says_in_its_own_way_that_it_does_not_know_a_model() {
-    let not_found =
-        json!({"type": "error", "error": {"type": "not_found_error", "message": "model: claude-haiku-5-5"}});
-    let server = Server::start(move |request, _| match request.method.as_str() {
-        "GET" => Reply::json(200, json!({"data": [{"id": "claude-opus-7"}, {"id": "claude-haiku-6"}]})),
-        _ if request.json()["model"] == ANTHROPIC_MODEL => Reply::json(404, not_found.clone()),
-        _ => anthropic_reply(request, "fine"),
-    });
-    let sandbox = Sandbox::new().anthropic_env(&server);
-    let outcome = sandbox.q(&["hi"]).run();
-    outcome.exit(0).stdout("fine\n").stderr_contains("asking claude-haiku-6");
-    assert_eq!(sandbox.current()["model"], "claude-haiku-6");
-
-    for (status, message) in [
-        (400, "Unknown Model, please check the model code."),
-        (400, "模型不存在，请检查模型代码。"),
-        (200, "Unknown Model, please check the model code."),
-    ] {
-        let _case = case((status, message));
-        let refusal = Reply::json(status, json!({"error": {"code": "1211", "message": message}}));
-        let server = refusing(&[("glm-9", 9), ("glm-6-flash", 6), ("glm-7-flash", 7)], move |_| refusal.clone());
-        let sandbox = Sandbox::new().env("ZAI_API_KEY", API_KEY).env("ZAI_BASE_URL", server.url());
-        sandbox.q(&["hi"]).run().exit(0).stdout("fine\n").stderr_contains("asking glm-7-flash");
-    }
 }

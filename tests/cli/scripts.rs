@@ -1,6 +1,7 @@
 //! The scripts in `tests/scripts/`: what somebody types, and what comes of it. `tests/scripts/README.md` explains the lines.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{env, panic, thread};
@@ -26,8 +27,8 @@ const ANSWER: &str = "the answer";
 
 /// Lines that hold for the commands after them.
 const SETUP: &[&str] = &[
-    "why", "dialect", "over", "answer", "config", "tools", "section", "env", "file", "talked", "words", "call", "and",
-    "reply", "error", "site",
+    "why", "dialect", "over", "models", "answer", "config", "tools", "section", "env", "file", "talked", "words",
+    "call", "and", "reply", "error", "site",
 ];
 
 /// Lines about the command before them.
@@ -107,6 +108,8 @@ struct Stage {
     /// What the model answers next, before it answers `ANSWER` for good.
     replies: Arc<Mutex<VecDeque<Reply>>>,
     answer: Arc<Mutex<String>>,
+    /// The models on its list.
+    models: Arc<Mutex<Vec<Value>>>,
     /// The tool server over HTTP, where it is one.
     site: Option<Server>,
     /// What it answers to these methods instead of what it would.
@@ -127,12 +130,15 @@ impl Stage {
     fn new(dialect: &'static Dialect, over_http: Option<&str>) -> Stage {
         let replies = Arc::<Mutex<VecDeque<Reply>>>::default();
         let answer = Arc::new(Mutex::new(ANSWER.to_owned()));
+        let models = Arc::new(Mutex::new(listed("first, second")));
         let model = Server::start({
-            let (replies, answer) = (Arc::clone(&replies), Arc::clone(&answer));
-            move |request, _| match replies.lock().expect("replies").pop_front() {
-                _ if request.method == "GET" => Reply::json(200, json!({"data": [{"id": "first"}, {"id": "second"}]})),
-                Some(reply) => reply,
-                None => (dialect.reply)(request, &answer.lock().expect("an answer")),
+            let (replies, answer, models) = (Arc::clone(&replies), Arc::clone(&answer), Arc::clone(&models));
+            move |request, _| match replies.lock().expect("replies") {
+                _ if request.method == "GET" => Reply::json(200, json!({ "data": *models.lock().expect("models") })),
+                mut replies => {
+                    let answer = || (dialect.reply)(request, &answer.lock().expect("an answer"));
+                    replies.pop_front().unwrap_or_else(answer)
+                }
             }
         });
         let refusals = Arc::<Mutex<Vec<(String, Reply)>>>::default();
@@ -151,6 +157,7 @@ impl Stage {
             model,
             replies,
             answer,
+            models,
             site,
             refusals,
             env: Vec::new(),
@@ -182,11 +189,15 @@ impl Stage {
 
     /// The text with what only this run knows.
     fn filled(&self, text: &str) -> String {
-        let site = self.site.as_ref().map_or(String::new(), Server::url);
-        let home = self.sandbox.home().display().to_string();
-        [("<server>", self.model.url()), ("<site>", site), ("<home>", home), ("<key>", API_KEY.to_owned())]
-            .iter()
-            .fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+        let path = |path: PathBuf| path.display().to_string();
+        let known = [
+            ("<server>", self.model.url()),
+            ("<site>", self.site.as_ref().map_or(String::new(), Server::url)),
+            ("<home>", path(self.sandbox.home())),
+            ("<config>", path(self.sandbox.config_file())),
+            ("<key>", API_KEY.to_owned()),
+        ];
+        known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 
     fn set(&mut self, key: &str, value: &str) {
@@ -194,6 +205,7 @@ impl Stage {
         match key {
             "why" | "dialect" | "over" => {}
             "answer" => value.clone_into(&mut self.answer.lock().expect("an answer")),
+            "models" => *self.models.lock().expect("models") = listed(value),
             "words" => value.clone_into(&mut self.words),
             "config" => self.config = value.to_owned() + "\n",
             "tools" => self.tools = Some((value.to_owned(), String::new())),
@@ -373,6 +385,15 @@ impl Stage {
     }
 }
 
+/// Models as a server lists them: names, and the time when each was made, if it says so.
+fn listed(models: &str) -> Vec<Value> {
+    let model = |text: &str| match text.split_once(' ') {
+        Some((id, created)) => json!({"id": id, "created": created.parse::<u64>().expect("a time")}),
+        None => json!({ "id": text }),
+    };
+    models.split(", ").filter(|text| !text.is_empty()).map(model).collect()
+}
+
 /// What a request to a tool server says: its message, and of any other request the method.
 fn message(request: &Recorded) -> Value {
     if request.method == "POST" { request.json() } else { json!({"method": request.method}) }
@@ -473,4 +494,9 @@ fn network() {
 #[test]
 fn providers() {
     play("providers");
+}
+
+#[test]
+fn dialects() {
+    play("dialects");
 }

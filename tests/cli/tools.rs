@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, offered, stored, wait_until,
-};
+use crate::fixtures::{DIALECTS, Dialect, calling, case, failure, held_back, offered, stored, wait_until};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
