@@ -155,7 +155,7 @@ fn the_file_keeps_what_was_attached() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_costs_no_image() {
+fn an_image_is_kept_where_the_answer_breaks_off() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server).env("Q_TIMEOUT", "1s").env("Q_RETRIES", "0");
     write_files(&sandbox);
@@ -274,7 +274,7 @@ fn what_a_command_prints_is_a_file_in_a_shell_that_knows_how() {
 }
 
 #[test]
-fn a_name_that_is_no_text_or_no_line_is_shown_as_one() {
+fn a_name_that_is_not_utf8_or_has_a_line_end_is_shown_on_one_line() {
     let (server, sandbox) = numbered();
     let name = OsStr::from_bytes(b"gr\xFCn.png");
     std::fs::write(sandbox.home().join(name), PNG).expect("a file");
@@ -301,7 +301,7 @@ fn a_signal_while_a_file_is_waited_for_leaves_the_terminal_clean() {
 
 // ---- In the files of conversations, and where these are shown
 
-/// Two exchanges, of which the first question has an image.
+/// Two exchanges, the first with an image.
 fn talked() -> Value {
     with_attachments(idle_for(HOUR, &["what went wrong?", "a", "and now?", "b"]), 0, &[error_png()])
 }

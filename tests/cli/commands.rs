@@ -6,14 +6,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, held_back, lacks, offered, repository_file, set_mode, shown, wait_until,
+    DIALECTS, Dialect, calling, case, in_foreground, lacks, offered, repository_file, set_mode, shown, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{Q, Sandbox};
-use crate::server::{Gate, Reply, Server};
-use crate::toolserver::section;
+use crate::sandbox::Sandbox;
+use crate::server::{Reply, Server};
+use crate::toolserver::{is_there, section};
 
-/// Its calls come whole, so that their arguments may have any characters.
+/// Its calls come in one piece, so that their arguments may have any characters.
 const GEMINI: &Dialect = &DIALECTS[2];
 
 /// A server of models that makes these calls with its first reply, and then answers.
@@ -262,12 +262,6 @@ fn a_command_gets_the_environment_of_a_server_and_its_folder() {
     }
 }
 
-/// q on a terminal of its own that it is in the foreground of.
-fn on_terminal(sandbox: &Sandbox, server: &Server, terminal: &Terminal) -> Q {
-    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(&["-t", "shop", "go"]).gemini_env(server);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
-}
-
 #[test]
 fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     for (typed, runs) in [("y\n", true), ("n\n", false)] {
@@ -275,7 +269,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         let sandbox = Sandbox::new();
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"made\", \"{a}\"]");
         let terminal = Terminal::new(WIDE);
-        let running = on_terminal(&sandbox, &server, &terminal).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"]).gemini_env(&server).spawn();
         terminal.wait_for("q: run shop__sql {\"a\":\"b  c\\u202e\"}\r\nq: run shop__sql? [y]es, [N]o, [a]lways", 0);
         assert!(!fs::exists(sandbox.home().join("made")).unwrap());
         terminal.type_in(typed);
@@ -288,7 +282,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     let sandbox = Sandbox::new();
     sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
     let terminal = Terminal::new(WIDE);
-    on_terminal(&sandbox, &server, &terminal).run().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "shop", "go"]).gemini_env(&server).run().exit(0);
     assert!(!terminal.screen().join("\n").contains("[y]es"));
     // No terminal, not even by its name; and what would be shown on one is what q shows.
     let server = model_of(vec![json!({})]);
@@ -296,7 +290,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     let sandbox = with_command(&format!("run = [\"setsid\", \"-w\", \"sh\", \"-c\", {script:?}]"));
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\n");
-    on_terminal(&sandbox, &server, &terminal).run().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "shop", "go"]).gemini_env(&server).run().exit(0);
     let screen = terminal.screen().join("\n");
     assert!(screen.contains("q: shop__sql {}") && !screen.contains("other"), "{screen}");
     assert_eq!(results(&sandbox)[0].0, "not a tty\n<>\n");
@@ -354,42 +348,18 @@ fn tools_are_chosen_listed_and_remembered_by_their_names() {
     assert!(!fs::exists(ran).unwrap());
 }
 
-#[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "other systems do not list threads and processes as files")]
-fn without_a_call_no_thread_and_no_process_is_there_for_commands() {
-    let gate = Gate::new();
-    let server = Server::always(held_back(&gate, "the answer"));
-    let sandbox = with_command("run = [\"true\"]").server_env(&server);
-    let running = sandbox.q(&["-t", "shop", "go"]).spawn();
-    server.wait_for_requests(1);
-    let folder = format!("/proc/{}/task", running.pid());
-    // The thread that watched over the input may not have ended yet.
-    wait_until(|| fs::read_dir(&folder).expect("a process that runs").count() == 1);
-    let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
-    gate.open();
-    running.wait().success();
-    assert_eq!(children, "");
-}
-
-/// The processes that have written themselves down, and of which none is left.
+/// None of the processes that have written themselves down is left.
 #[track_caller]
 fn expect_gone(list: &Path, count: usize) {
     let list = fs::read_to_string(list).expect("processes");
     assert_eq!(list.lines().count(), count, "{list}");
     for process in list.lines().map(|line| line.parse().expect("a number")) {
-        // SAFETY: signal 0 only asks whether the process is there.
-        wait_until(|| unsafe { libc::kill(process, 0) } != 0 || is_zombie(process));
+        wait_until(|| !is_there(process));
     }
 }
 
-/// A process whose parent has gone waits for the machine's first process to take notice.
-fn is_zombie(process: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
-}
-
 #[test]
-fn nothing_of_a_command_outlives_its_call_or_q() {
+fn nothing_of_a_command_runs_on_after_its_call_or_q() {
     let stubborn = "trap \"\" TERM INT QUIT; while :; do sleep 100; done";
     let child = format!("sh -c 'echo $$ >>pids; {stubborn}' &\n");
     for (name, signal, saves) in [

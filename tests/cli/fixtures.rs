@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::pty::Terminal;
 use crate::sandbox::{Outcome, Q, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
 
@@ -40,6 +42,27 @@ impl<T: Debug> Drop for Case<T> {
             eprintln!("failed in the case: {:?}", self.0);
         }
     }
+}
+
+/// How many cases of data run at once: most of their time is spent in starting programs and in waiting.
+const WORKERS: usize = 4;
+
+/// What is wrong with these cases, which run at the same time, in order.
+pub fn failures_of<T: Sync>(cases: &[T], failure: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let failure = failure(case);
+                    failures.lock().expect("no panic").extend(failure);
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("no panic");
+    failures.sort();
+    failures
 }
 
 // ---- What q has built in
@@ -929,6 +952,14 @@ pub fn talked(provider: &str, pairs: usize) -> Sandbox {
     let sandbox = Sandbox::new().env("Q_EXPIRE", "never");
     sandbox.write_current(&with(stored(&texts), "provider", provider));
     sandbox
+}
+
+// ---- On a terminal
+
+/// q on a terminal of its own that it is in the foreground of.
+pub fn in_foreground(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
+    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
+    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
 // ---- Asking and being refused

@@ -110,7 +110,7 @@ fn after_a_finish_reason_the_terminal_event_may_stay_away() {
 }
 
 #[test]
-fn a_slow_stream_that_lives_is_not_cut() {
+fn a_slow_stream_is_not_cut_while_something_comes() {
     // Each silence is well below the limit, all together are above it.
     let gates = [Gate::new(), Gate::new(), Gate::new(), Gate::new()];
     let begun = Reply::sse([word("one ")]);
@@ -198,7 +198,7 @@ fn a_server_that_does_not_speak_tls_is_distinguished() {
 }
 
 #[test]
-fn what_has_no_end_is_refused_with_a_clear_error() {
+fn replies_without_end_are_refused_with_a_clear_error() {
     let line = "b".repeat(1 << 20);
     let many = |begin: &str, piece: &str, count| {
         let reply = Reply::raw(begin);
@@ -396,7 +396,7 @@ fn a_server_that_closes_without_reading_is_answered_by_another_try() {
 }
 
 #[test]
-fn an_event_that_is_cut_in_half_is_reported_by_what_cut_it() {
+fn a_connection_that_breaks_within_an_event_is_reported_as_that() {
     let cut_after = |pieces: &[Vec<u8>]| {
         let server = Server::always(Reply::sse(pieces).piece("data: {\"choices\":[],\"usa").cut());
         let outcome = Sandbox::new().server_env(&server).q(&["hi"]).run();
@@ -405,6 +405,6 @@ fn an_event_that_is_cut_in_half_is_reported_by_what_cut_it() {
     };
     let outcome = cut_after(&[word("Hello")]);
     outcome.exit(1).stderr_contains("the server closed the connection").stderr_lacks("cannot be read");
-    // The answer was whole by then.
+    // The answer was complete by then.
     cut_after(&[word("Hello"), finish("stop")]).success();
 }

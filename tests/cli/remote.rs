@@ -193,9 +193,9 @@ fn a_session_that_the_server_has_forgotten_is_replaced_once() {
     assert_eq!(site.last_request().header("mcp-session-id"), Some("s2"));
     // That a call was sent twice is no secret.
     let (model, site) = (self::model(1), forgetful());
-    let told = with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-v", "-t", "web", "go"]).run();
-    told.exit(0).stderr_contains("404 Not Found: Session not found");
-    told.stderr_contains("sending the call again in a new session");
+    let outcome = with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-v", "-t", "web", "go"]).run();
+    outcome.exit(0).stderr_contains("404 Not Found: Session not found");
+    outcome.stderr_contains("sending the call again in a new session");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_servers_own_requests_are_answered_during_a_call() {
 }
 
 #[test]
-fn a_server_that_takes_no_answer_to_its_own_request_holds_up_nothing() {
+fn a_server_that_ignores_the_answer_to_its_own_request_holds_up_nothing() {
     let site = site(|_, message| {
         let ping = json!({"jsonrpc": "2.0", "id": "p1", "method": "ping"});
         let result = json!({"jsonrpc": "2.0", "id": message["id"], "result": echoed(message)});

@@ -2,22 +2,18 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::{env, panic, thread};
+use std::{env, panic};
 
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, HOUR, calling, case, idle_for, offered, repository_file, snapshot, texts, with,
+    DIALECTS, Dialect, HOUR, calling, case, failures_of, idle_for, offered, repository_file, snapshot, texts, with,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Outcome, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 use crate::toolserver::{expect_gone, heard, section, site};
-
-/// How many scripts run at once: most of their time is spent in starting programs.
-const WORKERS: usize = 4;
 
 /// The variable that names the scripts to run, by a part of their names.
 const ONLY: &str = "CASE";
@@ -69,19 +65,9 @@ fn plain(text: &str) -> String {
 /// Plays the scripts of a file, in each dialect and over each way to a tool server that a script asks for.
 fn play(file: &str) {
     let scripts = read(file);
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some((name, lines)) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if panic::catch_unwind(|| play_everywhere(name, lines)).is_err() {
-                        failed.lock().expect("no panic").push(name);
-                    }
-                }
-            });
-        }
+    let failed = failures_of(&scripts, |(name, lines)| {
+        panic::catch_unwind(|| play_everywhere(name, lines)).is_err().then(|| name.clone())
     });
-    let failed = failed.into_inner().expect("no panic");
     assert!(failed.is_empty(), "{} of {} scripts failed, see above: {failed:#?}", failed.len(), scripts.len());
 }
 
@@ -499,4 +485,9 @@ fn providers() {
 #[test]
 fn dialects() {
     play("dialects");
+}
+
+#[test]
+fn reports() {
+    play("reports");
 }

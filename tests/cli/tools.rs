@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, Dialect, calling, case, failure, held_back, offered, stored, wait_until};
+use crate::fixtures::{
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, stored, wait_until,
+};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
@@ -180,12 +182,6 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
     }
 }
 
-/// q on a terminal of its own that it is in the foreground of.
-fn on_terminal(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
-    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
-}
-
 #[test]
 fn a_person_at_the_terminal_is_asked() {
     let write = |text: &str| vec![("call00001", "db__write", json!({ "text": text }))];
@@ -194,7 +190,7 @@ fn a_person_at_the_terminal_is_asked() {
         let server = model(OPENAI, vec![write("one\u{202e}"), write("two")]);
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
-        let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
         let question = "q: run db__write {\"text\":\"one\\u202e\"}\r\n\
                         q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0).len();
@@ -219,7 +215,7 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
     let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
     // A question that was asked all the same would wait for an answer.
     terminal.type_in("y\n");
-    on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
     assert_eq!(calls(&sandbox, "db").len(), 0);
     let said = fs::read_to_string(sandbox.home().join("notes")).unwrap();
     assert!(said.contains("db__write did not run"), "{said}");
@@ -231,7 +227,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\ny\ny\n");
-    let running = on_terminal(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("n\n");
     terminal.wait_for("the answer", 0);
@@ -333,7 +329,7 @@ fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
 
 /// The fields of version 0.1.0, which reads nothing else of a message.
 #[test]
-fn a_conversation_with_steps_is_one_for_the_first_version_too() {
+fn the_first_version_can_read_a_conversation_with_steps() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "one"]).run().success();
@@ -357,7 +353,7 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
 }
 
 #[test]
-fn no_server_outlives_q() {
+fn no_server_runs_on_after_q() {
     for (name, signal) in [
         ("normal end", 0),
         ("an error", 0),
@@ -558,7 +554,7 @@ fn servers_of_a_shared_file_can_be_used() {
     for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {
         sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
-    // Without tools nobody looks.
+    // Without tools the file is not read.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
 }
 
@@ -571,32 +567,10 @@ fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> Str
 #[test]
 fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
     let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
-    let passed_on = [
-        "LOGNAME",
-        "USER",
-        "PATH",
-        "SHELL",
-        "TERM",
-        "LANG",
-        "LC_ALL",
-        "LC_TIME",
-        "TZ",
-        "TMPDIR",
-        "XDG_RUNTIME_DIR",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "no_proxy",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "NODE_EXTRA_CA_CERTS",
-        "npm_config_registry",
-        "UV_CACHE_DIR",
-    ];
+    let passed_on = "LOGNAME USER PATH SHELL TERM LANG LC_ALL LC_TIME TZ TMPDIR XDG_RUNTIME_DIR HTTP_PROXY HTTPS_PROXY \
+                     ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR \
+                     NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
+    let passed_on: Vec<&str> = passed_on.split(' ').collect();
     let kept_back = ["GROQ_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "MAIL", "LANGUAGE", "UV", "Q_PAIRS"];
     let named = ["SHOP_TOKEN", "CORP_A", "CORP_B"];
     let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\"]");
@@ -623,7 +597,7 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
         let section = section(&sandbox, "db", mode, "").replace("env = { ", values);
         sandbox.config(&section);
     };
-    with_token("tells");
+    with_token("leaks");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
     outcome.exit(0).stderr_contains_all(&[
         "q: db: I know  and [redacted]",
@@ -636,7 +610,7 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
         sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
     }
-    with_token("tells broken");
+    with_token("leaks broken");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
     outcome.exit(1).stderr_contains("I know").stderr_lacks("shop-token-1").stdout_lacks("shop-token-1");
 }
@@ -658,19 +632,24 @@ fn servers_start_side_by_side() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "other systems do not list threads and processes as files")]
-fn without_tools_no_thread_and_no_process_is_there_for_them() {
-    let gate = Gate::new();
-    let server = Server::always(held_back(&gate, "the answer"));
-    let sandbox = with_db(&server, "", "");
-    let running = sandbox.q(&["go"]).spawn();
-    server.wait_for_requests(1);
-    let folder = format!("/proc/{}/task", running.pid());
-    // The thread that watched over the input may not have ended yet.
-    wait_until(|| fs::read_dir(&folder).expect("a process that runs").count() == 1);
-    let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
-    gate.open();
-    running.wait().success();
-    assert_eq!(children, "");
+fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
+    for args in [&["go"][..], &["-t", "shop", "go"]] {
+        let _case = case(args);
+        let gate = Gate::new();
+        let server = Server::always(held_back(&gate, "the answer"));
+        let sandbox = Sandbox::new().server_env(&server);
+        let command = "[tools.shop.sql]\nrun = [\"true\"]\n".to_owned();
+        sandbox.config(&(command + &section(&sandbox, "db", "", "")));
+        let running = sandbox.q(args).spawn();
+        server.wait_for_requests(1);
+        let folder = format!("/proc/{}/task", running.pid());
+        // The thread that watched over the input may not have ended yet.
+        wait_until(|| fs::read_dir(&folder).expect("a process that runs").count() == 1);
+        let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
+        gate.open();
+        running.wait().success();
+        assert_eq!(children, "");
+    }
 }
 
 #[test]
@@ -692,7 +671,7 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
         let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
         let sandbox = with_db(&server, "", more);
         let terminal = Terminal::new(columns);
-        let running = on_terminal(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
+        let running = in_foreground(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
             terminal.type_in("n\n");
@@ -713,7 +692,7 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     let server = model(OPENAI, vec![write("x".to_owned()), write("x".repeat(4_000)), write("y".to_owned())]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
-    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("a\n");
     terminal.wait_for("the answer", 0);
@@ -760,7 +739,7 @@ fn a_person_is_asked_about_one_call_at_a_time() {
     let server = model(OPENAI, vec![vec![write("call00001", "one"), write("call00002", "two")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0)).expect("text");
     assert!(!shown.contains("two"), "{shown}");
     terminal.type_in("y\n");
@@ -780,7 +759,7 @@ fn always_holds_for_one_run() {
     for typed in ["a\n", "n\n"] {
         let server = model(OPENAI, vec![write()]);
         let terminal = Terminal::new(WIDE);
-        let running = on_terminal(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
         terminal.wait_for("? [y]es", 0);
         terminal.type_in(typed);
         terminal.wait_for("the answer", 0);

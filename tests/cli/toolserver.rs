@@ -60,13 +60,13 @@ pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     assert_eq!(left(&processes), None, "a process of {name} is left: {text}");
 }
 
-fn is_there(process: i32) -> bool {
+pub fn is_there(process: i32) -> bool {
     // SAFETY: signal 0 only asks whether the process is there.
     let is_known = unsafe { libc::kill(process, 0) } == 0;
     is_known && !is_zombie(process)
 }
 
-/// A process whose parent has gone waits for the machine's first process to take notice.
+/// A process whose parent has gone stays a zombie until the machine's first process collects it.
 fn is_zombie(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) || status.is_empty()
@@ -141,7 +141,7 @@ impl Server {
             unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
             self.write_down(&format!("process {}", daemon.spawn().expect("a shell").id()));
         }
-        if self.is("tells") {
+        if self.is("leaks") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
             eprintln!("The shop is at {}", known("SHOP"));
