@@ -47,7 +47,7 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
-    let start = |tools: &Selection| Starting::new(tools, &typed.settings, &interrupts, groups, notes);
+    let start = |tools: &Selection| Starting::new(Some(tools), &typed.settings, &interrupts, groups, notes);
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());

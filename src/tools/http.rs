@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::outcome::{CallError, Failure};
+use super::outcome::{Failure, Left};
 use super::process::{Report, lock};
 use super::protocol::{Event, Protocol};
 use crate::address::Endpoint;
@@ -61,7 +61,7 @@ pub(super) struct Http {
     protocol: Arc<Mutex<Protocol>>,
     /// The server's name for the session, if it has sessions.
     session: Arc<Mutex<Option<Secret>>>,
-    events: Sender<Result<Event, CallError>>,
+    events: Sender<Result<Event, Failure>>,
     report: Report,
     /// Until then the tools must be listed.
     deadline: Option<Instant>,
@@ -74,7 +74,7 @@ impl Http {
     pub(super) fn new(
         site: Arc<Site>,
         protocol: Arc<Mutex<Protocol>>,
-        events: Sender<Result<Event, CallError>>,
+        events: Sender<Result<Event, Failure>>,
         report: Report,
         [start, timeout]: [Option<Duration>; 2],
     ) -> Http {
@@ -91,7 +91,7 @@ impl Http {
         let asked = unix::start_thread(move || {
             let error = this.exchange(&message).err();
             // What the server has forgotten need not be ended.
-            if matches!(error, Some(CallError::SessionExpired(_))) {
+            if error.as_ref().is_some_and(|error| error.left == Left::Server) {
                 lock(&this.session).take();
             }
             if let Some(error) = error.filter(|_| this.protocol().awaits(&message["id"])) {
@@ -99,14 +99,14 @@ impl Http {
             }
         });
         if let Err(error) = asked {
-            let _ = self.events.send(Err(CallError::CallFailed(Failure::new(error.to_string()))));
+            let _ = self.events.send(Err(Failure::new(error.to_string())));
         }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
         if let Err(error) = self.post(message, Limits { silence: None, total: Some(NOTICE_TIMEOUT) }) {
-            (self.report)(&self.explain(error).into_failure().to_string());
+            (self.report)(&self.explain(error).to_string());
         }
     }
 
@@ -134,7 +134,7 @@ impl Http {
     }
 
     /// Sends a request, and hands on what the server answers.
-    fn exchange(&self, message: &Value) -> Result<(), CallError> {
+    fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
             // So a server refuses a handshake that it does not know.
             Err(TransportError { status: Some(400 | 404), body, .. })
@@ -196,7 +196,7 @@ impl Http {
         own.filter(|(name, _)| !is_replaced(name)).chain(configured.iter().cloned()).collect()
     }
 
-    fn read_json(&self, response: Response) -> Result<(), CallError> {
+    fn read_json(&self, response: Response) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
@@ -207,12 +207,12 @@ impl Http {
         };
         match self.hand_on(events) {
             true => Ok(()),
-            false => Err(CallError::CallFailed(self.unexpected(&content_type, &body))),
+            false => Err(self.unexpected(&content_type, &body)),
         }
     }
 
     /// Reads a stream up to the answer, or until nobody waits for it.
-    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), CallError> {
+    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), Failure> {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
         while self.protocol().awaits(id) {
@@ -234,7 +234,7 @@ impl Http {
                 break;
             }
             if count == 0 {
-                return Err(CallError::CallFailed(self.failure("the stream ended before the answer")));
+                return Err(self.failure("the stream ended before the answer"));
             }
         }
         Ok(())
@@ -273,14 +273,14 @@ impl Http {
     }
 
     /// Describes a failure of the connection, or a status other than success.
-    fn explain(&self, error: TransportError) -> CallError {
+    fn explain(&self, error: TransportError) -> Failure {
         let TransportError { status, error, location, advice, .. } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
-            return CallError::SessionExpired(failure);
+            return Failure { left: Left::Server, ..failure };
         }
         let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
-        CallError::CallFailed(Failure { advice, ..failure })
+        Failure { advice, ..failure }
     }
 
     /// What to do about a status.

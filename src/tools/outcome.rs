@@ -52,28 +52,7 @@ impl Outcome {
     }
 }
 
-/// Why a call, or a start, came to nothing.
-#[derive(Debug)]
-pub(crate) enum CallError {
-    /// The server cannot continue.
-    ServerGone(Failure),
-    /// The server has forgotten the session, so it has not run the call.
-    SessionExpired(Failure),
-    /// The server may answer the next call.
-    CallFailed(Failure),
-}
-
-impl CallError {
-    pub(crate) fn into_failure(self) -> Failure {
-        match self {
-            CallError::ServerGone(failure) | CallError::SessionExpired(failure) | CallError::CallFailed(failure) => {
-                failure
-            }
-        }
-    }
-}
-
-/// What went wrong, in words for the user.
+/// Why a call, or a start, came to nothing, in words for the user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
@@ -83,6 +62,19 @@ pub(crate) struct Failure {
     /// The first and the last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
+    pub(crate) left: Left,
+}
+
+/// What is left of the conversation with a server after a failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The server may answer the next call.
+    #[default]
+    Session,
+    /// The server has forgotten the session, so it has not run the call.
+    Server,
+    /// The server cannot continue.
+    Nothing,
 }
 
 impl Failure {

@@ -1,9 +1,10 @@
 //! Turns a configured server into what starts it: finds its program and folder, or its key.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use fs_err as fs;
 
 use super::commands::Commands;
 use super::http::Site;
@@ -15,9 +16,7 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{
-    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
-};
+use crate::settings::{Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key};
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -32,44 +31,6 @@ pub(super) struct Prepared {
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
-///
-/// # Errors
-/// `Settings`: there is no such program.
-pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let Place::Local(local) = &server.place else { return Ok(()) };
-    file_of(&server.name, local, environment).map(drop)
-}
-
-/// The program of a command; its argv is the file alone.
-fn program_of(section: &ToolServer, command: &Command, environment: &Environment) -> Result<Program, Error> {
-    let name = format!("{}.{}", section.name, command.name);
-    let file = file_of(&name, &command.program, environment)?.display().to_string();
-    Ok(Program { command: vec![file], ..program(&name, &command.program, environment)? })
-}
-
-/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
-/// started, so that does not count.
-fn file_of(name: &str, program: &LocalProgram, environment: &Environment) -> Result<PathBuf, Error> {
-    let named = &program.command[0];
-    // The program's own PATH counts, in which the system would search, too.
-    let variables = program.environment(environment);
-    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
-    let is_program =
-        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    let file = match named.contains('/') {
-        true => Some(PathBuf::from(named)).filter(is_program),
-        false => folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
-    };
-    file.ok_or_else(|| {
-        Error::settings(format!("tools.{name}: there is no program {named}")).advise(match named.contains('/') {
-            true => format!("correct its path in [tools.{name}]"),
-            false => "install it\nor write its full path".to_owned(),
-        })
-    })
-}
-
 /// Prepares a server, or commands, of which only those matter that are selected; `None` selects all. A note says when a
 /// key leaves this machine unencrypted.
 ///
@@ -81,20 +42,21 @@ pub(super) fn prepare(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Prepared, Error> {
+    let environment = &settings.environment;
     let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
     let (location, keys, hidden) = match &section.place {
         Place::Local(local) => {
-            let program = program(&section.name, local, &settings.environment)?;
-            (Location::Local(program), local.keys(&settings.environment), hidden(local))
+            let program = program(&section.name, local, environment)?;
+            (Location::Local(program), local.keys(environment), hidden(local))
         }
         Place::Commands(commands) => {
             let programs = commands.iter().map(|command| &command.program);
-            let keys = programs.clone().flat_map(|program| program.keys(&settings.environment)).collect();
+            let keys = programs.clone().flat_map(|program| program.keys(environment)).collect();
             let hidden = programs.flat_map(hidden).collect();
             let mut ready = Vec::new();
             for command in commands {
                 let full = names::full_name(&section.name, &command.name);
-                match program_of(&section, command, &settings.environment) {
+                match program(&format!("{}.{}", section.name, command.name), &command.program, environment) {
                     Ok(program) => ready.push((command.clone(), program)),
                     Err(_) if !section.offers(&command.name) => (),
                     Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
@@ -115,7 +77,26 @@ pub(super) fn prepare(
     Ok(Prepared { section, spec, keys, hidden })
 }
 
+/// The program of a section, by its full path or in a folder of PATH. A relative folder would depend on where q is started,
+/// so that does not count.
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
+    let command = local.command.clone();
+    let named = &command[0];
+    // The program's own PATH counts, in which the system would search, too.
+    let variables = local.environment(environment);
+    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
+    let is_program =
+        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let (file, advice) = match named.contains('/') {
+        true => (Some(PathBuf::from(named)).filter(is_program), format!("correct its path in [tools.{name}]")),
+        false => (
+            folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
+            "install it\nor write its full path".to_owned(),
+        ),
+    };
+    let file =
+        file.ok_or_else(|| Error::settings(format!("tools.{name}: there is no program {named}")).advise(advice))?;
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),
@@ -125,9 +106,8 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
         Error::settings(format!("tools.{name}: {folder} is not a folder, so nothing can start there"))
     })?;
-    let variables = local.environment(environment).into_iter();
-    let environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
-    Ok(Program { command: local.command.clone(), environment, folder })
+    let environment = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    Ok(Program { file, command, environment, folder })
 }
 
 fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes: &Notes) -> Result<Site, Error> {

@@ -1,7 +1,7 @@
 //! A server's process: lines to it and from it, and ending it together with everything that it has started.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
@@ -187,7 +187,8 @@ pub(crate) struct Line {
 /// What to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// The program and its arguments; no shell reads them.
+    pub(crate) file: PathBuf,
+    /// The program and its arguments as they are configured; no shell reads them.
     pub(crate) command: Vec<String>,
     /// The whole environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -259,9 +260,8 @@ impl Process {
     /// # Errors
     /// The program cannot be run.
     pub(super) fn spawn(program: &Program, argv: &[String], stdin: Stdio, groups: &Groups) -> io::Result<Process> {
-        let (file, (name, arguments)) =
-            program.command.first().zip(argv.split_first()).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(file);
+        let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(&program.file);
         command.arg0(name).args(arguments).current_dir(&program.folder);
         command.env_clear().envs(program.environment.iter().cloned());
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -292,10 +292,16 @@ impl Process {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends a process that has failed, and its group, and returns how the process itself ended.
-    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+    /// Ends what is left of a process that has failed, and of its group, and returns how the process ended by itself within
+    /// this time; `None`: it did not.
+    pub(crate) fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let began = Instant::now();
+        while !self.has_ended() && began.elapsed() < patience {
+            thread::sleep(POLL[0]);
+        }
+        let status = self.leader.try_wait().ok().flatten();
         self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
-        self.leader.try_wait().ok().flatten()
+        status
     }
 
     /// The first and the last lines of standard error; if the process still runs, those of what it has written so far.
@@ -378,30 +384,20 @@ impl Errors {
     }
 }
 
-/// The next line, or none at the end. Never more than `limit` bytes of it are held.
+/// The next line, or `None` at the end. Never more than `limit` bytes of it, and one more, are held.
 fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
-    let mut line = Line { bytes: Vec::new(), is_cut: false };
-    let mut has_begun = false;
-    loop {
-        let buffer = match from.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            buffer => buffer?,
-        };
-        if buffer.is_empty() {
-            return Ok(has_begun.then_some(line));
-        }
-        has_begun = true;
-        let end = memchr::memchr(b'\n', buffer);
-        let piece = &buffer[..end.unwrap_or(buffer.len())];
-        let room = piece.len().min(limit - line.bytes.len());
-        line.bytes.extend_from_slice(&piece[..room]);
-        line.is_cut |= room < piece.len();
-        let used = piece.len() + usize::from(end.is_some());
-        from.consume(used);
-        if end.is_some() {
-            return Ok(Some(line));
-        }
+    let mut bytes = Vec::new();
+    if from.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
     }
+    let is_cut = bytes.len() > limit && !bytes.ends_with(b"\n");
+    if is_cut {
+        from.skip_until(b'\n')?;
+        bytes.truncate(limit);
+    } else if bytes.ends_with(b"\n") {
+        bytes.pop();
+    }
+    Ok(Some(Line { bytes, is_cut }))
 }
 
 /// Locks a value, also after a panic.
@@ -417,7 +413,7 @@ mod tests {
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { command, environment, folder: "/".into() };
+        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
         (Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"), lines)
@@ -510,7 +506,7 @@ mod tests {
     fn no_line_is_lost_that_is_not_read_at_once() {
         let command = ["/bin/sh", "-c", "echo ready; wc -l"].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { command, environment, folder: "/".into() };
+        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: Line| {
             if line == text("ready") {
@@ -537,7 +533,7 @@ mod tests {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("done"));
-        process.end();
+        process.end(Duration::ZERO);
         let kept = process.lines();
         let numbers: Vec<&str> = kept.iter().map(|line| line.split(':').next().expect("a word")).collect();
         let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
@@ -557,7 +553,8 @@ mod tests {
             lines.recv().expect_err("an end");
         }
         groups.terminate();
-        let program = Program { command: vec!["true".to_owned()], environment: Vec::new(), folder: "/".into() };
+        let (file, command) = ("/bin/true".into(), vec!["true".to_owned()]);
+        let program = Program { file, command, environment: Vec::new(), folder: "/".into() };
         let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ())).expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
     }

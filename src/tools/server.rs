@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::commands::Commands;
 use super::http::{Http, Site};
-use super::outcome::{CallError, Failure, Outcome, seconds};
+use super::outcome::{Failure, Left, Outcome, seconds};
 use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 struct Session {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
-    events: Receiver<Result<Event, CallError>>,
+    events: Receiver<Result<Event, Failure>>,
 }
 
 enum Transport {
@@ -72,16 +72,17 @@ impl Server {
             let (report, name) = (Arc::clone(report), spec.name.clone());
             Arc::new(move |text: &str| report(&format!("{name}: {text}")))
         };
-        if let Location::Commands(commands) = &spec.location {
-            let about = commands.about();
-            return Ok((Server { spec, groups: groups.clone(), report, session: None, is_second: false }, about));
-        }
-        let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
-            groups.wait_if_closed();
-            let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
-            Error { advice: failure.advice, ..error }
-        })?;
-        Ok((Server { spec, groups: groups.clone(), report, session: Some(session), is_second: false }, about))
+        let (session, about) = if let Location::Commands(commands) = &spec.location {
+            (None, commands.about())
+        } else {
+            let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
+                groups.wait_if_closed();
+                let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
+                Error { advice: failure.advice, ..error }
+            })?;
+            (Some(session), about)
+        };
+        Ok((Server { spec, groups: groups.clone(), report, session, is_second: false }, about))
     }
 
     /// Checks what can be checked before a person is asked.
@@ -105,36 +106,39 @@ impl Server {
             return commands.call(tool, arguments, &self.groups);
         }
         let mut called = self.try_call(tool, arguments);
-        if let Err(CallError::SessionExpired(failure)) = &called {
+        if let Err(failure) = &called
+            && failure.left == Left::Server
+        {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
             self.session = None;
             called = self.try_call(tool, arguments);
         }
-        let error = match called {
+        let failure = match called {
             Ok(outcome) => return outcome,
-            Err(error) => error,
+            Err(failure) => failure,
         };
         self.groups.wait_if_closed();
-        if !matches!(error, CallError::CallFailed(_)) {
+        if failure.left != Left::Session {
             self.session = None;
         }
-        let (failure, name) = (error.into_failure(), &self.spec.name);
+        let name = &self.spec.name;
         // A program's own lines are not for the model: nobody knows what is in them.
         let for_model = format!("the tool's server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
         Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
 
-    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, CallError> {
+    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
         if self.session.as_mut().is_some_and(Session::has_ended) {
             self.session = None;
         }
         let session = match self.session.take() {
             Some(session) => session,
-            None if self.is_second => return Err(CallError::ServerGone(Failure::new(GIVEN_UP))),
+            None if self.is_second => return Err(Failure { left: Left::Nothing, ..Failure::new(GIVEN_UP) }),
             None => {
                 self.is_second = true;
-                Session::open(&self.spec, &self.groups, &self.report).map_err(CallError::ServerGone)?.0
+                let opened = Session::open(&self.spec, &self.groups, &self.report);
+                opened.map_err(|failure| Failure { left: Left::Nothing, ..failure })?.0
             }
         };
         self.session.insert(session).call(tool, arguments, self.spec.timeout)
@@ -148,15 +152,15 @@ impl Session {
         let deadline = after(spec.start);
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
-        if let (Err(CallError::ServerGone(_)), Some(refusal)) = (&listed, session.refusal()) {
+        if let (Err(Failure { left: Left::Nothing, .. }), Some(refusal)) = (&listed, session.refusal()) {
             session = Session::begin(spec, Some(refusal), groups, report)?;
             listed = session.list_tools(spec, deadline);
         }
         match (listed, session.refusal()) {
             (Ok(about), _) => Ok((session, about)),
-            (Err(error), None) => Err(error.into_failure()),
+            (Err(failure), None) => Err(failure),
             // What the server does with a question that it does not know says less.
-            (Err(error), Some(what)) => Err(Failure { what, advice: None, ..error.into_failure() }),
+            (Err(failure), Some(what)) => Err(Failure { what, advice: None, ..failure }),
         }
     }
 
@@ -187,18 +191,18 @@ impl Session {
         Ok(session)
     }
 
-    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, CallError> {
+    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
         loop {
             match self.next(deadline, "before its tools were listed")? {
                 Some(Event::Ask(message) | Event::Notify(message)) => self.send(message),
                 Some(Event::Ready(about)) => return Ok(about),
-                Some(Event::Unusable(reason)) => return Err(CallError::CallFailed(self.failure(&reason))),
+                Some(Event::Unusable(reason)) => return Err(self.failure(&reason)),
                 Some(_) => (),
                 None => {
                     let (name, limit) = (&spec.name, seconds(spec.start));
                     let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
                     let failure = self.failure(&format!("did not list its tools within {limit}"));
-                    return Err(CallError::CallFailed(Failure { advice: Some(advice), ..failure }));
+                    return Err(Failure { advice: Some(advice), ..failure });
                 }
             }
         }
@@ -210,7 +214,7 @@ impl Session {
         tool: &str,
         arguments: &Map<String, Value>,
         patience: Option<Duration>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Outcome, Failure> {
         let (id, message) = self.protocol().call(tool, arguments);
         if let Transport::Local(process) = &self.transport {
             process.report_again();
@@ -240,7 +244,7 @@ impl Session {
 
     /// What the server says next; `None` if that takes too long. Words that have arrived count even after the deadline.
     /// A server without a process is gone, though something that it started may hold its output open.
-    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, CallError> {
+    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, Failure> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))) {
@@ -275,22 +279,18 @@ impl Session {
         }
     }
 
-    /// How a program failed that writes no more: it has ended, or has closed its output, and then q ends it. Nothing of
-    /// it is left after this.
-    fn output_closed(&mut self, when: &str) -> CallError {
-        // A program that ends closes its output a moment before it is gone.
-        let began = Instant::now();
-        while !self.process_has_ended() && began.elapsed() < POLL_INTERVAL {
-            std::thread::sleep(POLL_INTERVAL / 50);
-        }
-        let has_ended = self.process_has_ended();
+    /// The failure of a program that writes no more. Nothing of it is left after this.
+    fn output_closed(&mut self, when: &str) -> Failure {
         let status = match &mut self.transport {
-            Transport::Local(process) => process.end().filter(|_| has_ended),
+            // A program that ends closes its output a moment before it is gone.
+            Transport::Local(process) => process.end(POLL_INTERVAL),
             Transport::Remote(_) => None,
         };
-        let status = status.map(|status| format!(" ({})", status.to_string().replace(": ", " "))).unwrap_or_default();
-        let did = if has_ended { "ended" } else { "closed its output" };
-        CallError::ServerGone(self.failure(&format!("{did} {when}{status}")))
+        let what = match status {
+            Some(status) => format!("ended {when} ({})", status.to_string().replace(": ", " ")),
+            None => format!("closed its output {when}"),
+        };
+        Failure { left: Left::Nothing, ..self.failure(&what) }
     }
 
     fn failure(&self, what: &str) -> Failure {
@@ -324,7 +324,7 @@ fn on_line(
     line: &Line,
     protocol: &Mutex<Protocol>,
     input: &Input,
-    events: &Sender<Result<Event, CallError>>,
+    events: &Sender<Result<Event, Failure>>,
     report: &Report,
 ) {
     let received = match line.is_cut && protocol::is_message(&line.bytes) {
@@ -383,7 +383,8 @@ mod tests {
 
     fn program(script: &str) -> Program {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        Program { command, environment: vec![("PATH".into(), "/usr/bin:/bin".into())], folder: "/".into() }
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        Program { file: "/bin/sh".into(), command, environment, folder: "/".into() }
     }
 
     fn spec(script: &str) -> Spec {
@@ -446,7 +447,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-        process(&mut server).end();
+        process(&mut server).end(Duration::ZERO);
         process(&mut server).lines();
         drop((server, report));
         let details: Vec<String> = details.iter().collect();
@@ -458,7 +459,8 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_run_is_reported() {
         let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
-        let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
+        let missing =
+            error(with(Program { file: "/no/such".into(), command: vec!["/no/such".to_owned()], ..program("") }));
         assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
     }
 

@@ -23,6 +23,9 @@ use crate::unix;
 /// A server that has listed its tools, and the time that it took.
 type Opened = Result<(Server, About, Duration), Error>;
 
+/// The servers, their tools, and what each server, by its name, wants the model to know.
+type Collected = (Servers, Vec<Offer>, Vec<(String, String)>);
+
 /// Servers that are starting.
 pub(crate) struct Starting {
     /// `None`: all tools.
@@ -32,7 +35,7 @@ pub(crate) struct Starting {
     /// What comes of each, by its index.
     opened: Receiver<(usize, Opened)>,
     /// What has come, where there is nothing to wait for.
-    collected: Option<(Servers, Vec<Offer>)>,
+    collected: Option<Collected>,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -43,52 +46,43 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts the selected servers; from now on, a signal ends them.
+    /// Starts the selected servers; from now on, a signal ends them. Without a selection, starts every configured server,
+    /// and a note names each one that cannot be started.
     ///
     /// # Errors
-    /// `Settings`: a server is not configured, its configuration is invalid, or its command is missing.
+    /// `Settings`: a selected server is not configured, its configuration is invalid, or its command is missing; or the
+    /// file that the setting `mcp` names cannot be read.
     pub(crate) fn new(
-        selection: &Selection,
+        selection: Option<&Selection>,
         settings: &Settings,
         interrupts: &Arc<Interrupts>,
         groups: &Groups,
         notes: &Notes,
     ) -> Result<Starting, Error> {
-        let mut prepared = Vec::new();
-        if !selection.is_empty() {
-            let configured = settings.tool_servers()?;
-            let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
-            let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
-            let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
-            // No key is asked for where a program is missing.
-            for section in &sections {
-                prepare::check(section, &settings.environment)?;
-            }
-            let servers =
-                sections.into_iter().map(|section| prepare::prepare(section, Some(selection), settings, notes));
-            prepared = servers.collect::<Result<_, _>>()?;
-        }
-        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)?.check_commands(notes)
-    }
-
-    /// Starts every configured server; a note names each one that cannot be started.
-    ///
-    /// # Errors
-    /// `Settings`: the file that the setting `mcp` names cannot be read.
-    pub(crate) fn all(
-        settings: &Settings,
-        interrupts: &Arc<Interrupts>,
-        groups: &Groups,
-        notes: &Notes,
-    ) -> Result<Starting, Error> {
-        let prepare = |one: Configured| {
-            let section = valid(one)?;
-            prepare::check(&section, &settings.environment)?;
-            prepare::prepare(section, None, settings, notes)
+        let mut configured = match selection {
+            Some(selection) if selection.is_empty() => Vec::new(),
+            _ => settings.tool_servers()?,
         };
-        let servers = settings.tool_servers()?.into_iter().map(prepare);
-        let prepared = servers.filter_map(|server| server.inspect_err(|error| note(error, notes)).ok()).collect();
-        Starting::begin(None, prepared, settings, interrupts, groups, notes)?.check_commands(notes)
+        if let Some(selection) = selection {
+            let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
+            configured = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
+        }
+        // No key is asked for where a program is missing.
+        configured.sort_by_key(|one| one.server.as_ref().is_ok_and(|server| matches!(server.place, Place::Remote(_))));
+        let mut prepared = Vec::new();
+        for one in configured {
+            match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
+                Ok(ready) => prepared.push(ready),
+                Err(error) if selection.is_none() => note(&error, notes),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut starting = Starting::begin(selection.cloned(), prepared, settings, interrupts, groups, notes)?;
+        // Where there are only commands, their names are checked before q waits for input.
+        if starting.awaited().is_empty() {
+            starting.collected = Some(starting.collect(notes)?);
+        }
+        Ok(starting)
     }
 
     fn begin(
@@ -139,14 +133,6 @@ impl Starting {
         Ok(Starting { selection, sections, opened, collected: None, groups, file, keys, secrets })
     }
 
-    /// Where there are only commands, their names are checked before q waits for input.
-    fn check_commands(mut self, notes: &Notes) -> Result<Starting, Error> {
-        if self.awaited().is_empty() {
-            self.collected = Some(self.collect(&mut Vec::new(), notes)?);
-        }
-        Ok(self)
-    }
-
     /// The names of all that must start.
     fn awaited(&self) -> Vec<&str> {
         let awaited = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
@@ -166,8 +152,7 @@ impl Starting {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
-        let mut instructions = Vec::new();
-        let (servers, offers) = self.collect(&mut instructions, notes)?;
+        let (servers, offers, instructions) = self.collect(notes)?;
         offers::check_count(&offers)?;
         let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
         Ok(Some(Toolbox::new(servers, offers, &instructions, yes, keys, secrets)))
@@ -178,22 +163,18 @@ impl Starting {
     /// # Errors
     /// As for [`Starting::finish`].
     pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let (_servers, offers) = self.collect(&mut Vec::new(), notes)?;
+        let (_servers, offers, _) = self.collect(notes)?;
         self.groups.be_patient();
         Ok(offers)
     }
 
     /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
-    fn collect(
-        &mut self,
-        instructions: &mut Vec<(String, String)>,
-        notes: &Notes,
-    ) -> Result<(Servers, Vec<Offer>), Error> {
+    fn collect(&mut self, notes: &Notes) -> Result<Collected, Error> {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
         notes.spinner().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
-        let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
+        let (mut servers, mut offers, mut instructions, mut remarks) = <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
         for (index, opened) in &self.opened {
             let section = &self.sections[index];
             let offered = opened.and_then(|(server, about, took)| {
@@ -229,7 +210,7 @@ impl Starting {
         }
         remarks.extend(offers::leave_out_twins(&mut offers));
         remarks.iter().for_each(|remark| notes.note(remark));
-        Ok((servers, offers))
+        Ok((servers, offers, instructions))
     }
 }
 
