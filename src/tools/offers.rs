@@ -95,7 +95,7 @@ pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Ve
     let without = selection.without_tools(&all);
     if !without.is_empty() {
         let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        let meant = did_you_mean(&without[0], &known);
+        let meant = did_you_mean(without[0], &known);
         return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
             .advise(format!("{meant}the tools are {}", known.join(", "))));
     }

@@ -74,22 +74,16 @@ impl Groups {
         let left = || unix::children().into_iter().filter(|child| !strangers.contains(child)).collect::<Vec<i32>>();
         for signal in [libc::SIGTERM, libc::SIGKILL] {
             left().into_iter().for_each(|child| unix::signal(child, signal));
-            let began = Instant::now();
-            while began.elapsed() < PATIENCE[1] && !left().is_empty() {
-                thread::sleep(POLL[0]);
-            }
+            wait_until(PATIENCE[1], || left().is_empty());
         }
     }
 
     fn kill_after(&self, patience: Duration) {
-        let began = Instant::now();
         let is_left = |id: &i32| {
             unix::reap_group(*id);
             unix::signal_group(*id, 0)
         };
-        while began.elapsed() < patience && lock(&self.0).ids.iter().any(is_left) {
-            thread::sleep(POLL[0]);
-        }
+        wait_until(patience, || !lock(&self.0).ids.iter().any(is_left));
         self.signal_all(libc::SIGKILL);
     }
 
@@ -116,10 +110,6 @@ impl Groups {
     /// From now on, servers may take their time to end.
     pub(crate) fn be_patient(&self) {
         lock(&self.0).is_patient = true;
-    }
-
-    pub(crate) fn is_patient(&self) -> bool {
-        lock(&self.0).is_patient
     }
 
     /// Starts a process as the leader of a new session and group.
@@ -295,10 +285,7 @@ impl Process {
     /// Ends what is left of a process that has failed, and of its group, and returns how the process ended by itself within
     /// this time; `None`: it did not.
     pub(crate) fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let began = Instant::now();
-        while !self.has_ended() && began.elapsed() < patience {
-            thread::sleep(POLL[0]);
-        }
+        wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
         self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
         status
@@ -322,12 +309,7 @@ impl Process {
     fn end_within(&mut self, patience: [Duration; 3]) {
         self.input.close();
         for (patience, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
-            let start = Instant::now();
-            let [mut pause, longest] = POLL;
-            while !self.is_gone() && start.elapsed() < patience {
-                thread::sleep(pause);
-                pause = (pause * 2).min(longest);
-            }
+            wait_until(patience, || self.is_gone());
             if self.is_gone {
                 return;
             }
@@ -339,7 +321,8 @@ impl Process {
 /// If the run has failed before any call, the process is asked to end, and [`Groups::end_rest`] waits for it.
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.groups.is_patient() {
+        let is_patient = lock(&self.groups.0).is_patient;
+        if is_patient {
             self.end_within(PATIENCE);
         } else {
             self.input.close();
@@ -398,6 +381,16 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> 
         bytes.pop();
     }
     Ok(Some(Line { bytes, is_cut }))
+}
+
+/// Waits until something is so, at most this long.
+fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    let [mut pause, longest] = POLL;
+    while !is_so() && began.elapsed() < patience {
+        thread::sleep(pause);
+        pause = (pause * 2).min(longest);
+    }
 }
 
 /// Locks a value, also after a panic.

@@ -65,12 +65,10 @@ pub(crate) type Id = u64;
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// This message must be sent to the server, which does not answer it.
-    Notify(Value),
+    /// This message continues the conversation.
+    Send(Value),
     /// This message answers a request of the server.
     Reply(Value),
-    /// This message must be sent to the server, and its answer continues the conversation.
-    Ask(Value),
     /// The tools are listed; calls may begin.
     Ready(About),
     /// The server cannot be used, for this reason.
@@ -84,7 +82,7 @@ pub(crate) enum Event {
 }
 
 /// One conversation with a server, from the first message to the last call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Protocol {
     is_paired: bool,
     state: State,
@@ -96,8 +94,9 @@ pub(crate) struct Protocol {
     cursors: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Initializing,
     Discovering,
     Listing,
@@ -112,14 +111,7 @@ impl Protocol {
     /// A new conversation, and its first message. `is_paired`: each answer comes apart from all others, as over HTTP.
     /// `refusal` is how another process of the same server refused the handshake.
     pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
-        let mut protocol = Protocol {
-            is_paired,
-            state: State::Initializing,
-            last_id: 0,
-            refusal: String::new(),
-            about: About::default(),
-            cursors: Vec::new(),
-        };
+        let mut protocol = Protocol { is_paired, ..Protocol::default() };
         let first = match refusal {
             Some(refusal) => protocol.discover(refusal),
             None => {
@@ -254,7 +246,7 @@ impl Protocol {
         match (self.state, error) {
             (State::Initializing, None) => self.initialized(result),
             (State::Initializing, Some(error)) => {
-                vec![Event::Ask(self.discover(format!("refused to start a conversation: {}", words(error))))]
+                vec![Event::Send(self.discover(format!("refused to start a conversation: {}", words(error))))]
             }
             (State::Discovering, None) => self.discovered(result),
             (State::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
@@ -280,7 +272,7 @@ impl Protocol {
             return self.speaks_others(&json!([version]));
         }
         self.about.revision = version;
-        let initialized = Event::Notify(notification("notifications/initialized", json!({})));
+        let initialized = Event::Send(notification("notifications/initialized", json!({})));
         vec![initialized, self.introduced(result, &result["serverInfo"])]
     }
 
@@ -312,7 +304,7 @@ impl Protocol {
             return self.ready();
         }
         self.state = State::Listing;
-        Event::Ask(self.request("tools/list", json!({})))
+        Event::Send(self.request("tools/list", json!({})))
     }
 
     fn listed(&mut self, result: &Value) -> Vec<Event> {
@@ -334,7 +326,7 @@ impl Protocol {
         }
         let message = self.request("tools/list", json!({"cursor": cursor}));
         self.cursors.push(cursor);
-        vec![Event::Ask(message)]
+        vec![Event::Send(message)]
     }
 
     fn ready(&mut self) -> Event {
@@ -514,7 +506,7 @@ mod tests {
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
         let messages = events.iter().filter_map(|event| match event {
-            Event::Notify(message) | Event::Reply(message) | Event::Ask(message) => Some(message),
+            Event::Send(message) | Event::Reply(message) => Some(message),
             _ => None,
         });
         messages.cloned().collect()
@@ -554,7 +546,7 @@ mod tests {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         for is_paired in [false, true] {
             let events = Protocol::open(is_paired, None).0.receive(nameless);
-            assert!(matches!(events[..], [Event::Ask(_)]), "{events:?}");
+            assert!(matches!(events[..], [Event::Send(_)]), "{events:?}");
             let mut protocol = Protocol { is_paired, ..listing() };
             let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
             assert_eq!(is_refused, is_paired);
@@ -952,9 +944,9 @@ mod tests {
                             ready += 1;
                             numbers.push(number(&protocol.call("a", &Map::new()).1));
                         }
-                        Event::Ask(line) => numbers.push(number(&line)),
                         Event::Unusable(_) => is_unusable = true,
-                        Event::Notify(message) | Event::Reply(message) => prop_assert!(message.is_object()),
+                        Event::Send(message) if message["id"].is_u64() => numbers.push(number(&message)),
+                        Event::Send(message) | Event::Reply(message) => prop_assert!(message.is_object()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
                         Event::Detail(_) | Event::Progress => {}
                     }

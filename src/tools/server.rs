@@ -17,9 +17,6 @@ use crate::unix;
 /// How often to look whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is said of a server that has been started a second time in vain.
-const GIVEN_UP: &str = "has failed twice and is not started again";
-
 /// A server as it is configured.
 pub(crate) struct Spec {
     pub(crate) name: String,
@@ -129,12 +126,10 @@ impl Server {
     }
 
     fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
-        if self.session.as_mut().is_some_and(Session::has_ended) {
-            self.session = None;
-        }
+        self.session.take_if(Session::has_ended);
         let session = match self.session.take() {
             Some(session) => session,
-            None if self.is_second => return Err(Failure { left: Left::Nothing, ..Failure::new(GIVEN_UP) }),
+            None if self.is_second => return Err(Failure::new("has failed twice and is not started again")),
             None => {
                 self.is_second = true;
                 let opened = Session::open(&self.spec, &self.groups, &self.report);
@@ -152,11 +147,13 @@ impl Session {
         let deadline = after(spec.start);
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
-        if let (Err(Failure { left: Left::Nothing, .. }), Some(refusal)) = (&listed, session.refusal()) {
-            session = Session::begin(spec, Some(refusal), groups, report)?;
+        let refusal = session.protocol().refusal();
+        if refusal.is_some() && matches!(listed, Err(Failure { left: Left::Nothing, .. })) {
+            session = Session::begin(spec, refusal, groups, report)?;
             listed = session.list_tools(spec, deadline);
         }
-        match (listed, session.refusal()) {
+        let refusal = session.protocol().refusal();
+        match (listed, refusal) {
             (Ok(about), _) => Ok((session, about)),
             (Err(failure), None) => Err(failure),
             // What the server does with a question that it does not know says less.
@@ -174,11 +171,8 @@ impl Session {
                 let (protocol, report) = (Arc::clone(&protocol), Arc::clone(report));
                 let details = Arc::clone(&report);
                 let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
-                let process = Process::start(program, groups, read, details);
-                Transport::Local(
-                    process
-                        .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
-                )
+                let cannot = |error| Failure::new(format!("cannot run {}: {error}", program.command.join(" ")));
+                Transport::Local(Process::start(program, groups, read, details).map_err(cannot)?)
             }
             Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
@@ -194,7 +188,7 @@ impl Session {
     fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
         loop {
             match self.next(deadline, "before its tools were listed")? {
-                Some(Event::Ask(message) | Event::Notify(message)) => self.send(message),
+                Some(Event::Send(message)) => self.send(message),
                 Some(Event::Ready(about)) => return Ok(about),
                 Some(Event::Unusable(reason)) => return Err(self.failure(&reason)),
                 Some(_) => (),
@@ -263,12 +257,8 @@ impl Session {
 
     /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
     fn has_ended(&mut self) -> bool {
-        loop {
-            match self.events.try_recv() {
-                Ok(_) => (),
-                Err(error) => return error == TryRecvError::Disconnected || self.process_has_ended(),
-            }
-        }
+        self.events.try_iter().for_each(drop);
+        self.events.try_recv() == Err(TryRecvError::Disconnected) || self.process_has_ended()
     }
 
     /// An address cannot end.
@@ -298,10 +288,6 @@ impl Session {
             Transport::Local(process) => Failure { lines: process.lines(), ..Failure::new(what) },
             Transport::Remote(http) => http.failure(what),
         }
-    }
-
-    fn refusal(&self) -> Option<String> {
-        self.protocol().refusal()
     }
 
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
@@ -354,10 +340,7 @@ impl Drop for Servers {
         for server in self.0.drain(..).filter(|server| server.session.is_some()) {
             let is_open = is_open.clone();
             // Without a thread it ends here.
-            let _ = unix::start_thread(move || {
-                drop(server);
-                drop(is_open);
-            });
+            let _ = unix::start_thread(move || drop((server, is_open)));
         }
         drop(is_open);
         // Nothing is ever sent: this waits until every server has ended.
