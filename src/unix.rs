@@ -177,13 +177,6 @@ pub(crate) fn is_in_foreground(terminal: &File) -> bool {
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
 }
 
-/// Whether the other end of a terminal is closed.
-pub(crate) fn has_hung_up(terminal: &File) -> bool {
-    let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
-    unsafe { libc::poll(&raw mut asked, 1, 0) > 0 && asked.revents & libc::POLLHUP != 0 }
-}
-
 /// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.
 /// Returns which ones can, or have lost their other end; after a signal perhaps none.
 pub(crate) fn ready<const N: usize>(pipes: [Option<(BorrowedFd<'_>, i16)>; N], patience: Duration) -> [bool; N] {

@@ -162,6 +162,8 @@ impl Pipes {
 /// What the model gets: standard output; if that is not everything, why; and if the command failed, standard error.
 /// `too_late` is the limit that it did not keep, `status` how it ended by itself.
 fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
+    // The end of its pipe ends a command that writes too much.
+    let status = status.filter(|_| !pipes.is_cut);
     // If q has ended it, its last character may be incomplete.
     let is_whole = too_late.is_none() && !pipes.is_cut;
     let [output, error] = pipes.read.each_ref().map(|bytes| match std::str::from_utf8(bytes) {

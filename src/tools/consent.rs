@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
-use std::time::Duration;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -16,9 +15,6 @@ const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 /// More blanks in a row are shown as their number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
-
-/// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
-const HANG_UP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
@@ -91,12 +87,8 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
     let mut answer = String::new();
     let read = BufReader::new(&terminal).read_line(&mut answer);
     if !answer.ends_with('\n') {
-        // The end of input, from Ctrl-D, leaves the cursor behind the question.
+        // The end of input, from Ctrl-D, leaves the cursor after the question.
         let _ = terminal.write_all(b"\n");
-    }
-    // A closed terminal gives no answer, and the signal that ends q is on its way.
-    if unix::has_hung_up(&terminal) {
-        std::thread::sleep(HANG_UP_TIMEOUT);
     }
     read.map(|_| answer)
 }

@@ -3,6 +3,7 @@
 mod commands;
 mod consent;
 mod http;
+mod listener;
 mod names;
 mod offers;
 mod outcome;

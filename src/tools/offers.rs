@@ -79,8 +79,8 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let (article, place) = match (section.is_shared, &section.place) {
         (false, _) => ("the", ""),
-        (true, Place::Local(_) | Place::Commands(_)) => ("a", ", together with its command,"),
         (true, Place::Remote(_)) => ("a", ", together with its url,"),
+        (true, _) => ("a", ", together with its command,"),
     };
     // TOML has the same text in quotes as JSON.
     format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
@@ -125,7 +125,7 @@ pub(super) fn leave_out_twins(offers: &mut Vec<Offer>) -> Vec<String> {
     let mut notes = Vec::new();
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
-        if is_taken && second.tool != first.tool {
+        if is_taken {
             let (name, tool, first) = (&first.shown.name, on_one_line(&second.tool), on_one_line(&first.tool));
             notes.push(format!("the tool {tool} is left out: models know it by the same name as {first}, {name}"));
         }

@@ -104,10 +104,6 @@ pub(crate) fn seconds(time: Option<Duration>) -> String {
 
 /// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
 fn text_of(result: &Value) -> String {
-    // Some servers forget the list.
-    if let Some(text) = result["content"].as_str() {
-        return text.to_owned();
-    }
     let content = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let mut pieces: Vec<String> = content.iter().map(describe).collect();
     let has_text = content.iter().filter_map(plain).any(|text| !text.is_empty());

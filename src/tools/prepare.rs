@@ -23,7 +23,6 @@ const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// A section whose server can be started, or whose commands can be called.
 pub(super) struct Prepared {
-    pub(super) section: ToolServer,
     pub(super) spec: Spec,
     /// Values that only its programs may get.
     pub(super) keys: Vec<Secret>,
@@ -73,8 +72,7 @@ pub(super) fn prepare(
             (Location::Remote(Arc::new(site)), keys, headers.chain(remote.url.secrets()).collect())
         }
     };
-    let spec = Spec { name: section.name.clone(), location, start: section.start, timeout: section.timeout };
-    Ok(Prepared { section, spec, keys, hidden })
+    Ok(Prepared { spec: Spec { section, location }, keys, hidden })
 }
 
 /// The program of a section, by its full path or in a folder of PATH. A relative folder would depend on where q is started,
@@ -150,8 +148,6 @@ fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     let name = &section.name;
     if has_authorization(&server.headers) {
         format!("check the header authorization of the tool server {name}")
-    } else if server.url.server.authorization().is_some() {
-        format!("check user and password in the url of the tool server {name}")
     } else if section.is_shared {
         format!("add the key to the headers of {name} in the file that the setting mcp names")
     } else {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -225,8 +225,10 @@ impl Process {
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let (queue, lines) = mpsc::channel();
         process.input = Input(Arc::new(Mutex::new(Some(queue))));
-        if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
-            unix::start_thread(move || write_lines(stdin, &lines))?;
+        if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
+            // Until there are no more lines, or nobody reads them.
+            let mut write = move |line: String| stdin.write_all(format!("{line}\n").as_bytes());
+            unix::start_thread(move || _ = lines.into_iter().try_for_each(&mut write))?;
             let errors = process.errors.clone();
             let (is_open, end) = mpsc::channel();
             unix::start_thread(move || {
@@ -327,16 +329,6 @@ impl Drop for Process {
         } else {
             self.input.close();
             self.groups.signal(self.id, libc::SIGTERM);
-        }
-    }
-}
-
-/// Writes lines until there are no more, or nobody reads them.
-fn write_lines(mut stdin: ChildStdin, lines: &mpsc::Receiver<String>) {
-    for mut line in lines {
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).is_err() {
-            return;
         }
     }
 }

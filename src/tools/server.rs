@@ -1,6 +1,6 @@
 //! A tool server from its start to its last call, whether it is a program or an address; or commands, which need no start.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,12 @@ use serde_json::{Map, Value};
 
 use super::commands::Commands;
 use super::http::{Http, Site};
+use super::listener::Listener;
 use super::outcome::{Failure, Left, Outcome, seconds};
 use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
+use crate::settings::ToolServer;
 use crate::unix;
 
 /// How often to look whether a silent program still runs.
@@ -19,12 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server as it is configured.
 pub(crate) struct Spec {
-    pub(crate) name: String,
+    pub(crate) section: ToolServer,
     pub(crate) location: Location,
-    /// How long it may take until its tools are listed; `None` is for ever.
-    pub(crate) start: Option<Duration>,
-    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
-    pub(crate) timeout: Option<Duration>,
 }
 
 /// Where a server is.
@@ -37,7 +35,7 @@ pub(crate) enum Location {
 
 /// A running server. Dropping it ends it.
 pub(crate) struct Server {
-    spec: Spec,
+    pub(super) spec: Spec,
     groups: Groups,
     report: Report,
     /// None after the server has ended, and for commands.
@@ -59,22 +57,17 @@ enum Transport {
 }
 
 impl Server {
-    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows, each line with the server's
-    /// name.
+    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
     ///
     /// # Errors
     /// `Tools`: the server cannot be started, has ended, is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<(Server, About), Error> {
-        let report: Report = {
-            let (report, name) = (Arc::clone(report), spec.name.clone());
-            Arc::new(move |text: &str| report(&format!("{name}: {text}")))
-        };
+    pub(crate) fn open(spec: Spec, groups: &Groups, report: Report) -> Result<(Server, About), Error> {
         let (session, about) = if let Location::Commands(commands) = &spec.location {
             (None, commands.about())
         } else {
             let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
                 groups.wait_if_closed();
-                let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
+                let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.section.name));
                 Error { advice: failure.advice, ..error }
             })?;
             (Some(session), about)
@@ -118,7 +111,7 @@ impl Server {
         if failure.left != Left::Session {
             self.session = None;
         }
-        let name = &self.spec.name;
+        let name = &self.spec.section.name;
         // A program's own lines are not for the model: nobody knows what is in them.
         let for_model = format!("the tool's server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
@@ -136,7 +129,7 @@ impl Server {
                 opened.map_err(|failure| Failure { left: Left::Nothing, ..failure })?.0
             }
         };
-        self.session.insert(session).call(tool, arguments, self.spec.timeout)
+        self.session.insert(session).call(tool, arguments, self.spec.section.timeout)
     }
 }
 
@@ -144,7 +137,7 @@ impl Session {
     /// Starts the server, or reaches it, and lists its tools. One that ends as it refuses the handshake is started once
     /// more, without it.
     fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Session, About), Failure> {
-        let deadline = after(spec.start);
+        let deadline = after(spec.section.start);
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
         let refusal = session.protocol().refusal();
@@ -163,24 +156,23 @@ impl Session {
 
     /// Begins the conversation and does not wait for the server.
     fn begin(spec: &Spec, refusal: Option<String>, groups: &Groups, report: &Report) -> Result<Session, Failure> {
-        let (sender, events) = mpsc::channel();
+        let (events, receiver) = mpsc::channel();
         let (protocol, first) = Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
         let protocol = Arc::new(Mutex::new(protocol));
+        let listener = Listener { protocol: Arc::clone(&protocol), events, report: Arc::clone(report) };
         let transport = match &spec.location {
             Location::Local(program) => {
-                let (protocol, report) = (Arc::clone(&protocol), Arc::clone(report));
-                let details = Arc::clone(&report);
-                let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
+                let read = move |input: &Input, line: Line| on_line(&line, &listener, input);
                 let cannot = |error| Failure::new(format!("cannot run {}: {error}", program.command.join(" ")));
-                Transport::Local(Process::start(program, groups, read, details).map_err(cannot)?)
+                Transport::Local(Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?)
             }
             Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
-                let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
-                Transport::Remote(Http::new(site, protocol, sender, report, [spec.start, spec.timeout]))
+                let limits = [spec.section.start, spec.section.timeout];
+                Transport::Remote(Http::new(Arc::clone(site), listener, limits))
             }
         };
-        let session = Session { protocol, transport, events };
+        let session = Session { protocol, transport, events: receiver };
         session.send(first);
         Ok(session)
     }
@@ -193,7 +185,7 @@ impl Session {
                 Some(Event::Unusable(reason)) => return Err(self.failure(&reason)),
                 Some(_) => (),
                 None => {
-                    let (name, limit) = (&spec.name, seconds(spec.start));
+                    let (name, limit) = (&spec.section.name, seconds(spec.section.start));
                     let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
                     let failure = self.failure(&format!("did not list its tools within {limit}"));
                     return Err(Failure { advice: Some(advice), ..failure });
@@ -306,24 +298,12 @@ impl Drop for Session {
 
 /// Handles a line that a program wrote. A thread does this, so that the server's own requests are answered while q does
 /// something else.
-fn on_line(
-    line: &Line,
-    protocol: &Mutex<Protocol>,
-    input: &Input,
-    events: &Sender<Result<Event, Failure>>,
-    report: &Report,
-) {
+fn on_line(line: &Line, listener: &Listener, input: &Input) {
     let received = match line.is_cut && protocol::is_message(&line.bytes) {
-        true => lock(protocol).receive_too_long(MAX_LINE),
-        false => lock(protocol).receive(&line.bytes),
+        true => listener.protocol().receive_too_long(MAX_LINE),
+        false => listener.protocol().receive(&line.bytes),
     };
-    for event in received {
-        match event {
-            Event::Reply(message) => input.send(message.to_string()),
-            Event::Detail(text) => report(&text),
-            event => _ = events.send(Ok(event)),
-        }
-    }
+    listener.hand_on(received, |message| input.send(message.to_string()));
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {
@@ -375,12 +355,8 @@ mod tests {
     }
 
     fn with(program: Program) -> Spec {
-        Spec {
-            name: "db".to_owned(),
-            location: Location::Local(program),
-            start: Some(Duration::from_secs(60)),
-            timeout: Some(Duration::from_secs(60)),
-        }
+        let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
+        Spec { section, location: Location::Local(program) }
     }
 
     fn silent() -> Report {
@@ -393,7 +369,7 @@ mod tests {
     }
 
     fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
-        Server::open(spec, &Groups::default(), report)
+        Server::open(spec, &Groups::default(), Arc::clone(report))
     }
 
     fn process(server: &mut Server) -> &mut Process {
@@ -434,8 +410,8 @@ mod tests {
         process(&mut server).lines();
         drop((server, report));
         let details: Vec<String> = details.iter().collect();
-        assert_eq!(details.iter().filter(|line| *line == "db: noise").count(), 400);
-        assert_eq!(details[200], "db: writes more to standard error, which is not shown");
+        assert_eq!(details.iter().filter(|line| *line == "noise").count(), 400);
+        assert_eq!(details[200], "writes more to standard error, which is not shown");
         assert_eq!(details.len(), 402);
     }
 
@@ -449,7 +425,11 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_start_says_why() {
-        let hurry = |time: u64, script: &str| Spec { start: Some(Duration::from_millis(time)), ..spec(script) };
+        let hurry = |time: u64, script: &str| {
+            let mut spec = spec(script);
+            spec.section.start = Some(Duration::from_millis(time));
+            spec
+        };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
         for (spec, expected) in [
             (spec("echo no module >&2; exit 1"), "db: ended before its tools were listed (exit status 1): no module"),
@@ -484,9 +464,9 @@ mod tests {
             case $cancel in *notifications/cancelled*'"requestId":3'*) text 4 cancelled;; *) text 4 not;; esac
             read -r end"#;
         let mut server = started(script);
-        server.spec.timeout = Some(Duration::from_millis(1));
+        server.spec.section.timeout = Some(Duration::from_millis(1));
         assert_eq!(call(&mut server, "{}"), outcome("no answer within 0.001 s", true));
-        server.spec.timeout = None;
+        server.spec.section.timeout = None;
         assert_eq!(call(&mut server, "{}"), outcome("cancelled", false));
     }
 
@@ -545,6 +525,6 @@ mod tests {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
-        assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
+        assert_eq!(details.recv().expect("a line"), r#"pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 }

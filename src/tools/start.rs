@@ -10,7 +10,7 @@ use super::offers::{self, Offer};
 use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::About;
-use super::server::{Server, Servers};
+use super::server::{Location, Server, Servers, Spec};
 use super::toolbox::Toolbox;
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
@@ -30,10 +30,10 @@ type Collected = (Servers, Vec<Offer>, Vec<(String, String)>);
 pub(crate) struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
-    /// One for each server.
-    sections: Vec<ToolServer>,
-    /// What comes of each, by its index.
-    opened: Receiver<(usize, Opened)>,
+    /// The names of all that must start; commands need not.
+    awaited: Vec<String>,
+    /// What comes of each server, and of the commands.
+    opened: Receiver<Opened>,
     /// What has come, where there is nothing to wait for.
     collected: Option<Collected>,
     groups: Groups,
@@ -59,40 +59,7 @@ impl Starting {
         groups: &Groups,
         notes: &Notes,
     ) -> Result<Starting, Error> {
-        let mut configured = match selection {
-            Some(selection) if selection.is_empty() => Vec::new(),
-            _ => settings.tool_servers()?,
-        };
-        if let Some(selection) = selection {
-            let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
-            configured = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
-        }
-        // No key is asked for where a program is missing.
-        configured.sort_by_key(|one| one.server.as_ref().is_ok_and(|server| matches!(server.place, Place::Remote(_))));
-        let mut prepared = Vec::new();
-        for one in configured {
-            match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
-                Ok(ready) => prepared.push(ready),
-                Err(error) if selection.is_none() => note(&error, notes),
-                Err(error) => return Err(error),
-            }
-        }
-        let mut starting = Starting::begin(selection.cloned(), prepared, settings, interrupts, groups, notes)?;
-        // Where there are only commands, their names are checked before q waits for input.
-        if starting.awaited().is_empty() {
-            starting.collected = Some(starting.collect(notes)?);
-        }
-        Ok(starting)
-    }
-
-    fn begin(
-        selection: Option<Selection>,
-        prepared: Vec<Prepared>,
-        settings: &Settings,
-        interrupts: &Arc<Interrupts>,
-        groups: &Groups,
-        notes: &Notes,
-    ) -> Result<Starting, Error> {
+        let prepared = prepared(selection, settings, notes)?;
         let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
             Key::Variables { found: Some((_, key)), .. } => Some(key),
             _ => None,
@@ -105,43 +72,36 @@ impl Starting {
             interrupts.before_the_end(When::First, move || first.terminate());
             interrupts.before_the_end(When::Last, move || last.kill());
         }
-        let report: Report = {
-            let (notes, secrets) = (notes.clone(), secrets.clone());
-            Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
-        };
         let (sender, opened) = mpsc::channel();
-        let mut sections = Vec::new();
-        for (index, Prepared { section, spec, .. }) in prepared.into_iter().enumerate() {
-            let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
-            let began = Instant::now();
-            let open = move || {
-                let opened = Server::open(spec, &groups, &report);
-                // Where nobody waits any more, the server ends here.
-                let _ = sender.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
+        let mut awaited = Vec::new();
+        for Prepared { spec, .. } in prepared {
+            let (name, is_command) = (spec.section.name.clone(), matches!(spec.location, Location::Commands(_)));
+            let report: Report = {
+                let (notes, secrets, name) = (notes.clone(), secrets.clone(), name.clone());
+                Arc::new(move |text: &str| notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets)))
             };
-            if matches!(section.place, Place::Commands(_)) {
+            let (sender, groups, began) = (sender.clone(), groups.clone(), Instant::now());
+            let open = move || {
+                let opened = Server::open(spec, &groups, report);
+                // Where nobody waits any more, the server ends here.
+                let _ = sender.send(opened.map(|(server, about)| (server, about, began.elapsed())));
+            };
+            if is_command {
                 open();
             } else {
                 interrupts.install();
-                let failed = |error| Error::new(Kind::Tools, format!("{}: {error}", section.name));
-                unix::start_thread(open).map_err(failed)?;
+                unix::start_thread(open).map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
+                awaited.push(name);
             }
-            sections.push(section);
         }
         drop(sender);
-        let (file, groups) = (settings.file.clone(), groups.clone());
-        Ok(Starting { selection, sections, opened, collected: None, groups, file, keys, secrets })
-    }
-
-    /// The names of all that must start.
-    fn awaited(&self) -> Vec<&str> {
-        let awaited = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
-        awaited.map(|section| section.name.as_str()).collect()
-    }
-
-    /// Whether there is any server.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sections.is_empty()
+        let (selection, groups, file) = (selection.cloned(), groups.clone(), settings.file.clone());
+        let mut starting = Starting { selection, awaited, opened, collected: None, groups, file, keys, secrets };
+        // Where there are only commands, their names are checked before q waits for input.
+        if starting.awaited.is_empty() {
+            starting.collected = Some(starting.collect(notes)?);
+        }
+        Ok(starting)
     }
 
     /// Waits until the tools are listed. `None` if no tools are selected.
@@ -173,18 +133,18 @@ impl Starting {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes.spinner().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
+        notes.spinner().wait_for(&format!("waiting for {}", self.awaited.join(", ")));
         let (mut servers, mut offers, mut instructions, mut remarks) = <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
-        for (index, opened) in &self.opened {
-            let section = &self.sections[index];
+        for opened in &self.opened {
             let offered = opened.and_then(|(server, about, took)| {
-                if !matches!(section.place, Place::Commands(_)) {
+                let Spec { section, location } = &server.spec;
+                if !matches!(location, Location::Commands(_)) {
                     notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
                 }
                 let (offered, noted) = offers::of_server(servers.0.len(), section, &about, &self.file)?;
-                servers.0.push(server);
                 instructions.push((section.name.clone(), about.instructions));
                 remarks.extend(noted);
+                servers.0.push(server);
                 Ok(offered)
             });
             match offered {
@@ -229,6 +189,29 @@ fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
     let tools = if count == 1 { "tool" } else { "tools" };
     let (name, took) = (&section.name, took.as_secs_f64());
     format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.revision)
+}
+
+/// The selected servers, or all that can be started, ready to start.
+fn prepared(selection: Option<&Selection>, settings: &Settings, notes: &Notes) -> Result<Vec<Prepared>, Error> {
+    let mut configured = match selection {
+        Some(selection) if selection.is_empty() => Vec::new(),
+        _ => settings.tool_servers()?,
+    };
+    if let Some(selection) = selection {
+        let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
+        configured = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
+    }
+    // No key is asked for where a program is missing.
+    configured.sort_by_key(|one| one.server.as_ref().is_ok_and(|server| matches!(server.place, Place::Remote(_))));
+    let mut prepared = Vec::new();
+    for one in configured {
+        match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
+            Ok(ready) => prepared.push(ready),
+            Err(error) if selection.is_none() => note(&error, notes),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(prepared)
 }
 
 /// The server, or what is wrong with its configuration.
