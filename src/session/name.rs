@@ -37,13 +37,7 @@ impl Which {
     /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         match (option, slot) {
-            (Some(value), _) => Which::parse(value).map_err(|reason| {
-                let error = Error::usage(format!("--session: {reason}"));
-                match value.to_str().and_then(way_to_current) {
-                    Some(way) => error.advise(way),
-                    None => error,
-                }
-            }),
+            (Some(value), _) => Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}"))),
             (None, Some(name)) => match check(name) {
                 Ok(()) => Ok(Which::Current { slot: Some(name.to_owned()) }),
                 Err(reason) => Err(Error::settings(format!("Q_SESSION: {reason}"))),
@@ -129,17 +123,6 @@ fn check(name: &str) -> Result<(), String> {
         return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
     }
     Ok(())
-}
-
-/// How to name a current conversation, for a user who calls it by its file.
-fn way_to_current(listed: &str) -> Option<String> {
-    match listed.strip_prefix("current")? {
-        "" => Some("without -s, q uses the current conversation".to_owned()),
-        rest => {
-            let slot = rest.strip_prefix('-').filter(|slot| check(slot).is_ok())?;
-            Some(format!("Q_SESSION={slot} in place of -s names this conversation"))
-        }
-    }
 }
 
 /// The path without links. The file need not exist yet, but its folder must.

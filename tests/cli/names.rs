@@ -184,13 +184,6 @@ fn what_is_no_name_is_refused_before_input_and_request() {
             outcome.exit(2).stdout_is_empty().stderr_contains("q: ");
         }
     }
-    // A list shows these, so the error says what names them.
-    for (name, advice) in [
-        ("current", "q: without -s, q uses the current conversation"),
-        ("current-tty1", "q: Q_SESSION=tty1 in place of -s names this conversation"),
-    ] {
-        sandbox.q(&["-s", name, "--last"]).run().exit(2).stdout_is_empty().stderr_contains(advice);
-    }
     server.expect_requests(0);
     snapshot(sandbox.state()).expect_empty();
 }
