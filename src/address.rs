@@ -108,7 +108,7 @@ impl Address {
         }
     }
 
-    /// Scheme, host and port: what a path begins at.
+    /// Scheme, host and port, without a path.
     pub(crate) fn origin(&self) -> String {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         format!("{}://{authority}", self.uri.scheme_str().unwrap_or_default())
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_being_repeated() {
+    fn what_is_not_a_url_is_refused_without_being_repeated() {
         for text in [
             "",
             "localhost:8080",

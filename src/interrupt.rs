@@ -1,4 +1,4 @@
-//! Signals while q asks: q saves what was shown, restores the terminal, and dies of the signal itself.
+//! Signals while q asks: q saves what has come, restores the terminal, and dies of the signal itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub(crate) fn survive_size_limit() {
 /// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
-    /// Nothing more is recorded, not even that those programs have ended.
+    /// Recording stops, so that the end of those programs is not recorded.
     AtOnce,
     /// Programs that q has started are asked to end.
     First,

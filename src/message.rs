@@ -72,7 +72,7 @@ pub(crate) struct Message {
     /// They go before the text.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) text: Arc<str>,
-    /// How many calls of tools the text tells of.
+    /// How many tool calls the text describes.
     pub(crate) calls: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What must be done in one place: unsafe system calls, for processes, terminals and files; and the start of threads.
+//! What must be in one place: unsafe system calls for processes, terminals and files, and the start of threads.
 
 #![allow(unsafe_code)]
 
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Starts a thread that nobody waits for. All threads start here, because each other place would add a copy of the code
-/// to the program.
+/// Starts a thread that is not joined. All threads start here, because every other place would add a copy of the code to
+/// the program.
 ///
 /// # Errors
 /// There are no more threads.
@@ -101,9 +101,8 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     }
 }
 
-/// Whether this process, from now on, is the parent of what its children leave behind, and can reap it. Returns whether
-/// it was. On other systems than Linux, the system itself does that at once; on Linux, in a container, perhaps nobody
-/// does.
+/// Sets whether this process becomes the parent of what its children leave running, and can reap it. Returns whether that
+/// was set. Otherwise the first process of the system does that, but not in every container.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopt_orphans(adopts: bool) -> bool {
     let mut before: libc::c_int = 0;
@@ -136,7 +135,7 @@ pub(crate) fn reap_group(leader: i32) {
     while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
-/// Whether reading standard input would not wait, at once or within this time.
+/// Whether standard input can be read without waiting, at once or within this time.
 pub(crate) fn stdin_is_ready_within(patience: Duration) -> bool {
     let mut asked = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: the pointer is to one structure, as the count says, which outlives the call.

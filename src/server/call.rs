@@ -55,7 +55,7 @@ impl From<CallError> for CallEnd {
 }
 
 impl CallError {
-    /// Whether another try may succeed. A busy server's words about the model or the key are not the last ones.
+    /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
     fn may_pass(&self) -> bool {
         let is_busy =
             matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
@@ -70,7 +70,7 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, if necessary again until text has come. Hands on each piece of the answer as it comes, and whether
+    /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes, and whether
     /// it is the last. The reply has what was read so far, even on failure.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Call<'_> {
                 text_has_come |= !piece.is_empty();
                 take(piece, last)
             });
-            // The word for an end is the server's, and is shown.
+            // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             match ended {
                 Err(CallEnd::Failed(failed)) if !text_has_come && self.wait_to_try_again(tried, &failed) => tried += 1,
@@ -138,7 +138,7 @@ impl Call<'_> {
         })
     }
 
-    /// Asks for something other than an answer, if necessary again, and returns the body.
+    /// Asks for something other than an answer, tries again if necessary, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
         let response = loop {
@@ -189,11 +189,11 @@ impl Call<'_> {
     pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, asks),
-            ReplyError::Malformed(reason) => self.failed(format!("what the server sent cannot be read ({reason})")),
+            ReplyError::Malformed(reason) => self.failed(format!("the response cannot be read ({reason})")),
         }
     }
 
-    /// What q says itself. It may contain any words, such as those of an address or of a page's title.
+    /// A failure in q's own words. Nothing is concluded from them, because they may quote an address or a page's title.
     pub(crate) fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }

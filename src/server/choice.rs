@@ -13,7 +13,7 @@ pub(crate) struct Choice {
     pub(crate) model: Model,
 }
 
-/// A model, and who chose it.
+/// A model, and what chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Model {
     /// An option, a variable or the file.
@@ -22,7 +22,7 @@ pub(crate) enum Model {
     OfConversation(String),
     /// The table of providers.
     Default(String),
-    /// Nobody: it is the first that the server lists.
+    /// Nothing: q takes the first that the server lists.
     First,
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_chosen_where_nobody_is_named_and_no_key_is_set() {
+    fn no_provider_is_chosen_if_none_is_named_and_no_key_is_set() {
         let settings =
             Settings::load(&Arguments::default(), &Environment::default(), Path::new("")).expect("no settings");
         assert!(choose(&settings, None).expect("no error").is_none());

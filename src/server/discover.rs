@@ -77,7 +77,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// The error if there is no provider to ask: it names every way out.
+/// The error if there is no provider to ask: it names every way to get one.
 fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();

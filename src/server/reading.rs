@@ -30,7 +30,7 @@ pub(super) enum ReadError {
     Connection(io::Error),
     /// What came is an error, or cannot be read.
     Reply(ReplyError),
-    /// What q says about a body that is no answer.
+    /// What is wrong with a body that is not an answer.
     Broken(String),
     Output(OutputError),
 }
@@ -102,7 +102,7 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
         if bytes.len() > MAX_WHOLE {
-            return Err(ReadError::Broken(format!("what the server sent has more than {MAX_WHOLE} bytes")));
+            return Err(ReadError::Broken(format!("the response has more than {MAX_WHOLE} bytes")));
         }
     }
     if bytes.starts_with(GZIP) {
@@ -163,7 +163,7 @@ fn read_stream(
     }
 }
 
-/// Why a stream that has ended like this, after so many events, is no complete answer.
+/// Why a stream that has ended like this, after this many events, is not a complete answer.
 fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_type: &str) -> ReadError {
     ReadError::Broken(match end {
         Err(error) => return ReadError::Connection(error),

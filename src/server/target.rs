@@ -21,7 +21,7 @@ const NAMED_MODELS: usize = 10;
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
-    // Of equals, the last one counts: from the end, that is the first in the list.
+    // The last of equals counts: from the end, that is the first in the list.
     family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
 }
 

@@ -110,7 +110,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        // Those of an answer come from another program, and no provider takes them.
+        // Attachments of an answer come from another program, and no provider takes them.
         let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
         let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {

@@ -1,4 +1,4 @@
-//! One file of a conversation: read, written so that nobody sees half of it, and given a second name.
+//! Reads and writes the file of one conversation, so that no other program sees half of it, and gives it a second name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use super::format;
 use super::rules::Found;
 use crate::unix;
 
-/// Files that nobody else may read.
+/// The mode of files that only their owner may read.
 pub(super) const PRIVATE_FILE: u32 = 0o600;
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
@@ -85,7 +85,7 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     found.or_else(|error| check_missing(error, "look at", path).map(|()| false))
 }
 
-/// Nothing, for an error that says that there is no such file; any other is returned.
+/// Accepts an error that says that there is no such file, and returns any other.
 fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::NotFound => check_dangling_link(path.parent()),

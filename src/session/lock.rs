@@ -1,4 +1,4 @@
-//! The lock for writing conversations: flock on their folder itself, which leaves nothing behind.
+//! The lock for writing conversations: flock on their folder itself, so that there is no lock file.
 
 use std::fmt;
 use std::fs::{File, TryLockError};

@@ -12,7 +12,7 @@ use crate::one_line::quoted;
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
 
-/// Stands between the name of a conversation and the number of an earlier state.
+/// Separates the name of a conversation from the number of an earlier state.
 pub(crate) const STATE: char = '~';
 
 /// A conversation, as a user names it.
@@ -98,13 +98,13 @@ impl Which {
         matches!(self, Which::Current { .. })
     }
 
-    /// Whether it is one without a name, in a place that only q gives.
+    /// Whether it is one without a name, whose file q has named.
     pub(crate) fn is_unnamed(&self) -> bool {
         matches!(self, Which::Id(_) | Which::Number(_))
     }
 }
 
-/// The name of the conversation of which this is an earlier state; any other name as it is.
+/// The name of the conversation whose earlier state this is; any other name as it is.
 pub(crate) fn base(name: &str) -> &str {
     match name.rsplit_once(STATE) {
         Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,

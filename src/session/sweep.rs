@@ -1,4 +1,4 @@
-//! The daily sweep: conversations without a name that nobody has used for long are removed.
+//! The daily sweep, which removes conversations without a name that have not been used for long.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -39,7 +39,7 @@ impl Folder {
         }
     }
 
-    /// Removes conversations without a name and earlier states that nobody has changed for longer than `keep`, unless
+    /// Removes conversations without a name and earlier states that have not changed for longer than `keep`, unless
     /// `current.json` or a name leads to them; and links that lead nowhere.
     fn sweep(&self, keep: Duration, now: SystemTime) {
         let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);

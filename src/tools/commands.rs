@@ -26,7 +26,7 @@ const MAX_OUTPUT: usize = 1_000_000;
 pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
 
 impl Commands {
-    /// The tools that they are.
+    /// The commands as tools.
     pub(super) fn about(&self) -> About {
         let tool = |(command, _): &(Command, Program)| ListedTool {
             name: command.name.clone(),
@@ -65,7 +65,7 @@ impl Commands {
 /// The full path of a file in a folder or below it, where every link has been followed.
 ///
 /// # Errors
-/// There is no such file, in words for the model. They do not say whether there is one elsewhere.
+/// There is no such file. The words are for the model, and do not say whether there is one elsewhere.
 fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     let found = fs::canonicalize(folder.join(path)).ok();
     let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
@@ -73,7 +73,7 @@ fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     found.ok_or_else(|| format!("names nothing below {}", folder.display()))
 }
 
-/// Runs a command to its end, or until its time is over, and then ends what it has left running.
+/// Runs a command until it ends or its time is up, and then ends what it has left running.
 fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
     let input = if filled.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut process = match Process::spawn(program, &filled.argv, input, groups) {
@@ -107,13 +107,13 @@ fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &
 
 /// The pipes to and from a command.
 struct Pipes {
-    /// Nothing once all has been written, or nobody reads it.
+    /// `None` once everything has been written, or the command no longer reads it.
     input: Option<ChildStdin>,
     unwritten: Vec<u8>,
-    /// Standard output and standard error, until their ends.
+    /// Standard output and standard error; `None` once they have ended.
     outputs: [Option<File>; 2],
     read: [Vec<u8>; 2],
-    /// There was more output than is read.
+    /// The command wrote more than q reads.
     is_cut: bool,
 }
 
@@ -130,7 +130,7 @@ impl Pipes {
         }
     }
 
-    /// Reads and writes what can be read and written within this time. False: nothing.
+    /// Reads and writes what can be read and written within this time. Returns whether that was anything.
     fn step(&mut self, patience: Duration) -> bool {
         let [output, error] =
             self.outputs.each_ref().map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
@@ -149,7 +149,7 @@ impl Pipes {
             }
         }
         if let Some(pipe) = self.input.as_mut().filter(|_| input) {
-            // A pipe that can be written has room for so much.
+            // A pipe that is ready takes at least this much without blocking.
             let piece = &self.unwritten[..self.unwritten.len().min(libc::PIPE_BUF)];
             let written = pipe.write(piece).unwrap_or(self.unwritten.len());
             self.unwritten.drain(..written);
@@ -203,7 +203,7 @@ fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes
 mod tests {
     use super::*;
 
-    /// What a command leads to within a time.
+    /// The outcome of a command with a timeout.
     fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
         let filled =
             Filled { argv: argv.iter().map(|word| (*word).to_owned()).collect(), stdin: stdin.map(str::to_owned) };
@@ -212,7 +212,7 @@ mod tests {
         super::run(&program, &filled, Some(patience), groups)
     }
 
-    /// What a shell script leads to within a time, and how long it takes.
+    /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
         let (began, groups) = (Instant::now(), Groups::default());
         let outcome = run(&["/bin/sh", "-c", script], stdin, Duration::from_secs(seconds), &groups);
@@ -224,7 +224,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(120);
 
     #[test]
-    fn so_much_output_is_read_and_no_more() {
+    fn output_is_read_up_to_the_limit() {
         let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
         assert_eq!(shell(&of(MAX_OUTPUT), None, FOREVER).0.text, "x".repeat(MAX_OUTPUT));
         for script in [of(MAX_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_its_time_was_over_is_kept() {
+    fn output_before_a_timeout_is_kept() {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
         assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
         assert!(outcome.is_error && took < SOON, "{took:?}");

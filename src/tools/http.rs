@@ -37,7 +37,7 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A connection is closed so much later than its answer is given up, which has words of its own.
+/// How much later than a call its connection times out, so that the message about the call is shown.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
 /// A server over HTTP, ready to be asked.
@@ -46,13 +46,13 @@ pub(crate) struct Site {
     pub(crate) url: Endpoint,
     /// The headers of every request, with the key.
     pub(crate) headers: Vec<(String, Secret)>,
-    /// What nobody else must see, even if the server repeats it.
+    /// Values that must not be shown, even if the server repeats them.
     pub(crate) keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub(crate) key_advice: String,
 }
 
-/// The way to a server. Each request has a thread, because other bytes than progress must not prolong the wait for its
+/// The way to a server. Each request has a thread, because bytes other than progress must not extend the wait for its
 /// answer.
 #[derive(Clone)]
 pub(super) struct Http {
@@ -81,7 +81,7 @@ impl Http {
         let this = self.clone();
         let asked = unix::start_thread(move || {
             let error = this.exchange(&message).err();
-            // What the server has forgotten need not be ended.
+            // A session that the server has forgotten need not be ended.
             if error.as_ref().is_some_and(|error| error.left == Left::Server) {
                 lock(&this.session).take();
             }
@@ -126,7 +126,7 @@ impl Http {
         };
         self.listener.hand_on(events, |message| {
             let this = self.clone();
-            // Without a thread the server has to do without.
+            // Without a thread, the server gets no answer.
             let _ = unix::start_thread(move || this.notify(&message));
         })
     }
@@ -134,7 +134,7 @@ impl Http {
     /// Sends a request, and hands on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
-            // So a server refuses a handshake that it does not know.
+            // This is how a server refuses a handshake that it does not know.
             Err(TransportError { status: Some(400 | 404), body, .. })
                 if self.listener.protocol().is_starting() && is_error(&body) =>
             {
@@ -153,7 +153,7 @@ impl Http {
         }
     }
 
-    /// Sends a request, and again where another try may succeed in time. A call may have run.
+    /// Sends a request, and again if another try may succeed in time; but not a call, which may have run.
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
@@ -165,7 +165,7 @@ impl Http {
                 Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => error,
                 posted => return posted,
             };
-            // The user learns more from this failure than from one that the time cuts off.
+            // This failure says more than a time-out would.
             let took = began.elapsed();
             let is_in_time = |wait: &Duration| self.deadline.is_none_or(|end| Instant::now() + *wait + took < end);
             let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else { return Err(error) };
@@ -181,7 +181,7 @@ impl Http {
         self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits, &self.site.keys)
     }
 
-    /// The headers of a request; those of the configuration replace q's own. Nothing is posted without a message.
+    /// The headers of a request; configured ones replace q's own. The end of a session has no message, which is null.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
         let accept = ("accept".to_owned(), Secret::new("application/json, text/event-stream"));
         let session = lock(&self.session).clone().map(|id| (SESSION.to_owned(), id));
@@ -206,7 +206,7 @@ impl Http {
         }
     }
 
-    /// Reads a stream up to the answer, or until nobody waits for it.
+    /// Reads a stream up to the answer, or until that is no longer wanted.
     fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), Failure> {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
@@ -232,7 +232,7 @@ impl Http {
         Ok(())
     }
 
-    /// What is wrong with JSON, or what should have been JSON, in which there is no answer.
+    /// What is wrong with a body that contains no answer.
     fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
         if body.starts_with(GZIP) {
             return self.failure(COMPRESSED);
@@ -245,7 +245,7 @@ impl Http {
             (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
             (_, Some(title)) => format!("the server sent an HTML page: “{title}”"),
             (_, None) => {
-                format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
+                format!("the response is neither JSON nor an event stream (content type “{content_type}”)")
             }
         })
     }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tools_with_one_name_the_first_is_left_and_there_is_a_limit() {
+    fn the_first_of_two_tools_with_one_name_stays_and_there_is_a_limit() {
         let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
         let notes = leave_out_twins(&mut offers);

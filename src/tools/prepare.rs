@@ -1,4 +1,5 @@
-//! Turns a configured server into what starts it: finds its program and folder, or its key.
+//! Turns a section of the configuration into a server that can be started, or commands that can be run: finds programs,
+//! folders and keys.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -30,8 +31,8 @@ pub(super) struct Prepared {
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Prepares a server, or commands, of which only those matter that are selected; `None` selects all. A note says when a
-/// key leaves this machine unencrypted.
+/// Prepares a server, or commands; a program may be missing for commands that are not selected. `None` selects all. A note
+/// says when a key leaves this machine unencrypted.
 ///
 /// # Errors
 /// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.
@@ -75,12 +76,12 @@ pub(super) fn prepare(
     Ok(Prepared { spec: Spec { section, location }, keys, hidden })
 }
 
-/// The program of a section, by its full path or in a folder of PATH. A relative folder would depend on where q is started,
-/// so that does not count.
+/// Finds a program by its full path or in PATH, and the folder that it starts in. Relative folders of PATH do not count,
+/// because they would depend on where q is started.
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
     let command = local.command.clone();
     let named = &command[0];
-    // The program's own PATH counts, in which the system would search, too.
+    // The program's own PATH, which the configuration may set.
     let variables = local.environment(environment);
     let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
     let is_program =
@@ -143,7 +144,7 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
     Ok(Site { client, url: server.url.clone(), headers, keys, key_advice })
 }
 
-/// What to do about a refusal where no key is configured as such.
+/// Advice for a server that refuses a request, if no key is configured.
 fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     let name = &section.name;
     if has_authorization(&server.headers) {

@@ -15,8 +15,8 @@ use crate::unix;
 /// The longest line that a server may write.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// How many of the first and of the last lines of a server's standard error are kept, and how much of each. Many programs
-/// report an error first and then explain how they are used.
+/// How many of the first and last lines of a server's standard error are kept, and how much of each. Many programs report
+/// an error first and then print their usage.
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 15;
 const MAX_KEPT_LINE: usize = 500;
@@ -27,13 +27,13 @@ const MAX_REPORTED: usize = 200;
 /// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
 
-/// The shortest and the longest pause between two looks at a group that ends.
+/// The shortest and the longest pause while q waits for a process.
 pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 
-/// How long the last lines of a process that has ended may take.
+/// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
-/// How long groups have between SIGTERM and SIGKILL once a signal has come.
+/// How long groups have between SIGTERM and SIGKILL if a signal ends q.
 const LAST_MOMENT: Duration = Duration::from_millis(150);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
@@ -247,7 +247,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program, in which it sees this argv, and whose output, and input if it has one, the caller takes from `leader`.
+    /// Starts a program with this argv. The caller takes its pipes from `leader`.
     ///
     /// # Errors
     /// The program cannot be run.
@@ -274,7 +274,7 @@ impl Process {
         self.input.send(line);
     }
 
-    /// A call begins, during which lines of standard error are reported again.
+    /// Reports lines of standard error again, because a call begins.
     pub(crate) fn report_again(&self) {
         self.errors.reported.store(0, Ordering::Relaxed);
     }
@@ -284,8 +284,8 @@ impl Process {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends what is left of a process that has failed, and of its group, and returns how the process ended by itself within
-    /// this time; `None`: it did not.
+    /// Ends a process that has failed, and its group. Returns how the process ended by itself within this time; `None`: it
+    /// did not.
     pub(crate) fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
         wait_until(patience, || self.has_ended());
         let status = self.leader.try_wait().ok().flatten();
@@ -293,7 +293,7 @@ impl Process {
         status
     }
 
-    /// The first and the last lines of standard error; if the process still runs, those of what it has written so far.
+    /// The first and last lines of standard error; of a process that still runs, those written so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         if let (true, Some(end)) = (self.is_gone, &self.errors_end) {
             let _ = end.recv_timeout(LINES_WAIT);
@@ -349,7 +349,7 @@ impl Errors {
             }
             let mut kept = lock(&self.kept);
             kept.push(line);
-            // A mark stands for those between.
+            // A mark stands for the lines between them.
             match kept.len().saturating_sub(FIRST_LINES + LAST_LINES) {
                 0 => (),
                 1 => kept[FIRST_LINES] = "…".to_owned(),
@@ -359,7 +359,7 @@ impl Errors {
     }
 }
 
-/// The next line, or `None` at the end. Never more than `limit` bytes of it, and one more, are held.
+/// The next line, or `None` at the end. At most `limit` bytes of it are kept.
 fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut bytes = Vec::new();
     if from.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -375,11 +375,11 @@ fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> 
     Ok(Some(Line { bytes, is_cut }))
 }
 
-/// Waits until something is so, at most this long.
-fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds, at most this long.
+fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     let [mut pause, longest] = POLL;
-    while !is_so() && began.elapsed() < patience {
+    while !holds() && began.elapsed() < patience {
         thread::sleep(pause);
         pause = (pause * 2).min(longest);
     }

@@ -28,7 +28,7 @@ const MAX_QUOTE: usize = 500;
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// What a text begins with that a header cannot carry as it is.
+/// The beginning of a header's value that is encoded.
 const ENCODED: &str = "=?base64?";
 
 /// A tool as its server lists it.
@@ -108,7 +108,7 @@ enum State {
 }
 
 impl Protocol {
-    /// A new conversation, and its first message. `is_paired`: each answer comes apart from all others, as over HTTP.
+    /// A new conversation, and its first message. `is_paired`: each answer comes on its request's connection, as over HTTP.
     /// `refusal` is how another process of the same server refused the handshake.
     pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
         let mut protocol = Protocol { is_paired, ..Protocol::default() };
@@ -151,8 +151,7 @@ impl Protocol {
         (self.last_id, message)
     }
 
-    /// Gives up a call: the message to be sent, unless the end of the connection says it. An answer that comes after all
-    /// is dropped.
+    /// Gives up a call: the message to be sent, unless the end of the connection says so. A late answer is dropped.
     pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
         if self.state == State::Calling(id) {
             self.state = State::Idle;
@@ -205,7 +204,7 @@ impl Protocol {
             State::Initializing | State::Discovering | State::Listing => self.refuse(message),
             State::Calling(id) => {
                 self.state = State::Idle;
-                vec![Event::Answer(id, Err(format!("the tool's server {message}")))]
+                vec![Event::Answer(id, Err(format!("the tool server {message}")))]
             }
             State::Idle | State::Unusable => vec![Event::Detail(message)],
         }
@@ -214,7 +213,7 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
-            // Without a handshake, no side answers the other's requests.
+            // Without a handshake, a server sends no requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
             (Some(method), None) => self.notice(method, &message["params"]),
@@ -235,8 +234,8 @@ impl Protocol {
     fn receive_answer(&mut self, message: &Value) -> Vec<Event> {
         let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
-        // A server that could not read a request does not know its number. A program may mean a notification with
-        // this, unless there was only the first request.
+        // A server that could not read a request does not know its number. A program's error may be about a notification,
+        // unless only the first request has been sent.
         let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
         // Anything else is the late answer to a call that was given up.
         if !is_number(id, self.last_id) && !is_nameless {
@@ -441,7 +440,7 @@ fn header_value(text: &str) -> String {
     }
 }
 
-/// What a server wants to have logged.
+/// A log message of a server.
 fn log_line(parameters: &Value) -> String {
     let level = parameters["level"].as_str().unwrap_or("log");
     let data = &parameters["data"];
@@ -542,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_number_is_the_answer_where_it_can_be_no_other() {
+    fn an_error_without_a_number_counts_if_only_one_request_waits() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         for is_paired in [false, true] {
             let events = Protocol::open(is_paired, None).0.receive(nameless);
@@ -856,7 +855,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_a_detail() {
+    fn what_is_not_a_message_is_a_detail() {
         let mut protocol = listing();
         let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is not a message: {text}"))];
         assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
@@ -879,7 +878,7 @@ mod tests {
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
         let (id, _) = protocol.call("a", &Map::new());
-        let refusal = format!("the tool's server {message}");
+        let refusal = format!("the tool server {message}");
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
     }
 

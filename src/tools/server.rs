@@ -1,4 +1,4 @@
-//! A tool server from its start to its last call, whether it is a program or an address; or commands, which need no start.
+//! A tool server from its start to its last call: a program, an address, or commands, which need no start.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use crate::error::{Error, Kind};
 use crate::settings::ToolServer;
 use crate::unix;
 
-/// How often to look whether a silent program still runs.
+/// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server as it is configured.
@@ -44,7 +44,7 @@ pub(crate) struct Server {
     is_second: bool,
 }
 
-/// The conversation with a server. What it says arrives as events, which a thread reads.
+/// The conversation with a server. A thread reads what it sends, and hands it on as events.
 struct Session {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
@@ -112,8 +112,8 @@ impl Server {
             self.session = None;
         }
         let name = &self.spec.section.name;
-        // A program's own lines are not for the model: nobody knows what is in them.
-        let for_model = format!("the tool's server {name} failed: {}", failure.what);
+        // The model does not get the program's own lines, which may contain anything.
+        let for_model = format!("the tool server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
         Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
@@ -134,8 +134,8 @@ impl Server {
 }
 
 impl Session {
-    /// Starts the server, or reaches it, and lists its tools. One that ends as it refuses the handshake is started once
-    /// more, without it.
+    /// Starts or reaches the server, and lists its tools. A program that refuses the handshake and ends is started again
+    /// without it.
     fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Session, About), Failure> {
         let deadline = after(spec.section.start);
         let mut session = Session::begin(spec, None, groups, report)?;
@@ -149,7 +149,7 @@ impl Session {
         match (listed, refusal) {
             (Ok(about), _) => Ok((session, about)),
             (Err(failure), None) => Err(failure),
-            // What the server does with a question that it does not know says less.
+            // The refusal says more than how the server failed after it.
             (Err(failure), Some(what)) => Err(Failure { what, advice: None, ..failure }),
         }
     }
@@ -228,8 +228,8 @@ impl Session {
         }
     }
 
-    /// What the server says next; `None` if that takes too long. Words that have arrived count even after the deadline.
-    /// A server without a process is gone, though something that it started may hold its output open.
+    /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
+    /// that has ended is gone, even if something that it started holds its output open.
     fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, Failure> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -247,7 +247,7 @@ impl Session {
         }
     }
 
-    /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
+    /// Whether the server has ended, or has closed its output. What it sends between two calls is dropped.
     fn has_ended(&mut self) -> bool {
         self.events.try_iter().for_each(drop);
         self.events.try_recv() == Err(TryRecvError::Disconnected) || self.process_has_ended()
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// The failure of a program that writes no more. Nothing of it is left after this.
+    /// Ends a program that has closed its output, and says how it failed.
     fn output_closed(&mut self, when: &str) -> Failure {
         let status = match &mut self.transport {
             // A program that ends closes its output a moment before it is gone.
@@ -287,7 +287,7 @@ impl Session {
     }
 }
 
-/// Ends a session over HTTP; a program ends with its process.
+/// Ends a session over HTTP; a program ends when its process is dropped.
 impl Drop for Session {
     fn drop(&mut self) {
         if let Transport::Remote(http) = &self.transport {
@@ -332,7 +332,7 @@ impl Drop for Servers {
 mod tests {
     use super::*;
 
-    /// What a scripted server does before its tools are listed, and the first number of a call, which is 3.
+    /// What a scripted server does until its tools are listed. The first call has the number 3.
     const START: &str = r#"
         say() { printf '%s\n' "$1"; }
         answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
@@ -382,7 +382,7 @@ mod tests {
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { server_failed, ..outcome(&format!("the tool's server db failed: {what}"), true) }
+        Outcome { server_failed, ..outcome(&format!("the tool server db failed: {what}"), true) }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -395,13 +395,13 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_only_the_first_are_reported_while_it_starts_and_in_each_call() {
+    fn only_the_first_of_many_lines_are_reported_at_the_start_and_in_each_call() {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let noise = "awk 'BEGIN { for (i = 0; i < 300; i++) print \"noise\" }' >&2";
         let script = format!("{noise}; {START} read -r call; {noise}; text 3 ok; read -r end");
         let mut server = open(spec(&script), &report).expect("tools").0;
-        // What it has written before its tools were listed has been read before the call, or is read during it.
+        // Every line of the start is read before the call begins.
         while !format!("{:?}", process(&mut server)).contains("reported: 300") {
             std::thread::yield_now();
         }
@@ -436,7 +436,7 @@ mod tests {
             (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
             (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
             (spec("exec >&-; read -r line; read -r end"), "db: closed its output before its tools were listed"),
-            // It gets no time for what it would still do.
+            // It is ended at once.
             (
                 spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
                 "db: closed its output before its tools were listed",
@@ -454,7 +454,7 @@ mod tests {
         // Only the first one is meant as a message.
         let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
         let mut server = started(&script);
-        assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), outcome("the tool server sent a message of more than 16 MB", true));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 

@@ -30,11 +30,11 @@ type Collected = (Servers, Vec<Offer>, Vec<(String, String)>);
 pub(crate) struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
-    /// The names of all that must start; commands need not.
+    /// The names of the servers that must start; commands need not.
     awaited: Vec<String>,
-    /// What comes of each server, and of the commands.
+    /// The result for each server, and for commands.
     opened: Receiver<Opened>,
-    /// What has come, where there is nothing to wait for.
+    /// The result of all, if there is nothing to wait for.
     collected: Option<Collected>,
     groups: Groups,
     /// The configuration file.
@@ -83,7 +83,7 @@ impl Starting {
             let (sender, groups, began) = (sender.clone(), groups.clone(), Instant::now());
             let open = move || {
                 let opened = Server::open(spec, &groups, report);
-                // Where nobody waits any more, the server ends here.
+                // If the run has failed meanwhile, the server ends here.
                 let _ = sender.send(opened.map(|(server, about)| (server, about, began.elapsed())));
             };
             if is_command {
@@ -97,7 +97,7 @@ impl Starting {
         drop(sender);
         let (selection, groups, file) = (selection.cloned(), groups.clone(), settings.file.clone());
         let mut starting = Starting { selection, awaited, opened, collected: None, groups, file, keys, secrets };
-        // Where there are only commands, their names are checked before q waits for input.
+        // If there are only commands, their names are checked before q waits for input.
         if starting.awaited.is_empty() {
             starting.collected = Some(starting.collect(notes)?);
         }
@@ -128,7 +128,7 @@ impl Starting {
         Ok(offers)
     }
 
-    /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
+    /// Waits for all servers, or until a selected one has failed.
     fn collect(&mut self, notes: &Notes) -> Result<Collected, Error> {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
@@ -174,7 +174,7 @@ impl Starting {
     }
 }
 
-/// Servers that nobody waits for are asked to end.
+/// Asks servers to end that are still starting.
 impl Drop for Starting {
     fn drop(&mut self) {
         if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
@@ -219,7 +219,7 @@ fn valid(configured: Configured) -> Result<ToolServer, Error> {
     configured.server.map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
 }
 
-/// An error that does not end q, with its advice.
+/// Reports an error that does not end q.
 fn note(error: &Error, notes: &Notes) {
     let advice = error.advice.as_ref().map_or_else(String::new, |advice| format!("\n{advice}"));
     notes.note(&format!("{}{advice}", error.message));

@@ -220,10 +220,7 @@ fn the_parts_of_an_address_are_no_secrets() {
     let outcome = sandbox.q(&["-t", "web", "go"]).run();
     // The user sees neither query nor headers; the model sees what there is.
     outcome.exit(0).stderr_contains(&format!("nothing at {path} for [redacted] ({}{path})", site.url()));
-    assert_eq!(
-        kept(&sandbox)[0]["result"],
-        format!("the tool's server web failed: 500 Internal Server Error: {words}")
-    );
+    assert_eq!(kept(&sandbox)[0]["result"], format!("the tool server web failed: 500 Internal Server Error: {words}"));
     assert_eq!(kept(&sandbox)[1]["result"], words);
 }
 
