@@ -123,7 +123,7 @@ pub(crate) fn adopt_orphans(_: bool) -> bool {
 /// The children of this process that still run, as far as the system lists them. Those that have ended are reaped.
 pub(crate) fn children() -> Vec<i32> {
     let id = std::process::id();
-    let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let children = list.split_whitespace().filter_map(|child| child.parse().ok());
     // SAFETY: without a place for the status the call has no conditions.
     children.filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0).collect()

@@ -136,7 +136,7 @@ impl Folder {
             _ => return Ok(path.to_owned()),
         }
         // q's own links name a file beside them, so the folders above need not be resolved.
-        if let Ok(target) = fs::read_link(path)
+        if let Ok(target) = fs_err::read_link(path)
             && self.has(path)
             && target.file_name() == Some(target.as_os_str())
             && !self.sessions.join(&target).is_symlink()
@@ -220,7 +220,7 @@ impl Folder {
     pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
-        let _ = fs::remove_file(self.temporary(path));
+        let _ = fs_err::remove_file(self.temporary(path));
         if self.has(path) {
             self.remove_temporary_link();
         }
@@ -344,12 +344,12 @@ impl Folder {
 
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
-        match fs::read_dir(&self.sessions) {
+        match fs_err::read_dir(&self.sessions) {
             Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 check_dangling_link(Some(&self.sessions)).map(|()| Vec::new())
             }
-            Err(error) => Err(named(error, "read", &self.sessions)),
+            Err(error) => Err(error),
         }
     }
 
