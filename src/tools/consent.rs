@@ -20,20 +20,15 @@ const MAX_BLANKS: usize = 3;
 const TERMINAL: &str = "/dev/tty";
 
 /// Decides which calls run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Consent {
     /// Every call runs.
-    yes: bool,
+    pub(super) yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    always: HashSet<String>,
+    pub(super) always: HashSet<String>,
 }
 
 impl Consent {
-    /// `yes`: every call runs.
-    pub(crate) fn new(yes: bool) -> Consent {
-        Consent { yes, always: HashSet::new() }
-    }
-
     /// Asks whether a call may run, unless that is decided already. The arguments are compact JSON.
     ///
     /// # Errors

@@ -134,9 +134,9 @@ impl Http {
     /// Sends a request, and hands on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
-            // This is how a server refuses a handshake that it does not know.
+            // A server that does not know a request may refuse it so; with a session, it may have forgotten that.
             Err(TransportError { status: Some(400 | 404), body, .. })
-                if self.listener.protocol().is_starting() && is_error(&body) =>
+                if lock(&self.session).is_none() && is_error(&body) =>
             {
                 self.receive(Ok(body.as_bytes()));
                 return Ok(());

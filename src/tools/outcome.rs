@@ -28,11 +28,6 @@ impl Outcome {
         Outcome { text: reason.into(), is_error: true, ..Outcome::default() }
     }
 
-    /// A call without an answer.
-    pub(crate) fn timed_out(patience: Option<Duration>) -> Outcome {
-        Outcome::failed(format!("no answer within {}", seconds(patience)))
-    }
-
     /// The outcome that an answer to `tools/call` means.
     pub(crate) fn read(answer: Result<Value, String>) -> Outcome {
         let result = match answer {

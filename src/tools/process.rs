@@ -200,7 +200,7 @@ pub(crate) struct Process {
     pub(super) leader: Child,
     id: i32,
     groups: Groups,
-    input: Input,
+    pub(super) input: Input,
     errors: Errors,
     /// Ends when all of standard error has been read.
     errors_end: Option<mpsc::Receiver<()>>,
@@ -267,11 +267,6 @@ impl Process {
             errors_end: None,
             is_gone: false,
         })
-    }
-
-    /// Sends a line, unless the process has closed its input.
-    pub(crate) fn send(&self, line: String) {
-        self.input.send(line);
     }
 
     /// Reports lines of standard error again, because a call begins.
@@ -473,7 +468,7 @@ mod tests {
     fn a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("ready"));
-        (0..100).for_each(|_| process.send("x".repeat(1 << 20)));
+        (0..100).for_each(|_| process.input.send("x".repeat(1 << 20)));
         process.groups.terminate();
         end(process);
     }

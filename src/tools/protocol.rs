@@ -127,11 +127,6 @@ impl Protocol {
         &self.about.revision
     }
 
-    /// Whether the server has not yet said what it speaks.
-    pub(crate) fn is_starting(&self) -> bool {
-        matches!(self.state, State::Initializing | State::Discovering)
-    }
-
     /// How the server refused the handshake, unless it has answered since.
     pub(crate) fn refusal(&self) -> Option<String> {
         (self.state == State::Discovering).then(|| self.refusal.clone())
@@ -216,18 +211,13 @@ impl Protocol {
             // Without a handshake, a server sends no requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
-            (Some(method), None) => self.notice(method, &message["params"]),
+            (Some("notifications/message"), None) => vec![Event::Detail(log_line(&message["params"]))],
+            (Some("notifications/progress"), None) => match self.state {
+                State::Calling(id) if is_number(&message["params"]["progressToken"], id) => vec![Event::Progress],
+                _ => Vec::new(),
+            },
+            (Some(_), None) => Vec::new(),
             (None, _) => self.receive_answer(message),
-        }
-    }
-
-    fn notice(&self, method: &str, parameters: &Value) -> Vec<Event> {
-        match (method, self.state) {
-            ("notifications/message", _) => vec![Event::Detail(log_line(parameters))],
-            ("notifications/progress", State::Calling(id)) if is_number(&parameters["progressToken"], id) => {
-                vec![Event::Progress]
-            }
-            _ => Vec::new(),
         }
     }
 

@@ -215,7 +215,7 @@ impl Session {
                 None => {
                     let message = self.protocol().cancel(id);
                     message.into_iter().for_each(|message| self.send(message));
-                    return Ok(Outcome::timed_out(patience));
+                    return Ok(Outcome::failed(format!("no answer within {}", seconds(patience))));
                 }
             }
         }
@@ -223,7 +223,7 @@ impl Session {
 
     fn send(&self, message: Value) {
         match &self.transport {
-            Transport::Local(process) => process.send(message.to_string()),
+            Transport::Local(process) => process.input.send(message.to_string()),
             Transport::Remote(http) => http.send(message),
         }
     }

@@ -66,7 +66,7 @@ impl Toolbox {
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions: fence::join(instructions.iter().map(String::as_str)),
-            consent: Consent::new(yes),
+            consent: Consent { yes, ..Consent::default() },
             keys,
             secrets,
             room: MAX_RESULTS,
