@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::listener::Listener;
 use super::outcome::{Failure, Left};
-use super::process::lock;
 use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
@@ -17,7 +16,7 @@ use crate::secret::{self, Secret};
 use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
-use crate::unix;
+use crate::unix::{self, lock};
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;

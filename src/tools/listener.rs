@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::outcome::Failure;
-use super::process::{Report, lock};
+use super::process::Report;
 use super::protocol::{Event, Protocol};
+use crate::unix::lock;
 
 /// Takes what a server sends while q waits for it, or does something else.
 #[derive(Clone)]

@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::unix;
+use crate::unix::{self, lock};
 
 /// The longest line that a server may write.
 pub(crate) const MAX_LINE: usize = 16 << 20;
@@ -378,11 +378,6 @@ fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) {
         thread::sleep(pause);
         pause = (pause * 2).min(longest);
     }
-}
-
-/// Locks a value, also after a panic.
-pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
 use super::outcome::{Failure, Left, Outcome, seconds};
-use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
+use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
 use crate::settings::ToolServer;
-use crate::unix;
+use crate::unix::{self, lock};
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
