@@ -281,22 +281,20 @@ impl Row {
                     return Ok(());
                 }
                 let word = if *all { ", nor all" } else { "" };
-                let wrong =
-                    || format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end());
-                if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(wrong());
-                }
-                let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
-                set(values, number.ok_or_else(wrong)?);
+                let number = text.parse().ok().filter(|number| range.contains(number));
+                set(
+                    values,
+                    number.ok_or_else(|| {
+                        format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end())
+                    })?,
+                );
             }
             Kind::Duration { allows_zero, set } => {
                 let duration = match text {
                     "0" if *allows_zero => Some(Duration::ZERO),
-                    _ => duration::parse(text)?,
+                    _ if *allows_zero => duration::parse(text)?,
+                    _ => duration::patience(text)?,
                 };
-                if duration == Some(Duration::ZERO) && !allows_zero {
-                    return Err(format!("“{text}” is too short: at least 1s, or never"));
-                }
                 set(values, duration);
             }
             Kind::Choice { words, set } => {

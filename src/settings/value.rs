@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::nearest::nearest;
 use crate::secret::Secret;
 
 /// A TOML value and its place.
@@ -53,16 +52,15 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// Names and texts in the order of the file; or what is wrong, and the place of the text at fault if there is one.
-type Texts = Result<Vec<(String, Secret)>, (Option<usize>, String)>;
+/// Names and texts in the order of the file, or what is wrong with them.
+type Texts = Result<Vec<(String, Secret)>, String>;
 
 /// Reads a table such as the example. `read` gets a name and its text, and checks them.
 pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
-    let table = value.as_table().ok_or_else(|| (None, format!("must be a table such as {example}")))?;
+    let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
         let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
-        let wrong = |reason| (Some(name.span().start), format!("{}: {reason}", name.get_ref()));
-        Ok((name.get_ref().to_string(), text.map_err(wrong)?))
+        Ok((name.get_ref().to_string(), text.map_err(|reason| format!("{}: {reason}", name.get_ref()))?))
     };
     in_order(table).into_iter().map(entry).collect()
 }
@@ -88,10 +86,7 @@ pub(super) fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
-/// The error for an unknown key, with the most similar known one.
-pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
-    match nearest(key, known) {
-        Some(name) => format!("there is no setting “{key}”; did you mean “{name}”?"),
-        None => format!("there is no setting “{key}”"),
-    }
+/// The error for an unknown key.
+pub(super) fn unknown(key: &str) -> String {
+    format!("there is no setting “{key}”")
 }

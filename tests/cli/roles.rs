@@ -293,7 +293,7 @@ fn a_wrong_section_is_an_error_with_file_line_and_key_whatever_is_asked() {
     let server = Server::openai("never");
     for (text, words) in [
         ("colour = \"red\"", "line 2: roles.review.colour: there is no setting “colour”"),
-        ("sytem = \"x\"", "line 2: roles.review.sytem: there is no setting “sytem”; did you mean “system”?"),
+        ("sytem = \"x\"", "line 2: roles.review.sytem: there is no setting “sytem”"),
         ("name = \"x\"", "line 2: roles.review.name: there is no setting"),
         ("provider = 1", "line 2: roles.review.provider: must be a string"),
         ("\nprovider = \"nobody\"", "line 3: roles.review.provider: there is no provider “nobody”"),
