@@ -90,7 +90,7 @@ impl Turn {
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
-            effort: values.effort.as_deref().or(self.target.provider().effort),
+            effort: values.effort.as_deref().or(self.target.provider().row.effort),
             refuses_storage: self.refuses_storage,
             caches: self.caches,
             stream: self.stream,

@@ -6,7 +6,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::table::{self, Kind, Row, Values};
 use super::tools::{self, ToolServer};
-use super::value::{self, Spanned, in_order, must_be, not_empty, string, unknown};
+use super::value::{self, Spanned, in_order, must_be, not_empty, place_of_fault, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -97,9 +97,9 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
     for (name, at, fields) in sections("providers", value, lines)? {
         let mut section = Section { name: name.to_owned(), line: lines.of(at), ..Section::default() };
         for (key, value) in in_order(fields) {
-            let set = section.set(key.get_ref(), value.get_ref());
-            set.map_err(|reason| {
-                lines.wrong(key.span().start, format!("providers.{name}.{}: {reason}", key.get_ref()))
+            section.set(key.get_ref(), value.get_ref()).map_err(|reason| {
+                let at = place_of_fault(key, value.get_ref(), &reason);
+                lines.wrong(at, format!("providers.{name}.{}: {reason}", key.get_ref()))
             })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
@@ -196,7 +196,12 @@ impl Role {
             "messages" => options.messages = Some(setting()?),
             "system" => options.system = Some(setting()?.into()),
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
-            "tools" => options.tools = value::strings(value, "[\"git\"]")?,
+            "tools" => {
+                options.tools = value::strings(value, "[\"git\"]")?;
+                if options.tools.len() > 1 && options.tools.iter().any(|name| name == tools::NO_TOOLS) {
+                    return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
+                }
+            }
             "schema" => options.schema = Some(schema(value)?),
             "options" => {
                 let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));

@@ -15,7 +15,7 @@ mod tools;
 mod value;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileTypeExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -188,18 +188,13 @@ fn known(providers: &[Arc<Provider>], name: &str, origin: &Origin, key: &str, fi
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    // Reading a pipe could take for ever.
-    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
-        return Err(Error::settings(format!("cannot read the configuration: {} is a pipe", path.display())));
-    }
-    let text = match fs_err::read(path) {
-        Ok(bytes) => {
-            String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(file::File::default()),
+    let text = match path.metadata() {
         // If the home is not a folder, there is no configuration either.
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(file::File::default()),
-        Err(error) => return Err(Error::settings(format!("cannot read the configuration: {error}"))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(file::File::default());
+        }
+        _ => roles::read_regular(path)
+            .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))

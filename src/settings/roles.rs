@@ -1,6 +1,5 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use crate::flags::Arguments;
 use crate::nearest::did_you_mean;
 use crate::shape::Shape;
 
-/// The most bytes of a system prompt or a schema in a file.
+/// The most bytes of the configuration file, and of a system prompt or a schema in a file.
 const MAX_TEXT: u64 = 1_000_000;
 
 impl Role {
@@ -100,9 +99,9 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
 /// The names of all roles: of these sections, and of files beside the configuration file.
 pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
     let folder = file.parent().map(|folder| folder.join("roles"));
-    let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let entries = folder.and_then(|folder| fs_err::read_dir(folder).ok()).into_iter().flatten().flatten();
     let stems = entries.filter_map(|entry| entry.path().file_stem()?.to_str().map(str::to_owned));
-    let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some();
+    let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some_and(|path| path.is_file());
     let mut names: Vec<String> =
         stems.filter(is_there).chain(sections.iter().map(|section| section.name.clone())).collect();
     names.sort();
@@ -118,14 +117,14 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
 }
 
 /// The text of a regular file. Opening a pipe would wait for a writer.
-fn read_regular(path: &Path) -> Result<String, String> {
+pub(super) fn read_regular(path: &Path) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
         _ => read_text(path),
     }
 }
 
-/// The text of a file that is no longer than a prompt or a schema can be.
+/// The text of a file, if it is not too long for one of these.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -9,7 +9,7 @@ use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::LocalProgram;
-use super::value::{self, in_order};
+use super::value::{self, in_order, place_of_fault};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
@@ -134,12 +134,7 @@ impl ToolServer {
         let commands = commands.into_iter().map(|(key, table)| {
             let (command, table) = (key.get_ref(), table.get_ref());
             let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
-            command.map_err(|reason| {
-                // It begins with the key that is wrong, unless that is the table's name.
-                let keys = table.as_table().map(in_order).unwrap_or_default();
-                let at = keys.iter().find(|(key, _)| reason.split(':').next() == Some(key.get_ref()));
-                (Some(at.map_or(key, |(key, _)| key).span().start), wrong(key, reason).1)
-            })
+            command.map_err(|reason| (Some(place_of_fault(key, table, &reason)), wrong(key, reason).1))
         });
         server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
         Ok(server)

@@ -16,6 +16,13 @@ pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned
     by_place.into_values().collect()
 }
 
+/// The place of the entry of a table that a reason begins with; else that of the table's own key.
+pub(super) fn place_of_fault(key: &toml::Spanned<Cow<str>>, value: &DeValue, reason: &str) -> usize {
+    let entries = value.as_table().map(in_order).unwrap_or_default();
+    let wrong = entries.into_iter().find(|(name, _)| reason.split(':').next() == Some(name.get_ref()));
+    wrong.map_or(key, |(name, _)| name).span().start
+}
+
 /// The text of a string.
 pub(super) fn string(value: &DeValue) -> Result<String, String> {
     value.as_str().map(str::to_owned).ok_or_else(|| must_be("a string in quotes", value))
