@@ -17,16 +17,11 @@ pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
     input::text(words.join(&b' '), "the command line", notes)
 }
 
-/// Says that a pipe or a file was empty, because a command that failed leaves its pipe empty.
+/// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
 pub(super) fn note_empty(input: &str, notes: &Notes) {
-    if !input.trim().is_empty() || !unix::stdin_is_pipe_or_file() {
-        return;
+    if input.trim().is_empty() && unix::stdin_is_pipe_or_file() {
+        notes.note("standard input was empty");
     }
-    notes.note(if input.is_empty() {
-        "standard input was empty"
-    } else {
-        "standard input was empty but for white space"
-    });
 }
 
 /// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.

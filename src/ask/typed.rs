@@ -42,7 +42,7 @@ impl Typed {
         question::refuse_file_as_word(arguments)?;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
-        // ShapeEnforcement the last question unchanged reuses its input.
+        // The last question, asked again unchanged, brings its own input.
         let is_unchanged = arguments.again && says_nothing && arguments.attach.is_empty();
         let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !is_unchanged;
         if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {
