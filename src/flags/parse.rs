@@ -1,4 +1,4 @@
-//! Reads the command line by the table of options: what was typed, or what is wrong with it.
+//! Parses the command line with the table of options, or says what is wrong with it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -50,7 +50,7 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
     Ok(arguments)
 }
 
-/// Whether JSON is wanted, however wrong the rest of the command line is.
+/// Whether `--json` was typed, even if the command line has errors.
 pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
     let mut parser = lexopt::Parser::from_args(typed);
     while let Ok(Some(argument)) = parser.next() {
@@ -60,7 +60,7 @@ pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
             None if matches!(argument, Arg::Value(_)) => return false,
             Some(flag) if flag.long == Some("json") => return true,
             Some(flag) if flag.value().is_some() => drop(parser.value()),
-            // It may have a value all the same, after an equals sign.
+            // It may have a value after an equals sign, by mistake.
             _ if is_long => drop(parser.optional_value()),
             _ => {}
         }
@@ -189,7 +189,7 @@ fn unknown(argument: &Arg) -> Error {
 fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.trim_start_matches('-').to_ascii_lowercase();
     let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
-    // A guess must not delete a conversation. One letter too many, too few, wrong or swapped is no guess.
+    // A guess must not delete a conversation, but a single typing error is hardly a guess.
     let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
     nearest(&typed, named.map(|(_, name)| name)).map(|name| format!("--{name}"))
 }

@@ -12,7 +12,7 @@ const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0
 /// Prints the roles of the configuration file, and of the files beside it, in any shell.
 const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'"#;
 
-/// For bash; the version on macOS is too old for this.
+/// Keeps bash from offering files. The version on macOS is too old for it.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
@@ -27,7 +27,7 @@ fn spellings(flag: &Flag) -> Vec<String> {
     short.into_iter().chain(flag.long.map(|long| format!("--{long}"))).collect()
 }
 
-/// Extended regular expressions, as a bunch of short options and as a long one, for a word whose last option takes a value.
+/// Extended regular expressions for a word whose last option takes a value: for short options, and for a long one.
 fn valued() -> (String, String) {
     let (valued, switches): (Vec<&Flag>, Vec<&Flag>) = FLAGS.iter().partition(|flag| flag.value().is_some());
     let letters = |flags: &[&Flag]| flags.iter().filter_map(|flag| flag.short).collect::<String>();

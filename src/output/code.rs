@@ -1,5 +1,5 @@
-//! The code in an answer: the contents of its fenced blocks, by the rules of CommonMark 0.31 (chapters 4 and 5) except those
-//! for HTML, because models put fences directly into elements such as `<details>`.
+//! The code in an answer: the contents of its fenced blocks, by the rules of CommonMark 0.31 (chapters 4 and 5) except
+//! those for HTML, because models put fences directly into elements such as `<details>`.
 
 use super::wrap::{opening_fence, run_of};
 

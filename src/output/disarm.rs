@@ -1,5 +1,5 @@
-//! Makes text harmless for a terminal: every character that could control it is shown in visible form. Only the carriage
-//! return of a line end is dropped.
+//! Makes text harmless for a terminal: every character that could control it is shown in visible form. Only the
+//! carriage return of a line end is dropped.
 
 /// Disarms text that may come in pieces.
 #[derive(Debug, Default, Clone)]

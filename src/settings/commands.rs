@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Reads a table; its section says what all commands share.
+    /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
     ///
     /// # Errors
     /// What is wrong, with the name of the key.

@@ -49,7 +49,7 @@ pub(super) struct Section {
 #[derive(Debug, Default)]
 pub(super) struct Role {
     pub(super) name: String,
-    /// What it stands for. Its question is the words.
+    /// The options that it stands for; its question is their words.
     pub(super) options: Arguments,
     /// A file with the system prompt.
     pub(super) system_file: Option<String>,
@@ -180,7 +180,7 @@ impl Section {
     }
 }
 
-/// Whether this can be the name of a role, which is never a path.
+/// Whether this can be the name of a role. A path cannot.
 pub(super) fn is_role(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
@@ -231,7 +231,7 @@ fn setting(row: &Row, value: &DeValue) -> Result<String, String> {
     Ok(text)
 }
 
-/// What `--schema` takes. A file is read when it is used.
+/// A value for `--schema`. A file is read only when the role is used.
 fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
     if !spec.ends_with(".json") {
@@ -240,7 +240,7 @@ fn schema(value: &DeValue) -> Result<String, String> {
     Ok(spec)
 }
 
-/// Fields of the request.
+/// The fields of a request.
 fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
     let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
     let field = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {

@@ -1,4 +1,4 @@
-//! Programs that the configuration names: tool servers and commands, with what they get to see of q's environment.
+//! The programs of tool servers and commands, and the part of q's environment that they get.
 
 use toml::de::DeValue;
 
@@ -50,13 +50,13 @@ impl LocalProgram {
         Ok(())
     }
 
-    /// The values that nobody else must get: those of the variables that `env_from` passes on.
+    /// The values of the variables that `env_from` passes on, which must stay secret.
     pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
         own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
     }
 
-    /// All variables that it gets.
+    /// The variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
         let passed = |name: &str| {
             let mut patterns = PASSED_ON.split(' ').chain(self.env_from.iter().map(String::as_str));
@@ -69,7 +69,7 @@ impl LocalProgram {
     }
 }
 
-/// Checks a command. The meaning of a relative path would depend on the folder that q is started in.
+/// Refuses a relative path, whose meaning would depend on where q is started.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     match command.first() {
         Some(program) if program.contains('/') && !program.starts_with('/') => {

@@ -76,7 +76,7 @@ fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provide
     }
 }
 
-/// The dialect of a built-in provider at an address. Servers in its place may speak another one.
+/// The dialect of a built-in provider at an address. A server at another address may speak another dialect.
 fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
     let Some(api) = row.api_elsewhere else { return row.api };
     match (Address::parse(row.base_url), address) {
@@ -88,7 +88,7 @@ fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
 fn configured(section: Section, environment: &Environment, file: &Path) -> Provider {
     let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
     let mut provider = built_in(&section.name, row, environment);
-    // The environment is above the file.
+    // The environment wins over the file.
     if moved(&section.name, environment).is_none() {
         if let Some(address) = section.base_url {
             provider.address = Ok(address);
@@ -171,7 +171,7 @@ impl Provider {
         }
     }
 
-    /// Whether it could be asked as it is configured: with its key, or without one at an address that the user has set.
+    /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
     pub(crate) fn is_set_up(&self) -> bool {
         let built_in = Address::parse(self.row.base_url).ok();
         self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in.as_ref())

@@ -21,12 +21,12 @@ impl Role {
         Origin::File { path: file.to_owned(), line }
     }
 
-    /// One of its keys, for errors.
+    /// The full name of one of its keys, for errors.
     pub(super) fn key(&self, key: &str) -> String {
         format!("roles.{}.{key}", self.name)
     }
 
-    /// Takes the text of the file that one of its keys names, beside the configuration file.
+    /// Reads the file that one of its keys names, relative to the configuration file, and takes its text.
     fn read<T>(&self, key: &str, path: &str, file: &Path, take: fn(String) -> Result<T, String>) -> Result<T, Error> {
         let taken = read_regular(&file.with_file_name(path)).and_then(take);
         taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
@@ -72,7 +72,7 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
 /// The options of a role, with typed ones over them.
 fn over(role: Arguments, typed: &Arguments) -> Arguments {
     let mut all = typed.clone();
-    // Another provider does not know the role's model.
+    // The role's model belongs to its own provider.
     if typed.provider.is_none() {
         all.model = all.model.or(role.model);
     }
@@ -80,7 +80,7 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     all.effort = all.effort.or(role.effort);
     all.messages = all.messages.or(role.messages);
     all.system = all.system.or(role.system);
-    // Code and JSON exclude each other.
+    // --extract and --schema exclude each other.
     if !typed.extract {
         all.schema = all.schema.or(role.schema);
     }
@@ -89,14 +89,14 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     if typed.tools.is_empty() || !is_none(&typed.tools) && !is_none(&role.tools) {
         all.tools.splice(..0, role.tools);
     }
-    // The question that is asked again needs no other.
+    // --again has a question already.
     if !typed.again && typed.words.iter().all(|word| word.to_string_lossy().trim().is_empty()) {
         all.words = role.words;
     }
     all
 }
 
-/// The names of all roles: of these sections, and of files beside the configuration file.
+/// The names of all roles: those of sections, and those of files beside the configuration file.
 pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
     let folder = file.parent().map(|folder| folder.join("roles"));
     let entries = folder.and_then(|folder| fs_err::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -116,7 +116,7 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.exists())
 }
 
-/// The text of a regular file. Opening a pipe would wait for a writer.
+/// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
 pub(super) fn read_regular(path: &Path) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),

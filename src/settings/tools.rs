@@ -16,7 +16,7 @@ use crate::secret::Secret;
 /// The most characters of a server's name.
 const MAX_NAME: usize = 20;
 
-/// A name with a special meaning for `-t`.
+/// The name that stands for no tools.
 pub(crate) const NO_TOOLS: &str = "none";
 
 /// The time without an answer or progress after which a call has failed.
@@ -34,11 +34,11 @@ pub(crate) struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
+    /// How long a call may go without an answer or a report of progress; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
-    /// It is in the file that the setting `mcp` names.
+    /// It comes from the file that the setting `mcp` names.
     pub(crate) is_shared: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Place {
     Local(LocalProgram),
     /// An address.
     Remote(RemoteServer),
-    /// No server, but commands, each of which is a tool.
+    /// No server, but commands; each is a tool.
     Commands(Vec<Command>),
 }
 
@@ -166,7 +166,7 @@ impl ToolServer {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
 
-    /// The patterns for tools that run without asking that fit none of these tools.
+    /// The patterns in `allow` that match none of these tools.
     pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
         self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
     }

@@ -1,4 +1,4 @@
-//! Reads values of the configuration file as the expected types, or says what is wrong with them.
+//! Reads values of the configuration file as the types that are expected, or says what is wrong with them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,13 +33,13 @@ pub(super) fn not_empty(text: String) -> Result<String, String> {
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
 }
 
-/// A list of strings, such as the example.
+/// A list of strings; an error shows the example.
 pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let words = value.as_array().ok_or_else(|| format!("must be a list such as {example}"))?;
     words.iter().map(|word| string(word.get_ref())).collect()
 }
 
-/// A program and its arguments, such as the example.
+/// A program and its arguments; an error shows the example.
 pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let words = strings(value, example)?;
     if words.first().is_none_or(String::is_empty) {
@@ -48,7 +48,7 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
     Ok(words)
 }
 
-/// The name of a variable. A user may have written the value itself there, which no message must show.
+/// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     let name = not_empty(string(value)?)?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -62,7 +62,7 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
 /// Names and texts in the order of the file, or what is wrong with them.
 type Texts = Result<Vec<(String, Secret)>, String>;
 
-/// Reads a table such as the example. `read` gets a name and its text, and checks them.
+/// Reads a table whose names and texts `read` checks; an error shows the example.
 pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
     let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
