@@ -26,10 +26,10 @@ const READ_SIZE: usize = 16 << 10;
 /// How long q waits for input before it says so.
 const NOTE_AFTER: Duration = Duration::from_secs(30);
 
-/// How long to wait for the writer of an empty pipe that does not block.
+/// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// The name of standard input for `-a`. It can be read only once, under its other names too.
+/// Names of standard input for `-a`. It can be read only once, whatever its name.
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
@@ -38,7 +38,7 @@ pub(super) struct Files {
     /// Text files in their fences.
     pub(super) fences: Vec<String>,
     pub(super) attachments: Vec<Attachment>,
-    /// They contain more than white space.
+    /// They have more than white space.
     pub(super) say_something: bool,
 }
 
@@ -188,7 +188,7 @@ impl Reader {
         // An empty name would be invisible.
         let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
         let source = Source { name: shown, is_stdin: false, is_file: true };
-        // Errors of std: the sentence of this source names the path already.
+        // Not by fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
@@ -219,7 +219,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Reads to the end, or until it is too much, and counts what is read. `before` is called before each read.
+    /// Reads to the end, or until a limit is passed, and counts what is read. `before` is called before each read.
     fn read(&mut self, mut reader: impl Read, source: &Source, before: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
@@ -320,7 +320,7 @@ impl Source {
     }
 }
 
-/// What text in UTF-16 begins with, in either order of bytes.
+/// The byte order marks of UTF-16.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.

@@ -1,4 +1,4 @@
-//! The question: the words of the command line, standard input, and files.
+//! Makes the question from the words of the command line, standard input and files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
 /// What is asked, before the conversation is read.
 pub(super) enum Given {
     Question(Message),
-    /// What takes the place of parts of the conversation's last question.
+    /// New parts for the conversation's last question.
     Changes {
         files: Files,
         input: Option<String>,
@@ -93,7 +93,7 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
     Message::with_attachments(Role::User, files.attachments.clone(), fence::join(fences.chain([input, words])))
 }
 
-/// White space alone counts as nothing.
+/// The text, unless it is nothing but white space.
 fn non_blank(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.trim().is_empty())
 }

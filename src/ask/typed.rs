@@ -1,4 +1,4 @@
-//! What was typed, checked as far as it can be before q waits for input.
+//! Checks what was typed, as far as that is possible before q waits for input.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::settings::{Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
 
-/// What `--schema` takes.
+/// The forms of SPEC, for errors.
 const SHAPES: &str =
     "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
