@@ -191,7 +191,7 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let question = exchange.question().ok_or_else(nothing)?;
     print(&if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() })?;
     if !question.attachments.is_empty() {
-        context.notes.note("the files attached to the question are not printed");
+        context.notes.note("the images and PDFs of the question are not printed");
     }
     Ok(())
 }

@@ -17,10 +17,8 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, e
              fenced code blocks only where they are asked for."
         }
     };
-    let shell = shell
-        .and_then(|path| path.rsplit('/').next())
-        .filter(|name| !name.is_empty())
-        .map_or_else(String::new, |name| format!(", shell {name}"));
+    let shell =
+        shell.and_then(|path| path.rsplit('/').next()).map_or_else(String::new, |name| format!(", shell {name}"));
     format!(
         "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
          Today is {today} (UTC)."

@@ -67,16 +67,11 @@ pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Opti
         (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
         (Some(words), None) => (String::new(), words.to_owned()),
         // Input alone is the question.
-        (None, input) => (String::new(), without_line_ends(input.unwrap_or_default())),
+        (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r']).to_owned()),
     };
     let fences = files.fences.iter().map(String::as_str);
     let text = fence::join(fences.chain([&*fenced, &*words]));
     Some(Message::with_attachments(Role::User, files.attachments.clone(), text))
-}
-
-fn without_line_ends(mut input: String) -> String {
-    input.truncate(input.trim_end_matches(['\n', '\r']).len());
-    input
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.

@@ -11,10 +11,10 @@ const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 /// The schemas that references refer to. They are not needed once the references are replaced.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
-/// The keys of their values are names of properties, not keywords.
+/// Keywords with a value whose keys are names of properties, not keywords.
 const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 
-/// Their values are data, not schemas.
+/// Keywords with a value that is data, not a schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
 
 /// The keywords that Anthropic accepts in the schema of an answer, whatever their values.

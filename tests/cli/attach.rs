@@ -660,9 +660,9 @@ fn a_history_names_attachments() {
 }
 
 #[test]
-fn an_undo_says_that_its_question_had_files_attached() {
+fn an_undo_says_that_its_question_had_attachments() {
     for (attachments, note) in
-        [(vec![error_png()], "q: the files attached to the question are not printed\n"), (vec![], "")]
+        [(vec![error_png()], "q: the images and PDFs of the question are not printed\n"), (vec![], "")]
     {
         for json in [false, true] {
             let _case = case((note, json));
