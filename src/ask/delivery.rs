@@ -256,7 +256,7 @@ impl Delivery {
         self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
 
-    /// Nobody must run half a script, or read half an object, taken out of JSON either.
+    /// Whether nothing is printed of an incomplete answer: nobody must run half a script, or read half an object.
     fn prints_complete_answers_only(&self) -> bool {
         match self.output.excerpt {
             Excerpt::All => false,

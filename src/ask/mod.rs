@@ -67,10 +67,10 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     done.inspect(|()| groups.be_patient())
 }
 
-/// How to go on without tools that fail.
+/// What to do if remembered tools fail.
 const REMEMBERED: &str = "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
-/// The tools that the conversation remembers, if it remembers any and a person is there to see what they do.
+/// The tools that the conversation remembers. They are used only where a person can see what they do.
 fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>, Error> {
     if names.is_empty() {
         return Ok(None);

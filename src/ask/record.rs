@@ -60,7 +60,7 @@ struct Growing {
     steps: Vec<Step>,
     /// The call that is running.
     running: Option<ToolRun>,
-    /// The model that answers, if it is not the chosen one.
+    /// The model that answers, if it replaces the chosen one.
     model: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl Record {
         self.committer.is_some()
     }
 
-    /// From now on this model answers, in place of the chosen one.
+    /// Another model replaces the chosen one.
     pub(super) fn set_model(&self, model: &str) {
         self.grow(|growing| growing.model = Some(model.to_owned()));
     }

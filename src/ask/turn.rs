@@ -1,4 +1,4 @@
-//! One question until its answer: q asks, runs the tools that the model calls, and asks again.
+//! Takes a question to its answer: asks, runs the tools that the model calls, and asks again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::tools::{MAX_CALLS, Toolbox};
 
-/// What to do when nothing is left to leave out.
+/// Advice for a prompt that cannot be made shorter.
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
 
 /// Cutting a result of fewer bytes would not help.
@@ -90,7 +90,7 @@ impl Turn {
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
-            effort: values.effort.as_deref().or(self.target.provider().effort),
+            effort: values.effort.as_deref().or(self.target.provider().row.effort),
             refuses_storage: self.refuses_storage,
             caches: self.caches,
             stream: self.stream,

@@ -1,10 +1,10 @@
-//! The table of options: the names of each, what it sets, when it can be used, and what the documents say about it.
+//! The table of options: each option's names, what it sets, when it can be used, and its documentation.
 
 use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
 
-/// What can be generated.
+/// The documents that `--generate` prints.
 const KINDS: &[&str] = &["man", "bash", "zsh", "fish", "keys-bash", "keys-zsh", "keys-fish"];
 
 /// One option.
@@ -36,7 +36,7 @@ pub(crate) enum Effect {
 #[derive(Debug)]
 pub(crate) struct Value(pub(crate) &'static str, pub(crate) Completion, pub(crate) Setter);
 
-/// Where a value goes. Those that go into a list may be given more than once.
+/// Where a value goes. An option whose values go into a list may be repeated.
 #[derive(Debug)]
 pub(crate) enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
@@ -65,7 +65,7 @@ pub(crate) enum Completion {
 }
 
 impl Flag {
-    /// What q does with this option, where the option chooses that.
+    /// The mode that it chooses, if it chooses one.
     pub(crate) fn mode(&self) -> Option<Mode> {
         match self.effect {
             Effect::Mode(mode) | Effect::ModeWith(mode, _) => Some(mode),

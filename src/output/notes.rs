@@ -55,7 +55,7 @@ impl Notes {
         let stderr = io::stderr();
         let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
         let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
-        // A standard error that is closed or full must not end q, and there is nowhere left to say so.
+        // A standard error that is closed or full must not end q.
         self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());
         });

@@ -112,7 +112,7 @@ impl Target {
     /// Nothing can replace it: `error`, with the names of the provider's models, or with the one that is most similar to
     /// the model that the user has named.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
-        let family = self.provider().family;
+        let family = self.provider().row.family;
         let family = match &self.choice.model {
             Model::Default(_) => family,
             Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
@@ -165,7 +165,7 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider.api.request(prompt, provider.quirks, self.key.as_ref());
+        let mut request = provider.api.request(prompt, provider.row.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
         request.body = request.body.map(|body| request::with_fields(body, &fields));
         self.complete(request)
