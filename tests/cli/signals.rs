@@ -1,7 +1,8 @@
 //! Signals: what has come is saved, nothing else is touched, and q dies of the signal itself.
 
 use std::io::{PipeReader, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use libc::{SIGHUP, SIGINT, SIGTERM};
@@ -11,7 +12,7 @@ use crate::fixtures::{
     GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event,
     openai_reply, prompt, snapshot, word,
 };
-use crate::pty;
+use crate::pseudo_terminal;
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -82,19 +83,15 @@ fn a_signal_ends_q_while_nobody_takes_its_answer_and_all_that_has_come_is_saved(
     for signal in SIGNALS {
         let _case = case(signal);
         let sandbox = Sandbox::new().server_env(&server);
-        let (reader, writer) = std::io::pipe().unwrap();
-        let mut running = sandbox.q(&["one"]).stdout_to(writer).spawn();
-        wait_until_written(&reader);
-        running.signal(signal);
-        running.wait().killed_by(signal);
-        sandbox.expect_answer(&answer, true);
-        // So it is on a terminal, whatever it makes of the text.
-        let (reader, terminal) = pty::open(80);
-        let mut running = sandbox.q(&["two"]).stdout_to(terminal).spawn();
-        wait_until_written(&reader);
-        running.signal(signal);
-        running.wait().killed_by(signal);
-        sandbox.expect_answer(&answer, true);
+        let (pipe, writer) = std::io::pipe().unwrap();
+        let (terminal, end) = pseudo_terminal::open(80).unwrap();
+        for (reader, stdout) in [(OwnedFd::from(pipe), Stdio::from(writer)), (terminal.into(), end.into())] {
+            let mut running = sandbox.q(&["one"]).stdout_to(stdout).spawn();
+            wait_until_written(&reader);
+            running.signal(signal);
+            running.wait().killed_by(signal);
+            sandbox.expect_answer(&answer, true);
+        }
     }
 }
 

@@ -7,10 +7,14 @@
 
 mod command;
 mod faults;
+#[path = "../http.rs"]
+mod http;
 mod image;
 mod kills;
 mod model;
 mod options;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod question;
 mod random;
 mod report;
