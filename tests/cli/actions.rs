@@ -11,7 +11,7 @@ use crate::fixtures::{
     numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Running, Sandbox};
 use crate::server::Server;
 
 /// A sandbox with a current conversation of two exchanges.
@@ -351,16 +351,20 @@ fn a_question_that_stays_is_not_printed() {
 }
 
 #[test]
-fn without_the_lock_undo_prints_nothing() {
+fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
     let _lock = hold_the_lock(&sandbox);
-    for args in [&["--undo"][..], &["--undo", "-j"]] {
-        let outcome = sandbox.q(args).run();
-        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
-        sandbox.expect_bytes("current.json", &before);
+    for action in ["--history", "--last", "--list", "--status"] {
+        sandbox.q(&[action]).run().success();
     }
+    let refused = [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]].map(|args| sandbox.q(args).spawn());
+    for outcome in refused.map(Running::wait) {
+        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
+    }
+    sandbox.expect_bytes("current.json", &before);
+    sandbox.expect_files(&["current.json"]);
 }
 
 #[test]

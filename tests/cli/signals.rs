@@ -27,9 +27,10 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
     let before = snapshot(sandbox.root());
     let mut asked = 0;
     for signal in SIGNALS {
-        for option in ["-n", "-f"] {
-            let _case = case((signal, option));
-            let mut running = sandbox.q(&[option, "two"]).spawn();
+        for args in [&["-n", "two"][..], &["-f", "two"], &["-fj", "two"], &["-f", "--no-stream", "two"], &["--models"]]
+        {
+            let _case = case((signal, args));
+            let mut running = sandbox.q(args).spawn();
             asked += 1;
             server.wait_for_requests(asked);
             running.signal(signal);

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from server import compact
-from steps import CURRENT, SESSIONS, Do, write
+from steps import CURRENT, SESSIONS, Step, write
 
 # Long ago, and so the same in every run.
 CREATED = "2020-01-01T10:00:00.000Z"
@@ -45,12 +45,12 @@ def current(*args, slot="", **fields):
     id = f"session_2020010110000000{int(bool(slot))}"
 
     def action(world):
-        session(id, *args, **fields).run(world)
+        session(id, *args, **fields).action(world)
         link = world.root / CURRENT.replace(".json", f"{slot}.json")
         link.unlink(missing_ok=True)
         link.symlink_to(f"{id}.json")
 
-    return Do(f"make a conversation current{slot}", action)
+    return Step(f"make a conversation current{slot}", action)
 
 
 def session(name, *args, updated=UPDATED, **fields):
