@@ -80,41 +80,6 @@ fn where_nothing_is_each_action_says_so_and_makes_nothing() {
 }
 
 #[test]
-fn what_cannot_go_together_is_refused_and_nothing_is_done() {
-    let sandbox = with_current();
-    sandbox.write_session("work.json", &stored(&["five", "six"]));
-    let before = snapshot(sandbox.sessions());
-    for arguments in [
-        &["--clear", "--all", "-s", "work"][..],
-        &["-s", "work", "--all", "--clear"],
-        &["--list", "-s", "work"],
-        &["--clear", "--undo"],
-        &["--undo", "--clear", "--all"],
-        &["--history", "--last"],
-        &["--list", "--clear"],
-        &["--clear", "--help", "--undo"],
-        &["--all"],
-        &["--all", "words"],
-        &["--undo", "--all"],
-        &["--clear", "words"],
-        &["--undo", "--", "words"],
-        &["-f", "--undo"],
-        &["--clear", "-m", "model"],
-        &["-p", "openai", "--last"],
-        &["--history", "--messages", "2"],
-        &["--undo", "--no-save"],
-        &["--clear", "-n"],
-    ] {
-        sandbox.q(arguments).stdin_open().run().exit(2).stdout_is_empty().stderr_contains("q: ");
-    }
-    for action in ["--last", "--undo", "--clear"] {
-        let outcome = sandbox.q(&[action, "--json", "words"]).stdin_open().run();
-        outcome.exit(2).stdout_contains("{\"error\":").stderr_contains("q: ");
-    }
-    before.expect_unchanged();
-}
-
-#[test]
 fn a_history_shows_role_time_and_text_of_each_message() {
     let mut conversation = stored(&["one\ntwo\n", "t\u{e4}glich \u{1b}[1m\t3", "", "half an ans"]);
     let messages = conversation["messages"].as_array_mut().unwrap();

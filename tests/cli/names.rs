@@ -151,33 +151,13 @@ fn a_question_that_fails_or_leaves_no_trace_changes_no_named_file() {
     before.expect_unchanged();
 }
 
-const NO_NAMES: &[&str] = &[
-    ".",
-    "..",
-    ".hidden",
-    "../work",
-    "../../work",
-    "/tmp/work",
-    "a/b",
-    "a/",
-    "a b",
-    "a\nb",
-    "a\tb",
-    "ä",
-    "a\\b",
-    "a:b",
-    "~",
-    "*",
-    "current",
-    "current-1",
-    "currently",
-];
+/// What is no name; the others are beside the code.
+const NO_NAMES: [&str; 4] = ["", "../work", "a b", "current-1"];
 
 #[test]
 fn what_is_no_name_is_refused_before_input_and_request() {
     let (server, sandbox) = numbered();
-    let long = "x".repeat(101);
-    for name in NO_NAMES.iter().chain([&"", &long.as_str()]) {
+    for name in NO_NAMES {
         for action in [&["--history"][..], &["--last"], &["--undo"], &["--clear"], &[]] {
             // An open standard input shows that none is waited for.
             let outcome = sandbox.q(&["-s", name]).args(action).stdin_open().run();
@@ -429,24 +409,14 @@ fn a_file_keeps_its_mode_whatever_the_umask() {
     }
 }
 
-/// Contents that are no conversation, each with a word for it.
+/// Contents that are no conversation, each with a word for it; the others are beside the code.
 fn no_conversations() -> Vec<(&'static str, String)> {
     let valid = stored(&["one", "two"]).to_string();
-    let wrong = |field: &str, value: Value| with(stored(&["one", "two"]), field, value).to_string();
-    let message = |message: Value| wrong("messages", json!([message]));
     vec![
         ("empty", String::new()),
-        ("text", "hello\n".to_owned()),
         ("half", valid[..valid.len() / 2].to_owned()),
-        ("more", format!("{valid}x")),
-        ("a list", "[]".to_owned()),
-        ("another version", wrong("version", json!(2))),
-        ("no messages", wrong("messages", Value::Null)),
-        ("no time", wrong("created", json!("yesterday"))),
-        ("a role of another kind", message(json!({"role": "system", "content": "x"}))),
-        ("no role", message(json!({"content": "x"}))),
-        ("no text", message(json!({"role": "user"}))),
-        ("parts", message(json!({"role": "user", "content": [{"text": "x"}]}))),
+        ("another version", with(stored(&["one", "two"]), "version", 2).to_string()),
+        ("no text", with(stored(&["one", "two"]), "messages", json!([{"role": "user"}])).to_string()),
         ("too large", format!("{valid}{}", " ".repeat(LARGEST + 1 - valid.len()))),
     ]
 }
@@ -639,8 +609,7 @@ fn a_slot_has_all_the_rules_of_the_current_conversation() {
 #[test]
 fn a_slot_that_is_no_name_is_refused_before_input_and_request() {
     let (server, sandbox) = numbered();
-    let long = "x".repeat(101);
-    for slot in NO_NAMES.iter().chain([&long.as_str()]) {
+    for slot in NO_NAMES.iter().filter(|name| !name.is_empty()) {
         for arguments in [&["one"][..], &["-f", "one"], &[]] {
             let outcome = sandbox.q(arguments).env("Q_SESSION", slot).stdin_open().run();
             outcome.exit(2).stdout_is_empty().stderr_contains("Q_SESSION");

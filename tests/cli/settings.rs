@@ -310,33 +310,23 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         ("provider = \"nobody\"", 1, "nobody"),
         ("model = 5", 1, "model"),
         ("system = [\"a\"]", 1, "system"),
-        ("# a comment\n\nmessages = \"10\"", 3, "messages"),
-        ("messages = -1", 1, "messages"),
         ("messages = 1.5", 1, "messages"),
         ("max_history = \"1k\"", 1, "max_history"),
         ("history = \"chat\"", 1, "history"),
         ("pairs = 0", 1, "pairs"),
         ("expire = 24", 1, "expire"),
         ("expire = \"1w\"", 1, "expire"),
-        ("keep = 0", 1, "keep"),
         ("max_tokens = 0", 1, "max_tokens"),
         ("timeout = \"0s\"", 1, "timeout"),
         ("retries = true", 1, "retries"),
-        ("save = \"false\"", 1, "save"),
         ("wrap = 0", 1, "wrap"),
         ("mismatch = \"old\"", 1, "mismatch"),
         ("effort = 3", 1, "effort"),
         ("rounds = 0", 1, "rounds"),
         ("mcp = [\"/a\"]", 1, "mcp"),
-        ("save = true\nsave = false", 2, "duplicate"),
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
-        ("providers = 1", 1, "providers"),
-        ("[provider.work]\nmodel = \"m\"", 1, "provider"),
         ("[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"", 3, "modle"),
-        ("[providers.work]\nbase_url = \"h:8080\"", 2, "base_url"),
         ("[providers.work]\nbase_url = \"http://h/v1?a=b\"", 2, "base_url"),
-        ("[providers.work]\nbase_url = \"http://h\"\napi = \"cohere\"", 3, "api"),
-        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = \"pass show\"", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = []", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = [\"a\", 1]", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"", 3, "headers"),
@@ -363,13 +353,6 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
 }
 
 #[test]
-fn a_wrong_header_is_reported_with_its_own_line() {
-    let sandbox = Sandbox::new();
-    sandbox.config("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"\n");
-    sandbox.q(&["hi"]).stdin_open().run().refused(&["line 3", "a b"]);
-}
-
-#[test]
 fn a_model_without_a_name_is_refused() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
@@ -392,20 +375,4 @@ fn a_file_that_cannot_be_read_is_named() {
     fs::remove_dir(&file).unwrap();
     make_pipe(&file);
     sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
-}
-
-#[test]
-fn the_file_actions_work_though_the_file_is_broken() {
-    let sandbox = talked("openai", 2);
-    sandbox.config("nonsense = = 1");
-    sandbox.q(&["--history"]).run().success().stdout_contains("answer 2");
-    sandbox.q(&["--last"]).run().success().stdout("answer 2\n");
-    sandbox.q(&["--list"]).run().success().stdout_contains("question 1");
-    sandbox.q(&["--undo"]).run().exit(0).stdout("question 2\n");
-    sandbox.q(&["--clear"]).run().exit(0).stdout("Conversation cleared\n");
-    sandbox.q(&["--clear", "--all"]).run().exit(0);
-    sandbox.expect_no_files();
-    for args in [["--help"], ["-h"], ["-V"]] {
-        sandbox.q(&args).run().success();
-    }
 }

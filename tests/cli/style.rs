@@ -97,27 +97,6 @@ fn a_history_has_styled_answers() {
 }
 
 #[test]
-fn styles_change_no_character_of_any_answer() {
-    for answer in [
-        "\u{1b}[1mbold\u{1b}[0m **\u{9b}31m** `\u{202e}`\r\n",
-        "**a\r\nb** *c*\rd __e\n\n    code `*\n```\n`` `\n```` x\n```",
-        "*_*_**__`***___```~~~|#>-+ \t**日本語**、*日本*`語`\n# \n- \n> **\n`",
-    ] {
-        let letters: Vec<String> = answer.chars().map(String::from).collect();
-        let server = Server::always(Reply::sse(openai_stream(&letters)));
-        let sandbox = Sandbox::new().server_env(&server);
-        for columns in [7, 80] {
-            let ask = |style| on_terminal(sandbox.q(&["hi"]).env("Q_STYLE", style), columns);
-            let (styled, plain) = (ask("true"), ask("false"));
-            assert!(!plain.contains('\u{1b}'), "{plain:?}");
-            assert_ne!(styled, plain);
-            assert_eq!(without_styles(&styled), plain);
-            assert!(styled.split('\n').all(is_off_at_end), "{styled:?}");
-        }
-    }
-}
-
-#[test]
 fn no_style_is_left_on_when_q_is_stopped() {
     for signal in [SIGINT, SIGKILL] {
         let server = Server::always(Reply::sse([word("a **bold wor")]).hang());
