@@ -225,27 +225,19 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
 }
 
 #[test]
-fn a_follow_up_overtaken_by_a_new_question_lands_in_its_own_conversation() {
-    for linked in [false, true] {
-        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
-            sandbox.q(&["new"]).run().success();
-        });
-        overtaken.success().stdout("late\n");
-        sandbox.expect_texts("current.json", &["new", "answer"]);
-        sandbox.expect_texts(ARCHIVED, &["one", "1", "slow", "late"]);
-        assert_eq!(sandbox.archived(), [ARCHIVED]);
-    }
-}
-
-#[test]
-fn a_follow_up_is_added_to_what_is_there_by_then() {
-    for linked in [false, true] {
-        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
-            sandbox.q(&["-f", "quick"]).run().success();
-        });
-        overtaken.success();
-        sandbox.expect_texts("current.json", &["quick", "answer", "slow", "late"]);
-        sandbox.expect_files(&["current.json"]);
+fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
+    for (meanwhile, current, own) in [
+        (&["new"][..], &["new", "answer"][..], &["one", "1", "slow", "late"][..]),
+        (&["-f", "quick"], &["quick", "answer", "slow", "late"], &[]),
+    ] {
+        for linked in [false, true] {
+            let _case = case((meanwhile, linked));
+            let (overtaken, sandbox) = overtaken(linked, |sandbox| drop(sandbox.q(meanwhile).run()));
+            overtaken.success().stdout("late\n");
+            sandbox.expect_texts("current.json", current);
+            assert_eq!(sandbox.archived(), own.first().map(|_| ARCHIVED).into_iter().collect::<Vec<_>>());
+            sandbox.expect_texts(ARCHIVED, if own.is_empty() { current } else { own });
+        }
     }
 }
 

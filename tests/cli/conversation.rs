@@ -354,16 +354,12 @@ fn a_request_that_fails_before_its_first_word_changes_no_file() {
         ("an empty answer", Reply::sse([finish("stop"), DONE.to_vec()])),
         ("no more than thoughts", Reply::sse([openai_event(json!({"reasoning": "hm"}), None)]).cut()),
         ("a blocked answer", Reply::sse([finish("content_filter")])),
+        ("nothing but blanks", Reply::sse([word("\n\n"), finish("stop")])),
+        ("blanks before a cut", Reply::sse([word(" \n")]).cut()),
     ] {
         let _case = case(what);
         nothing_changes(reply);
     }
-}
-
-#[test]
-fn an_answer_of_nothing_but_blanks_changes_no_file() {
-    nothing_changes(Reply::sse([word("\n\n"), finish("stop")]));
-    nothing_changes(Reply::sse([word(" \n")]).cut());
 }
 
 /// A request that fails like this leaves the state as it is, whatever it was.

@@ -23,6 +23,7 @@ fn help_and_version_need_neither_home_nor_settings_nor_input() {
         let bare = homeless.into_iter().fold(sandbox.q(&[option]), |run, name| run.env_remove(name));
         bare.stdin_open().run().success().stdout_contains(part);
     }
+    sandbox.q(&["-r", "review", "--help"]).run().success();
     let short = sandbox.q(&["-h"]).run();
     short.check(short.stdout_text().lines().count() < 45, || "expected less than a tall screen".to_owned());
     let long = sandbox.q(&["--help"]).run();
@@ -145,6 +146,7 @@ const USABLE: &[(&[&str], &[&str])] = &[
 const OPTIONS: &[&[&str]] = &[
     &["-f"],
     &["-s", "work"],
+    &["-r", "review"],
     &["-p", "openai"],
     &["-m", "m"],
     &["-e", "low"],

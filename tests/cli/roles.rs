@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    ACTIONS, ANTHROPIC_MODEL, DIALECTS, case, everybody, make_pipe, numbered, prompt, set_mode, stored,
-};
+use crate::fixtures::{ANTHROPIC_MODEL, DIALECTS, case, everybody, make_pipe, numbered, prompt, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
@@ -441,15 +439,4 @@ fn an_unknown_role_is_answered_with_the_nearest_and_the_list() {
     homeless.run().refused(&["there is no role “x”"]);
     sandbox.q(&["-r"]).run().refused(&["--role needs a value: --role NAME"]);
     server.expect_requests(0);
-}
-
-#[test]
-fn an_action_cannot_use_a_role() {
-    let sandbox = Sandbox::new();
-    sandbox.config("[roles.review]\nmodel = \"m\"\n");
-    for action in ACTIONS.iter().chain(&[&["--status"][..], &["--models"], &["--list-tools"], &["--generate", "man"]]) {
-        let _case = case(action);
-        sandbox.q(&[&["-r", "review"], *action].concat()).run().exit(2).stderr_contains("cannot use --role");
-    }
-    sandbox.q(&["-r", "review", "--help"]).run().success();
 }

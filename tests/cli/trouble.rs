@@ -5,8 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
 use crate::fixtures::{
-    ARCHIVED, HOUR, case, finish, full_device, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot,
-    texts, word,
+    ARCHIVED, HOUR, case, finish, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot, texts, word,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -203,18 +202,6 @@ fn an_answer_that_breaks_off_is_kept_as_far_as_it_came() {
             server.expect_requests(1);
         }
     }
-}
-
-#[test]
-fn an_output_that_cannot_be_written_is_an_error_and_the_answer_is_kept() {
-    if lacks("/dev/full", "test -e /dev/full") {
-        return;
-    }
-    let server = Server::always(Reply::sse([openai_stream(&["answer"]).concat()]));
-    let sandbox = Sandbox::new().server_env(&server);
-    let outcome = sandbox.q(&["one"]).stdout_to(full_device()).run();
-    outcome.exit(1).stderr_contains("q: cannot write to standard output");
-    sandbox.expect_texts("current.json", &["one", "answer"]);
 }
 
 #[test]
