@@ -220,24 +220,10 @@ fn options_win_over_variables_and_variables_over_the_file() {
 
 #[test]
 fn a_variable_that_is_empty_counts_as_unset_whatever_it_is_for() {
-    let variables = [
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "OLLAMA_HOST",
-        "GROQ_BASE_URL",
-        "GROQ_API_KEY",
-        "Q_SESSION",
-        "Q_MCP",
-        "Q_PROVIDER",
-        "Q_EFFORT",
-        "Q_TIMEOUT",
-    ];
+    let variables = "SSL_CERT_FILE SSL_CERT_DIR HTTPS_PROXY https_proxy ALL_PROXY NO_PROXY OLLAMA_HOST GROQ_BASE_URL \
+                     GROQ_API_KEY Q_SESSION Q_MCP Q_PROVIDER Q_EFFORT Q_TIMEOUT";
     let sandbox = Sandbox::new().openai_at(format!("https://{UNKNOWN_HOST}/v1"));
-    let empty = variables.iter().fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
+    let empty = variables.split(' ').fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
     // It gets as far as a question can get there; a wrong setting would be an exit status of 2.
     empty.run().exit(1).stderr_contains(UNKNOWN_HOST);
 }
