@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, make_pipe, openai_reply, talked};
-use crate::sandbox::{API_KEY, Outcome, Sandbox};
+use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
 /// What can be seen from outside of one run.
@@ -14,7 +14,6 @@ struct Seen {
     requests: usize,
     files: Vec<String>,
     current: Value,
-    outcome: Outcome,
 }
 
 impl Seen {
@@ -31,189 +30,126 @@ impl Seen {
     }
 
     /// How many messages of the conversation the flattened prompt holds.
-    fn history(&self) -> usize {
+    fn history(&self) -> String {
         let prompt = self.messages().concat();
-        prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()
+        (prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()).to_string()
     }
 }
 
-/// A setting, and how one sees which of its levels has won. The conversation has the pairs 1 and 2.
-struct Setting {
-    /// As it stands in the file, and what is seen then.
-    file: (&'static str, &'static str),
-    variable: (&'static str, &'static str, &'static str),
-    option: Option<(&'static [&'static str], &'static str)>,
-    default: &'static str,
-    /// Follows up where nothing is said.
-    args: &'static [&'static str],
-    seen: fn(&Seen) -> String,
-}
+/// A setting: its variable, what is asked, how one sees which of its levels has won, and what is seen where nothing is set,
+/// in the file, in the variable and as an option (none where there is none). The conversation has the pairs 1 and 2.
+type Setting = (&'static str, &'static str, fn(&Seen) -> String, &'static str, [(&'static str, &'static str); 3]);
 
 const SETTINGS: &[Setting] = &[
-    Setting {
-        file: ("provider = \"groq\"", "/groq/chat/completions"),
-        variable: ("Q_PROVIDER", "mistral", "/mistral/chat/completions"),
-        option: Some((&["-p", "xai"], "/xai/chat/completions")),
-        default: "/v1/chat/completions",
-        args: &["hi"],
-        seen: |seen| seen.request.path.clone(),
-    },
-    Setting {
-        file: ("model = \"of-file\"", "of-file"),
-        variable: ("Q_MODEL", "of-variable", "of-variable"),
-        option: Some((&["-m", "of-option"], "of-option")),
-        default: OPENAI_MODEL,
-        args: &["hi"],
-        seen: |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
-    },
-    Setting {
-        file: ("system = \"of file\"", "of file"),
-        variable: ("Q_SYSTEM", "of variable", "of variable"),
-        option: Some((&["-S", "of option"], "of option")),
-        default: "You",
-        args: &["hi"],
-        seen: |seen| {
-            let system = seen.body()["messages"][0]["content"].as_str().expect("text").to_owned();
-            if system.starts_with("of ") { system } else { system[..3].to_owned() }
-        },
-    },
-    Setting {
-        file: ("messages = 3", "3"),
-        variable: ("Q_MESSAGES", "2", "2"),
-        option: Some((&["--messages", "1"], "1")),
-        default: "4",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("max_history = 1_8", "2"),
-        variable: ("Q_MAX_HISTORY", "9", "1"),
-        option: None,
-        default: "4",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("history = \"messages\"", "5"),
-        variable: ("Q_HISTORY", "prompt", "1"),
-        option: None,
-        default: "1",
-        args: &["-f", "hi"],
-        seen: |seen| seen.messages().len().to_string(),
-    },
-    Setting {
-        file: ("pairs = 2", "4"),
-        variable: ("Q_PAIRS", "1", "2"),
-        option: None,
-        default: "6",
-        args: &["-f", "hi"],
-        seen: |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
-    },
-    Setting {
-        file: ("expire = \"never\"", "4"),
-        variable: ("Q_EXPIRE", "1s", "0"),
-        option: None,
-        default: "0",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("keep = \"0\"", "1"),
-        variable: ("Q_KEEP", "never", "2"),
-        option: None,
-        default: "2",
-        args: &["hi"],
-        seen: |seen| seen.files.len().to_string(),
-    },
-    Setting {
-        file: ("max_tokens = 7_000", "7000"),
-        variable: ("Q_MAX_TOKENS", "8", "8"),
-        option: None,
-        default: "null",
-        args: &["hi"],
-        seen: |seen| seen.body()["max_completion_tokens"].to_string(),
-    },
-    Setting {
-        file: ("effort = \"low\"", "\"low\""),
-        variable: ("Q_EFFORT", "medium", "\"medium\""),
-        option: Some((&["-e", "high"], "\"high\"")),
-        default: "null",
-        args: &["hi"],
-        seen: |seen| seen.body()["reasoning_effort"].to_string(),
-    },
-    Setting {
-        file: ("retries = 1", "2"),
-        variable: ("Q_RETRIES", "2", "3"),
-        option: None,
-        default: "4",
-        args: &["busy"],
-        seen: |seen| seen.requests.to_string(),
-    },
-    Setting {
-        file: ("mismatch = \"continue\"", "4"),
-        variable: ("Q_MISMATCH", "new", "0"),
-        option: None,
-        default: "0",
-        args: &["-f", "-m", "other", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("save = false", "question 1"),
-        variable: ("Q_SAVE", "true", "hi"),
-        option: Some((&["--no-save"], "question 1")),
-        default: "hi",
-        args: &["hi"],
-        seen: |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
-    },
+    (
+        "Q_PROVIDER",
+        "hi",
+        |seen| seen.request.path.replace("/chat/completions", ""),
+        "/v1",
+        [("provider = \"groq\"", "/groq"), ("mistral", "/mistral"), ("-p xai", "/xai")],
+    ),
+    (
+        "Q_MODEL",
+        "hi",
+        |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
+        OPENAI_MODEL,
+        [("model = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-m of-option", "of-option")],
+    ),
+    (
+        "Q_SYSTEM",
+        "hi",
+        |seen| seen.body()["messages"][0]["content"].as_str().expect("text").split(' ').next().unwrap_or("").to_owned(),
+        "You",
+        [("system = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-S of-option", "of-option")],
+    ),
+    ("Q_MESSAGES", "-f hi", Seen::history, "4", [("messages = 3", "3"), ("2", "2"), ("--messages 1", "1")]),
+    ("Q_MAX_HISTORY", "-f hi", Seen::history, "4", [("max_history = 1_8", "2"), ("9", "1"), ("", "")]),
+    (
+        "Q_HISTORY",
+        "-f hi",
+        |seen| seen.messages().len().to_string(),
+        "1",
+        [("history = \"messages\"", "5"), ("prompt", "1"), ("", "")],
+    ),
+    (
+        "Q_PAIRS",
+        "-f hi",
+        |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
+        "6",
+        [("pairs = 2", "4"), ("1", "2"), ("", "")],
+    ),
+    ("Q_EXPIRE", "-f hi", Seen::history, "0", [("expire = \"never\"", "4"), ("1s", "0"), ("", "")]),
+    ("Q_KEEP", "hi", |seen| seen.files.len().to_string(), "2", [("keep = \"0\"", "1"), ("never", "2"), ("", "")]),
+    (
+        "Q_MAX_TOKENS",
+        "hi",
+        |seen| seen.body()["max_completion_tokens"].to_string(),
+        "null",
+        [("max_tokens = 7_000", "7000"), ("8", "8"), ("", "")],
+    ),
+    (
+        "Q_EFFORT",
+        "hi",
+        |seen| seen.body()["reasoning_effort"].to_string(),
+        "null",
+        [("effort = \"low\"", "\"low\""), ("medium", "\"medium\""), ("-e high", "\"high\"")],
+    ),
+    ("Q_RETRIES", "busy", |seen| seen.requests.to_string(), "4", [("retries = 1", "2"), ("2", "3"), ("", "")]),
+    ("Q_MISMATCH", "-f -m other hi", Seen::history, "0", [("mismatch = \"continue\"", "4"), ("new", "0"), ("", "")]),
+    (
+        "Q_SAVE",
+        "hi",
+        |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
+        "hi",
+        [("save = false", "question 1"), ("true", "hi"), ("--no-save", "question 1")],
+    ),
 ];
 
-impl Setting {
-    #[track_caller]
-    fn check(&self, file: &str, variable: Option<&str>, options: &[&str], expected: &str) {
-        let _case = case((self.variable.0, file, variable, options));
-        let server = Server::start(|request, _| match request.text().contains("busy") {
-            true => Reply::new(503).header("retry-after", "0"),
-            false => openai_reply(request, "ok"),
-        });
-        let sandbox = talked("openai", 2).server_env(&server);
-        sandbox.config(file);
-        let mut q = sandbox.q(&[options, self.args].concat());
-        if self.variable.0 == "Q_EXPIRE" {
-            q = q.env_remove("Q_EXPIRE");
-        }
-        for name in ["GROQ", "MISTRAL", "XAI"] {
-            let url = format!("{}/{}", server.url(), name.to_lowercase());
-            q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
-        }
-        if let Some(value) = variable {
-            q = q.env(self.variable.0, value);
-        }
-        let outcome = q.run();
-        let seen = Seen {
-            request: server.last_request(),
-            requests: server.requests().len(),
-            files: sandbox.session_files(),
-            current: sandbox.current(),
-            outcome,
-        };
-        let found = (self.seen)(&seen);
-        seen.outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
+#[track_caller]
+fn check(setting: &Setting, file: &str, variable: Option<&str>, options: &str, expected: &str) {
+    let (name, args, see, ..) = setting;
+    let _case = case((name, file, variable, options));
+    let server = Server::start(|request, _| match request.text().contains("busy") {
+        true => Reply::new(503).header("retry-after", "0"),
+        false => openai_reply(request, "ok"),
+    });
+    let sandbox = talked("openai", 2).server_env(&server);
+    sandbox.config(file);
+    let args: Vec<&str> = options.split(' ').chain(args.split(' ')).filter(|arg| !arg.is_empty()).collect();
+    let mut q = sandbox.q(&args);
+    if *name == "Q_EXPIRE" {
+        q = q.env_remove(name);
     }
+    for name in ["GROQ", "MISTRAL", "XAI"] {
+        let url = format!("{}/{}", server.url(), name.to_lowercase());
+        q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
+    }
+    if let Some(value) = variable {
+        q = q.env(name, value);
+    }
+    let outcome = q.run();
+    let seen = Seen {
+        request: server.last_request(),
+        requests: server.requests().len(),
+        files: sandbox.session_files(),
+        current: sandbox.current(),
+    };
+    let found = see(&seen);
+    outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
 }
 
 #[test]
 fn options_win_over_variables_and_variables_over_the_file() {
     for setting in SETTINGS {
-        let (file, of_file) = setting.file;
-        let (_, value, of_variable) = setting.variable;
-        setting.check("", None, &[], setting.default);
-        setting.check(file, None, &[], of_file);
+        let (.., default, [(file, of_file), (value, of_variable), (options, of_option)]) = setting;
+        check(setting, "", None, "", default);
+        check(setting, file, None, "", of_file);
         // One that is empty counts as unset.
-        setting.check(file, Some(""), &[], of_file);
-        setting.check("", Some(value), &[], of_variable);
-        setting.check(file, Some(value), &[], of_variable);
-        if let Some((options, of_option)) = setting.option {
-            setting.check(file, Some(value), options, of_option);
+        check(setting, file, Some(""), "", of_file);
+        check(setting, "", Some(value), "", of_variable);
+        check(setting, file, Some(value), "", of_variable);
+        if !options.is_empty() {
+            check(setting, file, Some(value), options, of_option);
         }
     }
 }
