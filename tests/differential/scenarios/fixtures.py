@@ -72,30 +72,15 @@ def changed(**fields):
     return compact({name: field for name, field in value.items() if field is not None})
 
 
-# Files that are no conversation, or an odd one.
+# Files that are no conversation, or an odd one; src/session/format.rs has a table of those that cannot be read.
 ODD_FILES = {
     "empty": "",
     "truncated": conversation()[:-20],
-    "truncated-in-a-character": conversation(["Wie schön?", "Sehr schö"]).encode()[:-60],
-    "text": "this is no JSON\n",
-    "array": "[]",
-    "empty-object": "{}",
     "version-2": changed(version=2),
-    "version-text": changed(version="1"),
-    "version-missing": changed(version=None),
-    "version-huge": conversation().replace('"version":1', '"version":99999999999999999999'),
-    "provider-missing": changed(provider=None),
     "provider-unknown": changed(provider="nobody"),
-    "model-missing": changed(model=None),
-    "created-no-time": changed(created="yesterday"),
-    "updated-number": changed(updated=1577872800),
     "updated-in-the-future": changed(updated="2999-01-01T00:00:00.000Z"),
     "created-at-the-end-of-time": changed(created="9999-12-31T23:59:59.999Z"),
-    "messages-missing": changed(messages=None),
     "messages-empty": changed(messages=[]),
-    "message-no-object": changed(messages=["hello"]),
-    "message-without-role": changed(messages=[{"content": "hello"}]),
-    "message-without-content": changed(messages=[{"role": "user"}]),
     "message-other-role": changed(messages=[{"role": "system", "content": "hello"}]),
     "message-without-timestamp": changed(
         messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -122,8 +107,6 @@ ODD_FILES = {
     "pretty": json.dumps(json.loads(conversation()), indent=2),
     "byte-order-mark": "\ufeff" + conversation(),
     "not-utf-8": conversation().encode().replace(b"One", b"\xff\xfe"),
-    "trailing-text": conversation() + "more",
-    "field-twice": conversation().replace('"version":1', '"version":1,"version":1'),
     "no-line-end": conversation().rstrip("\n"),
 }
 
