@@ -2,8 +2,8 @@
 //! nothing.
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
-//! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart. The static archive takes part where
-//! `.ci/run` has built it.
+//! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
+//! has built it.
 
 #![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
 
@@ -405,7 +405,7 @@ impl Bench {
         std::fs::create_dir_all(&sessions).expect("a folder");
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
-        // Piece by piece: what this process has had at once would be told as what its children have.
+        // Piece by piece: the system would count the memory of this process as that of its children.
         let mut file = BufWriter::new(File::create(sessions.join(format!("{name}.json"))).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
@@ -588,7 +588,7 @@ fn measure(mut command: Command, name: &str) -> Run {
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
-    // It has been waited for, of which the standard library knows nothing.
+    // The standard library does not know that it has been waited for.
     let _ = child.try_wait();
     Run { time, memory }
 }
@@ -606,16 +606,16 @@ fn wait(child: &Child) -> (bool, i64) {
     (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss)
 }
 
-/// Tells a new process that it is the server, and of how many deltas.
+/// Makes a new process the server; the value is its number of deltas.
 const SERVE: &str = "Q_BENCH_SERVE";
 
-/// Tells the server to speak TLS, and where to leave its authority's certificate.
+/// Makes the server speak TLS; the value is the file for its authority's certificate.
 const AUTHORITY: &str = "Q_BENCH_AUTHORITY";
 
-/// Tells a new process that it is a tool server, and how many milliseconds it takes to start.
+/// Makes a new process a tool server; the value is how many milliseconds it takes to start.
 const TOOLS: &str = "Q_BENCH_TOOLS";
 
-/// Tells the tool server where to write down when it listed its tools.
+/// The file in which the tool server writes when it listed its tools.
 const STAMP: &str = "Q_BENCH_STAMP";
 
 /// A server in a process of its own, which ends with this value.

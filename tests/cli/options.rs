@@ -75,7 +75,7 @@ fn an_option_after_a_word_is_refused_with_advice() {
 
 #[test]
 fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
-    // What is said for an option, and for a part of the question.
+    // The advice if it was meant as an option, and if it is part of the question.
     let table: &[(&[&str], &str, &str)] = &[
         (&["what", "is", "this", "-v"], ": q -v what is this", ": q -- what is this -v"),
         (&["-f", "what's", "new?", "-m", "x"], ": q -f -m x 'what'\\''s' 'new?'", ": q -f -- 'what'\\''s' 'new?' -m x"),
@@ -128,7 +128,7 @@ fn an_action_is_refused_with_what_it_cannot_take() {
     }
 }
 
-/// Every action as one types it, and the options that it can use.
+/// Every action and the options that it can use.
 const USABLE: &[(&[&str], &[&str])] = &[
     (&["--history"], &["-s", "-j", "-q", "-v"]),
     (&["--last"], &["-s", "-x", "-j", "-q", "-v"]),
@@ -174,7 +174,7 @@ fn no_action_takes_an_option_that_it_cannot_use() {
 }
 
 #[test]
-fn no_action_goes_with_another_one() {
+fn no_action_can_be_combined_with_another() {
     let also: [&[&str]; 3] = [&["-h"], &["--help"], &["-V"]];
     let actions: Vec<&[&str]> = USABLE.iter().map(|(action, _)| *action).chain(also).collect();
     let pairs = actions.iter().flat_map(|one| {

@@ -31,7 +31,7 @@ fn each_piece_leaves_before_the_next_arrives() {
         let mut next = gates.iter();
         let mut reply = Reply::sse::<&[u8]>([]);
         for piece in (dialect.stream)(&words) {
-            // The first events that hold a word are those that may not be answered with more before it is out.
+            // After each event with a word the server waits until the word has been printed.
             let text = String::from_utf8(piece.clone()).unwrap();
             reply = reply.piece(piece);
             if ["one ", "two\\n", "three"].iter().any(|word| text.contains(word))
@@ -81,12 +81,12 @@ fn an_answer_ends_with_a_newline_and_is_otherwise_unchanged_in_a_pipe() {
 }
 
 #[test]
-fn no_stream_prints_nothing_before_the_answer_is_whole() {
+fn no_stream_prints_nothing_before_the_answer_is_complete() {
     let half = [word("half ")];
     let whole = json!({"choices": [{"message": {"role": "assistant", "content": "half"}}]}).to_string();
     let cut = Reply::new(200).header("content-type", "application/json").piece(&whole[..whole.len() - 4]).cut();
     for (what, reply) in [
-        // Some servers stream whatever they are asked for.
+        // Some servers always stream.
         ("a stream", Reply::sse(half).cut()),
         ("one piece", cut),
     ] {
@@ -98,11 +98,11 @@ fn no_stream_prints_nothing_before_the_answer_is_whole() {
 }
 
 #[test]
-fn the_exit_code_says_who_is_to_blame() {
+fn the_exit_status_distinguishes_failures_from_wrong_usage() {
     let server = Server::openai("fine");
     let refusing = Server::always(failure(400, "no such thing"));
     let failing = Server::always(failure(500, "out of order"));
-    // Taken and let go again: nobody listens there now.
+    // Taken and released again: nothing listens there now.
     let nobody = format!("http://{}/v1", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let sandbox = sandbox_of(&server);
     sandbox.q(&["why"]).run().success().stdout("fine\n");
@@ -120,7 +120,7 @@ fn the_exit_code_says_who_is_to_blame() {
         let _case = case(words);
         let outcome = change(sandbox.q(&["-p", "openai", "-f", "why"])).run();
         outcome.exit(*code).stdout_is_empty().explains().stderr_contains(words);
-        // What fails before its first word changes nothing.
+        // A question that fails before the first word changes nothing.
         before.expect_unchanged();
     }
 }

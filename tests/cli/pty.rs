@@ -157,7 +157,7 @@ pub fn without_styles(text: &str) -> String {
 }
 
 /// The lines that a terminal shows after these bytes: text, CR, LF, styles and "erase to the end of the line" are all that
-/// q may use; anything else fails. A line that is full goes on in the next one, and cannot be reached again.
+/// q may use; anything else fails. A line that is full continues in the next one, and cannot be reached again.
 pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
     let text = without_styles(&String::from_utf8_lossy(bytes));
     let mut lines = vec![Vec::new()];

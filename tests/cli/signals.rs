@@ -97,7 +97,7 @@ fn a_signal_ends_q_while_nobody_takes_its_answer_and_all_that_has_come_is_saved(
 }
 
 #[test]
-fn a_signal_does_not_swallow_the_note_where_the_exchange_went() {
+fn a_signal_does_not_suppress_the_note_where_the_exchange_is_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let _lock = hold_the_lock(&sandbox);
@@ -238,7 +238,7 @@ fn a_second_signal_ends_q_at_once() {
 }
 
 #[test]
-fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_continues() {
+fn a_complete_answer_is_not_marked_though_the_stream_continues() {
     let whole = [word("all of it"), finish("stop")].concat();
     let server = Server::always(Reply::sse([whole]).hang());
     let sandbox = Sandbox::new().server_env(&server);
@@ -277,7 +277,7 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    // This shell continues its loop unless what it waits for dies of the signal as well.
+    // This shell continues its loop unless the program that it waits for dies of the signal, too.
     let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
     running.read_stdout_until("first ");
     interrupt_group(&running);
@@ -299,7 +299,7 @@ fn interrupted(conversation: &Value) -> Vec<usize> {
     (0..messages.len()).filter(|index| messages[*index].get("interrupted") == Some(&json!(true))).collect()
 }
 
-/// A pipe that takes nothing more, so that who writes to it waits.
+/// A full pipe: a program that writes to it waits.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set_flags = |flags: libc::c_int| {

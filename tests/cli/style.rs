@@ -91,7 +91,7 @@ fn a_history_has_styled_answers() {
     let shown = on_terminal(sandbox.q(&["--history"]), 80);
     assert!(shown.contains("__a__.txt") && shown.contains("\nwhy **two** stars?\n"), "{shown}");
     assert!(shown.contains("]\n\u{1b}[1m**so**\u{1b}[0m\n"), "{shown}");
-    // A pipe gets no models.
+    // In a pipe the models are not shown.
     let plain = without_styles(&shown).replace(" openai/stored-model]", "]");
     sandbox.q(&["--history"]).run().success().stdout(plain);
 }

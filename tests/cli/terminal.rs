@@ -59,7 +59,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let both_outputs = outcome.stdout_text() + &outcome.stderr_text();
         outcome.check(both_outputs.contains(expected), || format!("expected unchanged: {expected:?}"));
 
-        // As many columns as fit all of a line.
+        // Wide enough for the longest line.
         let terminal = Terminal::new(WIDE);
         both(used().q(args), &terminal).run();
         let bytes = terminal.bytes();
@@ -110,7 +110,7 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
 }
 
 #[test]
-fn the_waiting_sign_is_only_for_those_who_see_it() {
+fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
     let gate = Gate::new();
     let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
     let sandbox = Sandbox::new().server_env(&server);
@@ -127,7 +127,7 @@ fn the_waiting_sign_is_only_for_those_who_see_it() {
     };
     let unseen = ["stdout", "stderr", "quiet", "dumb"].map(|variant| (variant, start(variant)));
     server.wait_for_requests(unseen.len());
-    // It was started last: when it has waited for long enough, so have the others.
+    // It was started last: when it has waited long enough, the others have, too.
     let (seeing, running) = start("both");
     seeing.wait_for_seconds("waiting for openai, ", 0);
     for (variant, (terminal, _)) in &unseen {
@@ -171,7 +171,7 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
 }
 
 #[test]
-fn the_waiting_sign_is_wiped_before_what_comes() {
+fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
     // How many columns the terminal has, what the sign says, what comes then, and the last line.
     let error = data(&json!({"error": "no"}));
     for (columns, sign, busy, comes, last) in [
@@ -300,7 +300,7 @@ fn both(q: Q, terminal: &Terminal) -> Q {
     q.stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
-/// A conversation in which everything that a stranger can have written is this text.
+/// A conversation with this text in every field that somebody else can have written.
 fn all_of(text: &str) -> Value {
     with(idle_for(HOUR, &[text, text]), "model", text)
 }
@@ -320,7 +320,7 @@ fn all_controls() -> String {
     controls().iter().flat_map(|(control, _)| ['a', *control]).chain(['z']).collect()
 }
 
-/// What a terminal is to get for a text.
+/// What a terminal should get for a text.
 fn shown(text: &str) -> String {
     let controls = controls();
     let form = |character: char| match controls.iter().find(|(control, _)| *control == character) {

@@ -168,7 +168,7 @@ fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
     let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
     let mut said: Vec<(&str, &str)> =
         said.filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?))).collect();
-    // Calls and their results stand behind the question.
+    // Calls and their results come after the question.
     said.truncate(said.iter().rposition(|(role, _)| *role == "user")? + 1);
     let ((_, question), history) = said.split_last()?;
     let mut request = Request::default();

@@ -78,7 +78,7 @@ fn read(mut file: File, pace: Pace, hurry: &AtomicBool) -> Vec<u8> {
         match file.read(&mut part[..most]) {
             Ok(count) if count > 0 => bytes.extend_from_slice(&part[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Linux says with EIO that nobody has the terminal open any more.
+            // Linux reports with EIO that no program has the terminal open any more.
             _ => return bytes,
         }
     }
