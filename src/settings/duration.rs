@@ -47,21 +47,8 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused() {
-        for text in [
-            "",
-            "s",
-            "5",
-            "5 m",
-            "-5m",
-            "1.5h",
-            "5M",
-            "5ms",
-            "ever",
-            "5m ",
-            "99999999999999999999d",
-            "9999999999999999d",
-            "5é",
-        ] {
+        let wrong = ["", "s", "5", "5 m", "-5m", "1.5h", "5M", "5ms", "ever", "5m ", "5é"];
+        for text in wrong.into_iter().chain(["99999999999999999999d", "9999999999999999d"]) {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -338,6 +338,7 @@ mod tests {
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
             ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers: a b: that cannot be the name"),
+            ("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"", 3, "a b: that cannot be the name"),
             ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),

@@ -55,7 +55,7 @@ fn a_list_as_json_has_an_object_for_each() {
 }
 
 #[test]
-fn a_list_continues_after_what_it_cannot_read() {
+fn a_list_continues_after_an_unreadable_file() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two", "three", "four"]));
     sandbox.write_bytes("broken.json", "{");
@@ -74,7 +74,7 @@ fn a_list_continues_after_what_it_cannot_read() {
 }
 
 #[test]
-fn a_list_of_what_cannot_be_read_does_not_claim_that_nothing_is_there() {
+fn a_list_of_unreadable_files_does_not_say_that_there_are_no_conversations() {
     let sandbox = Sandbox::new();
     sandbox.write_bytes("broken.json", "{");
     sandbox.q(&["--list"]).run().exit(0).stderr_contains("broken.json").stderr_lacks("no conversations");
@@ -85,7 +85,7 @@ fn a_line_of_a_list_is_one_line_of_five_fields_whatever_files_say() {
     let sandbox = Sandbox::new();
     let conversation = stored(&["a\tb\nc\r\n\u{2028}d\u{85}e", "x"]);
     let conversation = with(with(conversation, "model", "m\tn\no"), "provider", "p\tr\ns");
-    // As a copy by hand may be called.
+    // A user may name a copy like this.
     for name in ["work.json", "a\tb\nc.json"] {
         sandbox.write_session(name, &conversation);
     }

@@ -26,6 +26,8 @@ mod network;
 mod options;
 mod output;
 mod providers;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod pty;
 mod question;
 mod readme;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    ACTIONS, ANTHROPIC_MODEL, DIALECTS, case, everybody, make_pipe, numbered, prompt, set_mode, stored,
-};
+use crate::fixtures::{ANTHROPIC_MODEL, DIALECTS, case, everybody, make_pipe, numbered, prompt, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::Server;
@@ -81,7 +79,7 @@ fn each_key_stands_for_its_option() {
 }
 
 #[test]
-fn what_is_typed_wins_and_some_of_it_adds_up() {
+fn options_win_over_a_role_and_some_add_to_it() {
     let server = Server::openai("never");
     let both = "provider = \"anthropic\"\nmodel = \"big\"";
     for (lines, typed, options) in [
@@ -91,7 +89,7 @@ fn what_is_typed_wins_and_some_of_it_adds_up() {
         ("messages = 4", &["-r", "review", "--messages", "2", "-f", "hi"], &["--messages", "2", "-f", "hi"]),
         ("system = \"Be blunt.\"", &["-r", "review", "-S", "Be kind.", "hi"], &["-S", "Be kind.", "hi"]),
         ("system = \"Be blunt.\"", &["-r", "review", "-S", "", "hi"], &["-S", "", "hi"]),
-        // It need not even be there.
+        // The file need not even exist.
         ("system_file = \"none.md\"", &["-r", "review", "-S", "Be kind.", "hi"], &["-S", "Be kind.", "hi"]),
         ("schema = \"none.json\"", &["-r", "review", "--schema", "age int", "hi"], &["--schema", "age int", "hi"]),
         ("schema = \"name\"", &["-r", "review", "--schema", "age int", "hi"], &["--schema", "age int", "hi"]),
@@ -179,7 +177,7 @@ fn a_section_that_names_a_system_prompt_needs_no_file() {
         let _case = case(lines);
         let sandbox = with_role(&server, lines);
         let own = beside(&sandbox, "prompts/own.md", "In a file.\n");
-        // This would keep q waiting.
+        // Reading this would never end.
         fs::create_dir(sandbox.config_file().with_file_name("roles")).expect("a folder");
         make_pipe(&sandbox.config_file().with_file_name("roles/review.md"));
         assert_eq!(system(&sandbox, "review"), prompt);
@@ -230,7 +228,7 @@ fn the_question_of_a_role_is_asked_where_no_words_are_typed() {
 }
 
 #[test]
-fn what_options_leave_with_a_conversation_a_role_leaves_too() {
+fn a_role_leaves_with_a_conversation_what_its_options_would() {
     let server = everybody("fine");
     let lines =
         "provider = \"anthropic\"\nmodel = \"big\"\nsystem = \"Be blunt.\"\ntools = [\"db\"]\neffort = \"high\"";
@@ -347,7 +345,7 @@ fn a_wrong_section_is_an_error_with_file_line_and_key_whatever_is_asked() {
 }
 
 #[test]
-fn what_a_role_names_must_be_there_when_it_is_used() {
+fn files_and_tools_of_a_role_must_exist_when_it_is_used() {
     let server = Server::openai("fine");
     for (lines, words) in [
         ("system_file = \"none.md\"", "line 4: roles.review.system_file: "),
@@ -381,7 +379,7 @@ fn what_a_role_names_must_be_there_when_it_is_used() {
         if lines.starts_with("tools") {
             outcome.stderr_contains("there are db");
         }
-        // It matters only to those who use it.
+        // Only a question with this role fails.
         sandbox.q(&["-r", "other", "hi"]).run().success();
     }
     let sandbox = with_role(&server, "system_file = \"longest\"");
@@ -444,15 +442,4 @@ fn an_unknown_role_is_answered_with_the_nearest_and_the_list() {
     homeless.run().refused(&["there is no role “x”"]);
     sandbox.q(&["-r"]).run().refused(&["--role needs a value: --role NAME"]);
     server.expect_requests(0);
-}
-
-#[test]
-fn an_action_cannot_use_a_role() {
-    let sandbox = Sandbox::new();
-    sandbox.config("[roles.review]\nmodel = \"m\"\n");
-    for action in ACTIONS.iter().chain(&[&["--status"][..], &["--models"], &["--list-tools"], &["--generate", "man"]]) {
-        let _case = case(action);
-        sandbox.q(&[&["-r", "review"], *action].concat()).run().exit(2).stderr_contains("cannot use --role");
-    }
-    sandbox.q(&["-r", "review", "--help"]).run().success();
 }
