@@ -47,7 +47,8 @@ pub(super) struct Count(pub(super) Option<u64>);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Count(IfReadable::<f64>::deserialize(deserializer)?.0.and_then(whole)))
+        let json = Option::<&RawValue>::deserialize(deserializer)?;
+        Ok(Count(json.and_then(|json| json.get().parse().ok()).and_then(whole)))
     }
 }
 

@@ -164,7 +164,7 @@ struct Choice<'a> {
     /// In a stream.
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    message: Option<Delta<'a>>,
+    message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
@@ -214,11 +214,11 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
+    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_deref()))
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
+    read(body, reply, |choice| choice.message.as_deref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
 }
@@ -236,13 +236,13 @@ fn read(
         reply.add_usage(usage_of(&counts));
     }
     // Options may ask for several answers; q prints the first.
-    let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let first = chunk.choices.iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
     if let Some(counts) = lenient::if_readable(choice.usage) {
         reply.add_usage(usage_of(&counts));
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
-    if let Some(delta) = said(&choice) {
+    if let Some(delta) = said(choice) {
         if delta.is_reasoning() {
             reply.think();
         }
@@ -258,8 +258,8 @@ fn read(
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         return Err(error.into());
     }
-    if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
-        reply.finish(&word);
+    if let Some(word) = choice.finish_reason.0.as_deref().filter(|word| is_word(word)) {
+        reply.finish(word);
     }
     Ok(())
 }
