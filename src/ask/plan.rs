@@ -49,6 +49,9 @@ impl Plan {
         asked: Timestamp,
     ) -> Result<Plan, Error> {
         let notes = &context.notes;
+        if arguments.web {
+            session.target.offer_web()?;
+        }
         let Typed { selection, shape, settings, .. } = typed;
         let model = model(&mut session.target, arguments.dry_run, notes)?;
         let system = arguments.system.as_ref().map(|system| system.to_string_lossy().into_owned());
@@ -65,8 +68,9 @@ impl Plan {
         let which = session.which();
         let question = given.into_question(session.last_question().as_ref());
         let target = session.target;
-        // Not every API accepts tools and a shape together.
-        let shape = shape.map(|shape| match toolbox.is_none() && target.provider().api.can_enforce(&shape) {
+        // Not every API accepts tools or a search and a shape together.
+        let is_free = toolbox.is_none() && !arguments.web;
+        let shape = shape.map(|shape| match is_free && target.provider().api.can_enforce(&shape) {
             true => (shape, ShapeEnforcement::ByApi),
             false => (shape, ShapeEnforcement::InPrompt),
         });

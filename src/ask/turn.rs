@@ -95,6 +95,7 @@ impl Turn {
             caches: self.caches,
             stream: self.stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
+            web: self.settings.typed.web,
             steps: &self.steps,
             forbids_calls: self.is_last(),
             form,

@@ -35,6 +35,8 @@ pub(crate) struct Arguments {
     pub(crate) model: Option<String>,
     /// The name of options in the configuration, which count as typed before these.
     pub(crate) role: Option<String>,
+    /// The provider may search the web.
+    pub(crate) web: bool,
     /// Like a word, this is text that may contain anything.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,

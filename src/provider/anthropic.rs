@@ -28,10 +28,14 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |_| false,
     enforces_maps: false,
     knows_object_form: false,
+    searches: true,
 };
 
 /// The API demands a limit; this one is sent unless the user sets one.
 const MAX_TOKENS: u64 = 16_384;
+
+/// How often the provider may search for one answer; each search costs extra.
+const MAX_SEARCHES: u64 = 5;
 
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
@@ -48,7 +52,7 @@ fn body(prompt: &Prompt) -> Value {
         "messages": turns.chain(steps).collect::<Vec<_>>(),
         "output_config": output_config(prompt),
         // The API demands the tools if the messages have calls, even if the model must not call tools again.
-        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(offer_web)).collect::<Vec<_>>(),
         "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
         CACHE_CONTROL: caches(prompt).then(|| json!({"type": "ephemeral"})),
     }))
@@ -58,7 +62,7 @@ fn body(prompt: &Prompt) -> Value {
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
     let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
-    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.messages.len() > 1)
+    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {
@@ -90,6 +94,11 @@ fn output_config(prompt: &Prompt) -> Option<Value> {
 fn offer(tool: &Tool) -> Value {
     let schema = schema::without_combinations(tool);
     json!({"name": tool.name, "description": tool.description, "input_schema": schema})
+}
+
+/// The version that every model has.
+fn offer_web() -> Value {
+    json!({"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES})
 }
 
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.

@@ -42,6 +42,8 @@ pub(crate) struct Dialect {
     pub(super) enforces_maps: bool,
     /// Can be asked for a JSON object of any shape.
     pub(crate) knows_object_form: bool,
+    /// Has a search of the web, on the provider's side.
+    pub(crate) searches: bool,
 }
 
 impl Dialect {
@@ -123,6 +125,7 @@ pub(super) mod tests {
             caches: true,
             stream: true,
             tools: &[],
+            web: false,
             steps: &[],
             forbids_calls: false,
             form: AnswerForm::Any,

@@ -28,6 +28,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |host| host.eq_ignore_ascii_case("generativelanguage.googleapis.com"),
     enforces_maps: true,
     knows_object_form: true,
+    searches: true,
 };
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
@@ -55,8 +56,16 @@ fn body(prompt: &Prompt) -> Value {
         "systemInstruction": (!prompt.system.is_empty()).then(|| json!({"parts": [{"text": prompt.system}]})),
         "generationConfig": generation_config(prompt),
         "store": prompt.refuses_storage.then_some(false),
-        "tools": has_tools.then(|| offer(prompt.tools)),
-        "toolConfig": (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
+        "tools": offer(prompt.tools).into_iter().chain(prompt.web.then(|| json!({"google_search": {}}))).collect::<Vec<_>>(),
+        "toolConfig": has_tools.then(|| tool_config(prompt)).filter(|config| *config != json!({})),
+    }))
+}
+
+/// Gemini refuses its search beside other tools unless it may show its calls.
+fn tool_config(prompt: &Prompt) -> Value {
+    request::without_empty(json!({
+        "functionCallingConfig": prompt.forbids_calls.then(|| json!({"mode": "NONE"})),
+        "includeServerSideToolInvocations": prompt.web.then_some(true),
     }))
 }
 
@@ -93,13 +102,13 @@ fn generation_config(prompt: &Prompt) -> Option<Value> {
 }
 
 /// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
-fn offer(tools: &[Tool]) -> Value {
+fn offer(tools: &[Tool]) -> Option<Value> {
     let declare = |tool: &Tool| {
         let schema = schema::without_references(&schema::of_object(tool));
         json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
     };
     let declarations: Vec<Value> = tools.iter().map(declare).collect();
-    json!([{"functionDeclarations": declarations}])
+    (!declarations.is_empty()).then(|| json!({"functionDeclarations": declarations}))
 }
 
 /// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.

@@ -32,6 +32,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |_| false,
     enforces_maps: true,
     knows_object_form: true,
+    searches: false,
 };
 
 /// DeepSeek's field for reasoning, which others use too.
@@ -43,9 +44,13 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
+/// The search of OpenRouter, the only server with one in this dialect that q knows.
+const WEB_SEARCH: &str = "openrouter:web_search";
+
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
+    let searches = prompt.web && !prompt.forbids_calls;
     let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
     let limit = |is_completion| prompt.max_tokens.filter(|_| quirks.max_completion_tokens == is_completion);
     request::without_empty(json!({
@@ -57,7 +62,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
         "messages": turns(prompt, quirks).into_iter().chain(steps).collect::<Vec<_>>(),
-        "tools": tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": tools.iter().map(offer).chain(searches.then(|| json!({"type": WEB_SEARCH}))).collect::<Vec<_>>(),
     }))
 }
 

@@ -21,6 +21,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     whole: read_whole,
     ends_with_done: false,
     stores: |_| true,
+    searches: true,
     ..openai::DIALECT
 };
 
@@ -46,7 +47,7 @@ fn body(prompt: &Prompt) -> Value {
         "max_output_tokens": prompt.max_tokens,
         "reasoning": prompt.effort.map(|effort| json!({"effort": effort})),
         "text": format_of(prompt.form).map(|format| json!({"format": format})),
-        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(|| json!({"type": "web_search"}))).collect::<Vec<_>>(),
         "tool_choice": (prompt.forbids_calls && has_tools).then_some("none"),
         // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
         "include": (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),

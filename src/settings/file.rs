@@ -177,7 +177,7 @@ pub(super) fn is_role(name: &str) -> bool {
 
 impl Role {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const KEYS: &str = "provider model effort messages system system_file tools schema options question";
+        const KEYS: &str = "provider model effort messages system system_file tools schema web options question";
         let options = &mut self.options;
         match key {
             "provider" => options.provider = Some(setting(key, value)?),
@@ -188,6 +188,7 @@ impl Role {
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
             "tools" => options.tools = value::strings(value, "[\"git\"]")?,
             "schema" => options.schema = Some(schema(value)?),
+            "web" => options.web = value.as_bool().ok_or_else(|| must_be("true or false", value))?,
             "options" => {
                 let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
                 options.options = request_fields(value)?.into_iter().map(typed).collect();
