@@ -147,6 +147,7 @@ struct Candidate<'a> {
     content: Option<Parts<'a>>,
     finish_reason: IfReadable<String>,
     finish_message: IfReadable<String>,
+    grounding_metadata: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -208,14 +209,21 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
                 continue;
             }
             reply.add(&part.text.json()?)?;
-            if part.server_call.0.is_some() {
+            if let Some(call) = part.server_call.0 {
                 reply.server_calls();
+                if call["toolType"].as_str().is_some_and(|kind| kind.contains("SEARCH")) {
+                    reply.search();
+                }
             }
             if part.function_call.0.is_some() && !reply.offers_tools() {
                 reply.call_unoffered();
             }
         }
     }
+    // A chunk is an object of one field, which names its kind: a page, a place, a file.
+    let grounding = lenient::value(candidate.grounding_metadata);
+    let chunks = grounding["groundingChunks"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    reply.add_sources(&chunks.flat_map(|chunk| chunk.values().cloned()).collect(), "/uri", "/title");
     if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
         reply.explain(&candidate.finish_message.0.unwrap_or_default());

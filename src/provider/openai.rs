@@ -160,6 +160,9 @@ struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    /// The sources of Perplexity: addresses, and the same with their titles.
+    citations: Option<&'a RawValue>,
+    search_results: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -184,6 +187,7 @@ struct Delta<'a> {
     /// What the model says instead of an answer.
     refusal: Text<'a>,
     tool_calls: Option<&'a RawValue>,
+    annotations: Option<&'a RawValue>,
     reasoning_content: Option<&'a RawValue>,
     reasoning_details: Option<&'a RawValue>,
     /// The name of Groq, vLLM, Ollama and OpenRouter.
@@ -240,6 +244,8 @@ fn read(
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
+    reply.add_sources(&lenient::value(chunk.citations), "", "/title");
+    reply.add_sources(&lenient::value(chunk.search_results), "/url", "/title");
     // Options may ask for several answers; q prints the first.
     let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
@@ -253,6 +259,7 @@ fn read(
         }
         reply.add(&delta.content.json()?)?;
         reply.refuse(&delta.refusal.json()?)?;
+        reply.add_sources(&lenient::value(delta.annotations), "/url_citation/url", "/url_citation/title");
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);
