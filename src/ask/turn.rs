@@ -17,6 +17,7 @@ use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
+use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
@@ -162,7 +163,7 @@ impl Turn {
             // Notes come after the answer's last line.
             let done = delivery.finish(continues.map(drop), &reply, &facts);
             if is_read {
-                report_search(&facts, failed_searches, notes);
+                report_search(&facts, failed_searches, &call.secrets, notes);
             }
             self.window.report_too_long(notes);
             self.report_cut_results(notes);
@@ -350,12 +351,11 @@ impl Turn {
 }
 
 /// Reports what the provider's searches have found, and those that failed.
-fn report_search(facts: &Facts, mut failed: Vec<String>, notes: &Notes) {
+fn report_search(facts: &Facts, mut failed: Vec<String>, secrets: &[Secret], notes: &Notes) {
     failed.dedup();
-    for reason in failed {
-        notes.note(&on_one_line(&format!("a search of the web failed: {reason}")));
-    }
-    notes.note(&source_lines(facts.sources.as_deref().unwrap_or_default()));
+    let failed = failed.iter().map(|reason| format!("a search of the web failed: {}\n", on_one_line(reason)));
+    let lines = failed.collect::<String>() + &source_lines(facts.sources.as_deref().unwrap_or_default());
+    notes.note(&secret::redact(&lines, secrets));
 }
 
 /// Reports how long the answer took and what it used.

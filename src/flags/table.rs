@@ -320,8 +320,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, and \
+              sources where there are any, or with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
               them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {

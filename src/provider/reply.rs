@@ -162,10 +162,10 @@ impl Reply {
 
     /// Adds the sources in a list. `url` and `title` are their places in each element.
     pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
-        let text =
-            |element: &'_ Value, place| element.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let elements = list.as_array().into_iter().flatten();
-        self.sources.extend(elements.filter_map(|element| Source::new(&text(element, url), &text(element, title))));
+        for element in list.as_array().into_iter().flatten() {
+            let text = |place| element.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            self.sources.extend(Source::new(text(url), text(title)));
+        }
     }
 
     /// Adds a JSON string that the model says instead of an answer.

@@ -93,7 +93,7 @@ pub(crate) const PROVIDERS: &[Row] = &[
         ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
     },
     Row {
-        // No other server has its kind of tool.
+        // Its search is a tool that no other server has.
         api_for_web: Some(&openai::DIALECT),
         ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto")
     },

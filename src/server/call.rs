@@ -70,7 +70,8 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, if necessary again until text has come. Hands on each piece of the answer as it comes. The reply has what was read so far, even on failure.
+    /// Asks, if necessary again until text has come. Hands on each piece of the answer as it comes. The reply has what was
+    /// read so far, even on failure.
     ///
     /// # Errors
     /// Why the answer is incomplete, or what `take` returned.

@@ -275,7 +275,7 @@ fn a_paused_answer_is_continued_with_what_came_untouched() {
     let all = came.as_array().expect("blocks").iter().chain(second.as_array().expect("blocks")).cloned().collect();
     for (body, content) in bodies[1..].iter().zip([came, all]) {
         let mut expected = bodies[0].clone();
-        let turn = json!({"role": "assistant", "content": Value::from(content)});
+        let turn = json!({"role": "assistant", "content": content});
         expected["messages"].as_array_mut().expect("messages").push(turn);
         assert_eq!(*body, expected);
     }
@@ -430,6 +430,11 @@ fn a_source_is_one_harmless_line() {
         Server::always(with_sources(&[(url, title), ("javascript:x", "x"), ("//a.example", "x"), ("https", "x")]));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["why?"]).run().exit(0).stdout("answer\n").stderr(format!("q: {line}\n"));
+    // No note shows the key.
+    let echoing = format!("https://a.example/?key={API_KEY}");
+    let server = Server::always(with_sources(&[(&echoing, API_KEY)]));
+    let outcome = Sandbox::new().server_env(&server).q(&["why?"]).run();
+    outcome.exit(0).stderr_contains("q: [1] ").stderr_lacks(API_KEY);
     // Files and programs get what the provider sent.
     assert_eq!(sandbox.current()["messages"][1]["sources"], json!([{"url": url, "title": title}]));
     sandbox.q(&["--history"]).run().success().stdout_contains(&format!("answer\n{line}\n"));
