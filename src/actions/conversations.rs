@@ -12,9 +12,9 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place, rules};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Role, Step};
+use crate::message::{Attachment, Role, Source, Step};
 use crate::one_line::on_one_line;
-use crate::output::{Look, code, print, print_texts};
+use crate::output::{Look, code, print, print_texts, source_lines};
 use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -92,6 +92,10 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let end = if said.ends_with('\n') { "" } else { "\n" };
         texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
         texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
+        // Another program may have written them in another form.
+        let sources: Vec<Source> =
+            serde_json::from_value(entry.sources.clone().unwrap_or_default()).unwrap_or_default();
+        texts.push((source_lines(&sources), plain));
     }
     let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
     if texts.is_empty() {

@@ -53,7 +53,10 @@ impl Typed {
         if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
             input::note_replaced("the system prompt", notes);
         }
-        let known = session::known_target(arguments, &settings, context)?;
+        let mut known = session::known_target(arguments, &settings, context)?;
+        if let Some(target) = known.as_mut().filter(|_| arguments.web) {
+            target.offer_web()?;
+        }
         Ok(Typed { words, reads, selection, shape, settings, known })
     }
 

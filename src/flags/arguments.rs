@@ -35,6 +35,8 @@ pub(crate) struct Arguments {
     pub(crate) model: Option<String>,
     /// A role, whose options count as typed before these.
     pub(crate) role: Option<String>,
+    /// The provider may search the web.
+    pub(crate) web: bool,
     /// Like a word, it need not be UTF-8.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,

@@ -192,6 +192,16 @@ pub(crate) const FLAGS: &[Flag] = &[
               none its tools, and -x its schema. What options leave with a conversation a role leaves, too.",
     },
     Flag {
+        short: Some('w'),
+        long: Some("web"),
+        effect: Effect::Switch(|a| &mut a.web),
+        modes: ASK,
+        help: "let the provider search the web",
+        doc: "Let the provider search the web, on its side: anthropic, openai, gemini, openrouter and xai can, and other servers \
+              that speak the APIs anthropic, responses or gemini. The pages that the answer cites follow it as notes, q: [1] \
+              TITLE URL. Follow-ups search only with a -w of their own. Other providers need a tool of yours that searches (-t).",
+    },
+    Flag {
         short: Some('e'),
         long: Some("effort"),
         effect: Effect::Value(Value(
@@ -310,8 +320,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, and \
+              sources where there are any, or with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
               them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {

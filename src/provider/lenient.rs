@@ -156,6 +156,11 @@ pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError>
     Ok(serde_json::from_value(body.get_mut(field).map(Value::take).unwrap_or_default())?)
 }
 
+/// The JSON of a field as a value; null if there is none.
+pub(super) fn value(json: Option<&RawValue>) -> Value {
+    json.and_then(|json| surrogates::lossy(json.get()).ok()).unwrap_or_default()
+}
+
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.
 ///
 /// # Errors

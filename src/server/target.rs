@@ -54,6 +54,24 @@ impl Target {
         &self.choice.provider
     }
 
+    /// From now on it is asked over an API in which it can search the web.
+    ///
+    /// # Errors
+    /// `Usage`: it has none.
+    pub(crate) fn offer_web(&mut self) -> Result<(), Error> {
+        let provider = Arc::make_mut(&mut self.choice.provider);
+        let searching = Some(provider.api).filter(|api| api.searches).or(provider.api_for_web);
+        provider.api = searching.ok_or_else(|| {
+            let Provider { name, api, .. } = provider;
+            Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
+                "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
+                 -t lets the model call a tool of yours that searches",
+                table::searching()
+            ))
+        })?;
+        Ok(())
+    }
+
     /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
     /// when the key leaves this machine unencrypted.
     ///

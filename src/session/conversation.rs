@@ -79,6 +79,9 @@ pub(crate) struct Entry {
     /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Value>,
+    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sources: Option<Value>,
     /// The tool calls that led to the answer.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<Step>,

@@ -203,6 +203,7 @@ impl Role {
                 }
             }
             "schema" => options.schema = Some(schema(value)?),
+            "web" => options.web = value.as_bool().ok_or_else(|| must_be("true or false", value))?,
             "options" => {
                 let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
                 options.options = request_fields(value)?.into_iter().map(typed).collect();

@@ -84,6 +84,7 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     if !typed.extract {
         all.schema = all.schema.or(role.schema);
     }
+    all.web |= role.web;
     all.options.splice(..0, role.options);
     let is_none = |tools: &[String]| tools == [NO_TOOLS];
     if typed.tools.is_empty() || !is_none(&typed.tools) && !is_none(&role.tools) {
