@@ -366,15 +366,22 @@ fn more_tools_than_q_lists_are_noted() {
 }
 
 #[test]
-fn a_server_without_sessions_needs_no_goodbye() {
+fn a_server_without_sessions_needs_no_goodbye_and_may_refuse_a_call_with_a_status() {
     let site = site(|_, message| {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
-        (message["method"] == "initialize").then(|| answer(message, hello))
+        let error = json!({"code": -32602, "message": "no such row"});
+        match message["method"] == "initialize" {
+            true => Some(answer(message, hello)),
+            false => (message["params"]["arguments"]["text"] == "hi 1")
+                .then(|| Reply::json(400, json!({"id": message["id"], "error": error}))),
+        }
     });
-    let model = model(1);
+    let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
     sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
-    assert_eq!(heard(&site), ONE_CALL[..4]);
+    assert_eq!(heard(&site), [&ONE_CALL[..4], &["tools/call"]].concat());
+    // With a session, such a status may mean that the server has forgotten it.
+    assert_eq!(kept(&sandbox)[1]["result"], "no such row (-32602)");
     assert!(site.requests().iter().all(|request| request.header("mcp-session-id").is_none()));
 }
 
