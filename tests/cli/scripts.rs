@@ -171,6 +171,10 @@ impl Stage {
         if self.sandbox.root().join("db.log").exists() {
             expect_gone(&self.sandbox, "db");
         }
+        let unasked = self.replies.lock().expect("replies").len();
+        assert_eq!(unasked, 0, "so many replies of the model were not asked for");
+        let unheard: Vec<_> = self.refusals.lock().expect("refusals").iter().map(|refusal| refusal.0.clone()).collect();
+        assert!(unheard.iter().all(|method| method.ends_with('*')), "not asked for: {unheard:?}");
     }
 
     /// The text with what only this run knows.
@@ -275,7 +279,7 @@ impl Stage {
             }
             _ => {}
         }
-        if exit == 2 || says(&["changes"]) {
+        if exit == 2 || all("changes").any(|what| what == "nothing") {
             before.expect_unchanged();
         }
         if exit == 2 {
