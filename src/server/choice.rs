@@ -146,26 +146,6 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_is_gone_is_an_error_unless_an_option_names_another() {
-        let held = HeldWith { provider: "gone".into(), model: "m".into() };
-        let keeps = Some(&held);
-        let load = |provider: Option<&str>| {
-            let arguments = Arguments { provider: provider.map(str::to_owned), ..Arguments::default() };
-            Settings::load(&arguments, &Environment::default(), Path::new("")).expect("valid settings")
-        };
-        let error = choose(&load(None), keeps).map(|_| ()).expect_err("a provider that is gone");
-        assert!(error.message.contains("gone") && error.advice.is_some_and(|advice| advice.contains("groq")));
-        assert!(choose(&load(Some("groq")), keeps).is_ok());
-    }
-
-    #[test]
-    fn no_provider_is_chosen_if_none_is_named_and_no_key_is_set() {
-        let settings =
-            Settings::load(&Arguments::default(), &Environment::default(), Path::new("")).expect("no settings");
-        assert!(choose(&settings, None).expect("no error").is_none());
-    }
-
-    #[test]
     fn a_continued_conversation_keeps_its_model_unless_another_is_named() {
         let settings = Settings::load(&Arguments::default(), &Environment::new(&[("XAI_API_KEY", "k")]), Path::new(""));
         let settings = settings.expect("valid settings");

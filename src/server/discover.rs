@@ -84,7 +84,7 @@ fn no_provider(settings: &Settings) -> Error {
     for provider in &settings.providers {
         match (&provider.key, provider.address()) {
             (Key::Variables { names, .. }, _) => variables.extend(names.iter().map(String::as_str)),
-            (Key::None, Ok(address)) => servers.push(match provider.start {
+            (Key::None, Ok(address)) => servers.push(match provider.row.start {
                 Some(start) => format!("{} at {address} ({start})", provider.name),
                 None => format!("{} at {address}", provider.name),
             }),

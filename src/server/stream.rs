@@ -124,13 +124,13 @@ impl Parser {
             }
             return Ok(());
         }
-        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
-        if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) {
-            return Ok(());
-        }
         let value = match line.strip_prefix(b"data") {
             Some(value @ []) => value,
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
+            // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
+            _ if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) => {
+                return Ok(());
+            }
             _ => {
                 // llama.cpp before October 2025 has errors in a field of their own.
                 if let Some(error) = line.strip_prefix(b"error:").filter(|error| error.trim_ascii().starts_with(b"{")) {

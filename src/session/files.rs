@@ -167,7 +167,8 @@ pub(super) fn are_same(a: &Path, b: &Path) -> bool {
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
     let written = || {
-        remove(path)?;
+        // A killed run may have left it.
+        let _ = fs::remove_file(path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;

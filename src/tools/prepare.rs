@@ -60,6 +60,7 @@ pub(super) fn prepare(
                     Ok(program) => ready.push((command.clone(), program)),
                     Err(_) if !section.offers(&command.name) => (),
                     Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
+                    Err(error) if selection.is_none() && commands.len() > 1 => notes.note(&error.message),
                     Err(error) => return Err(error),
                 }
             }

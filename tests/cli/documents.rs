@@ -92,32 +92,11 @@ fn every_setting_and_provider_stands_in_every_document() {
 }
 
 #[test]
-fn no_line_of_help_is_longer_than_a_terminal() {
-    for args in [["-h"], ["--help"]] {
-        let text = printed(&args);
-        for line in text.lines() {
-            assert!(line.chars().count() <= 80, "q {args:?}: {line}");
-            assert_eq!(line, line.trim_end(), "q {args:?}: blanks at the end of {line:?}");
-        }
-    }
-}
-
-#[test]
 fn the_man_page_is_valid() {
     let sections: Vec<String> =
         repository_file("man/q.1").lines().filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned())).collect();
-    for section in [
-        "NAME",
-        "SYNOPSIS",
-        "DESCRIPTION",
-        "OPTIONS",
-        "SETTINGS",
-        "FILES",
-        "ENVIRONMENT",
-        "EXIT STATUS",
-        "EXAMPLES",
-        "SECURITY",
-    ] {
+    let expected = "NAME SYNOPSIS DESCRIPTION OPTIONS SETTINGS FILES ENVIRONMENT EXIT_STATUS EXAMPLES SECURITY";
+    for section in expected.split(' ').map(|name| name.replace('_', " ")) {
         assert!(sections.iter().any(|name| name.trim_matches('"') == section), "no section {section}: {sections:?}");
     }
     if lacks("mandoc", "echo | mandoc") {
