@@ -13,7 +13,7 @@ pub(crate) struct Choice {
     pub(crate) model: Model,
 }
 
-/// A model, and who chose it.
+/// A model, and what chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Model {
     /// An option, a variable or the file.
@@ -22,7 +22,7 @@ pub(crate) enum Model {
     OfConversation(String),
     /// The table of providers.
     Default(String),
-    /// Nobody: it is the first that the server lists.
+    /// Nothing: q takes the first that the server lists.
     First,
 }
 

@@ -79,6 +79,9 @@ pub(crate) struct Entry {
     /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Value>,
+    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sources: Option<Value>,
     /// The tool calls that led to the answer.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<Step>,
@@ -110,7 +113,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        // Those of an answer come from another program, and no provider takes them.
+        // Attachments of an answer come from another program, and no provider takes them.
         let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
         let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {

@@ -477,7 +477,7 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
     let none = sandbox.q(&["--clear", "-j"]).run();
     assert_eq!(none.stdout_json(), json!({"cleared": 0}));
-    none.exit(0).stderr_contains_all(&["there was no conversation", "kept: q --list"]);
+    none.exit(0).stderr_contains_all(&["there was no conversation", "other conversations kept: 1; q --list"]);
     let mut odd = stored(&["one", "```\nls\n```\nmore"]);
     let answer = &mut odd["messages"][1];
     (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));

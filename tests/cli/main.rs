@@ -49,4 +49,5 @@ mod toolserver;
 mod trouble;
 mod unreadable;
 mod upgrade;
+mod web;
 mod wrap;

@@ -164,13 +164,6 @@ fn an_invalid_name_is_refused_before_input_and_request() {
             outcome.exit(2).stdout_is_empty().stderr_contains("q: ");
         }
     }
-    // Users see these names in the folder, so the error says how to name them.
-    for (name, advice) in [
-        ("current", "q: without -s, q uses the current conversation"),
-        ("current-tty1", "q: Q_SESSION=tty1 in place of -s names this conversation"),
-    ] {
-        sandbox.q(&["-s", name, "--last"]).run().exit(2).stdout_is_empty().stderr_contains(advice);
-    }
     server.expect_requests(0);
     snapshot(sandbox.state()).expect_empty();
 }

@@ -201,7 +201,7 @@ fn a_wrong_variable_is_named() {
     let sandbox = Sandbox::new().server_env(&server);
     for (name, values) in [
         ("Q_PROVIDER", &["nobody", "OpenAI", " "][..]),
-        ("Q_MESSAGES", &["ten", "-1", "1.5", "+1", " 1", "99999999999999999999"]),
+        ("Q_MESSAGES", &["ten", "-1", "1.5", " 1", "99999999999999999999"]),
         ("Q_MAX_HISTORY", &["1_000", "1k", "-1"]),
         ("Q_HISTORY", &["chat", "Prompt"]),
         ("Q_PAIRS", &["0", "-1", "x"]),
