@@ -506,7 +506,7 @@ fn a_pattern_without_a_file_or_with_too_many_is_refused() {
 }
 
 #[test]
-fn the_readmes_commands_with_files_work() {
+fn the_commands_with_files_of_the_documents_work() {
     let (server, sandbox) = with_files();
     sandbox.write_home("main.rs", "fn main() {}\n");
     let sent = |command: &str| {

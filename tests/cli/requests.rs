@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ANTHROPIC_MODEL, DIALECTS, GROQ_MODEL, OPENAI_MODEL, STORED_MODEL, answering, anthropic_reply, calling, case,
-    failure, idle_for, openai_reply, repository_file, responses_reply, snapshot, with,
+    documents, failure, idle_for, openai_reply, responses_reply, snapshot, with,
 };
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Reply, Server};
@@ -56,9 +56,9 @@ fn openai_speaks_the_responses_api_at_its_own_address_only() {
 }
 
 #[test]
-fn the_readme_has_a_section_for_azure_that_works() {
-    let readme = repository_file("README.md");
-    let section: String = readme
+fn the_manual_has_a_section_for_azure_that_works() {
+    let documents = documents();
+    let section: String = documents
         .lines()
         .skip_while(|line| line.trim() != "[providers.azure]")
         .take_while(|line| !line.is_empty())

@@ -371,7 +371,7 @@ fn a_form_that_is_refused_within_a_stream_is_given_up_before_the_first_word() {
 }
 
 #[test]
-fn the_readmes_commands_with_shapes_work() {
+fn the_commands_with_shapes_of_the_documents_work() {
     if lacks("jq", "jq --version") {
         return;
     }
