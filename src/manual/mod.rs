@@ -1,5 +1,5 @@
-//! The texts that are made from the tables of options, settings and providers: help, man page, completions. And keys for
-//! shells, which are constant.
+//! The documents made from the tables of options, settings and providers: help, man page and completions; also the keys
+//! for shells, which are constant.
 
 mod completions;
 mod help;
@@ -9,7 +9,7 @@ mod template;
 pub(crate) use help::{SYNOPSIS, short as short_help};
 pub(crate) use pages::help as long_help;
 
-/// The text of a kind: a completion, a key for a shell, or else the man page.
+/// The document of this kind: a completion, a key for a shell, or the man page.
 pub(crate) fn generate(kind: &str) -> String {
     match kind {
         "bash" => completions::bash(),

@@ -85,42 +85,13 @@ fn every_setting_and_provider_stands_in_every_document() {
 }
 
 #[test]
-fn no_line_of_help_is_longer_than_a_terminal() {
-    for args in [["-h"], ["--help"]] {
-        let text = printed(&args);
-        for line in text.lines() {
-            assert!(line.chars().count() <= 80, "q {args:?}: {line}");
-            assert_eq!(line, line.trim_end(), "q {args:?}: blanks at the end of {line:?}");
-        }
-    }
-}
-
-#[test]
 fn the_man_page_is_valid() {
     let sections: Vec<String> =
         repository_file("man/q.1").lines().filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned())).collect();
-    for section in [
-        "NAME",
-        "SYNOPSIS",
-        "DESCRIPTION",
-        "QUESTIONS",
-        "OPTIONS",
-        "CONVERSATIONS",
-        "FILES AND SHAPES",
-        "TOOLS",
-        "THE WEB",
-        "ROLES",
-        "SETTINGS",
-        "PROVIDERS",
-        "SHELLS",
-        "PRIVACY",
-        "SECURITY",
-        "EXIT STATUS",
-        "FILES",
-        "ENVIRONMENT",
-        "EXAMPLES",
-    ] {
-        assert!(sections.iter().any(|name| name == section), "no section {section}: {sections:?}");
+    let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
+                    PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
+    for section in expected.split(' ').map(|name| name.replace('_', " ")) {
+        assert!(sections.iter().any(|name| *name == section), "no section {section}: {sections:?}");
     }
     if lacks("mandoc", "echo | mandoc") {
         return;
