@@ -45,12 +45,14 @@ fn commands(documents: &str) -> Vec<String> {
     commands
 }
 
-/// Whether q is run: not in the synopsis, nor by fish, and the hook is tested on its own.
+/// Whether q is run: not in the synopsis, nor in other shells than bash, and the hook is tested on its own.
 fn runs_q(line: &str) -> bool {
     let code = line.split(" #").next().unwrap_or_default();
-    let starts = ["q ", "| q ", "&& q ", "; q ", "!q "];
+    let starts = ["q ", "| q ", "&& q ", "; q ", "!q ", "$(q "];
     let is_run = code.starts_with("q ") || starts[1..].iter().any(|start| code.contains(start));
-    is_run && !code.starts_with(' ') && !["[OPTIONS]", "| source", "Q_TIMEOUT"].iter().any(|other| code.contains(other))
+    is_run
+        && !code.starts_with(' ')
+        && !["[OPTIONS]", "keys-fish", "keys-zsh", "Q_TIMEOUT"].iter().any(|other| code.contains(other))
 }
 
 /// The least value that a schema allows.
