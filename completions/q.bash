@@ -52,7 +52,7 @@ _q() {
     local last=${typed[${#typed[@]} - 1]}$rest
 
     # The option whose value is typed; none are left after the first word of the question.
-    local short='^-[fnxjqvhV]*([spmreoSat])' long='^--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate)' option='' prefix=''
+    local short='^-[fwnxjqvhV]*([spmreoSat])' long='^--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate)' option='' prefix=''
     for word in "${typed[@]:1:${#typed[@]} - 2}"; do
         if [[ $option ]]; then
             option=
@@ -83,7 +83,7 @@ _q() {
     messages) compopt +o default 2>/dev/null ;;
     copy) compopt +o default 2>/dev/null ;;
     generate) names=(man bash zsh fish keys-bash keys-zsh keys-fish); compopt +o default 2>/dev/null ;;
-    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -r --role -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
+    '') [[ $last != -* ]] || names=(-f --follow -s --session -p --provider -m --model -r --role -w --web -e --effort -o --option -S --system -a --attach --schema -t --tools --yes --messages -n --no-stdin --no-save --no-stream -x --extract -j --json -q --quiet -v --verbose --dry-run --again --history --last --undo --list --copy --clear --all --list-tools --status --models --generate -h --help -V --version) ;;
     esac
     for name in "${names[@]}"; do
         [[ $name != "$value"* ]] || COMPREPLY+=("$prefix$name")

@@ -41,7 +41,7 @@ function __q_options
     for word in $words
         if test $value = yes
             set value no
-        else if string match -q -r '^(-[fnxjqvhV]*([spmreoSat])|--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate))$' -- $word
+        else if string match -q -r '^(-[fwnxjqvhV]*([spmreoSat])|--(session|provider|model|role|effort|option|system|attach|schema|tools|messages|copy|generate))$' -- $word
             set value yes
         else if not string match -q -r '^-.' -- $word
             return 1
@@ -55,6 +55,7 @@ complete -c q -n __q_options -s s -l session -r -F -a '(__q_conversations)' -d '
 complete -c q -n __q_options -s p -l provider -x -a 'anthropic openai gemini groq mistral openrouter deepseek xai cerebras zai moonshot ollama llamacpp lmstudio vllm (__q_providers)' -d 'which provider to ask'
 complete -c q -n __q_options -s m -l model -x -d 'the model to ask'
 complete -c q -n __q_options -s r -l role -x -a '(__q_roles)' -d 'options that the configuration lists'
+complete -c q -n __q_options -s w -l web -d 'let the provider search the web'
 complete -c q -n __q_options -s e -l effort -x -a 'low medium high' -d 'how much the model thinks'
 complete -c q -n __q_options -s o -l option -x -d 'set a field of the request'
 complete -c q -n __q_options -s S -l system -x -d 'replace the system prompt'

@@ -61,18 +61,14 @@ impl Address {
         if port.contains(':') && uri.port_u16().is_none() {
             return Err("has a port that is not a number up to 65535".to_owned());
         }
-        let (login, host) = match authority.rsplit_once('@') {
-            Some((login, host)) => (Some(login.to_owned()), host.to_owned()),
-            None => (None, authority.to_owned()),
-        };
-        let login = login.map(|login| Login {
-            decoded: Secret::new(percent_decode_str(&login).decode_utf8_lossy()),
-            written: Secret::new(login),
-        });
+        let Some((login, host)) = authority.rsplit_once('@') else { return Ok(Address { uri, login: None }) };
+        let login =
+            Login { decoded: Secret::new(percent_decode_str(login).decode_utf8_lossy()), written: Secret::new(login) };
+        let host = host.parse().map_err(|error| format!("is not a URL ({error})"))?;
         let mut parts = uri.into_parts();
-        parts.authority = Some(host.parse().map_err(|error| format!("is not a URL ({error})"))?);
+        parts.authority = Some(host);
         let uri = Uri::from_parts(parts).map_err(|error| format!("is not a URL ({error})"))?;
-        Ok(Address { uri, login })
+        Ok(Address { uri, login: Some(login) })
     }
 
     /// The URL of a path below this address.
@@ -108,7 +104,7 @@ impl Address {
         }
     }
 
-    /// Scheme, host and port: what a path begins at.
+    /// Scheme, host and port, without a path.
     pub(crate) fn origin(&self) -> String {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         format!("{}://{authority}", self.uri.scheme_str().unwrap_or_default())
@@ -242,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_being_repeated() {
+    fn what_is_not_a_url_is_refused_without_being_repeated() {
         for text in [
             "",
             "localhost:8080",

@@ -112,7 +112,7 @@ impl Argv {
     ) -> Result<Filled, String> {
         if let Some(name) = arguments.keys().find(|name| !self.inputs.contains_key(*name)) {
             let names: Vec<&str> = self.inputs.keys().map(String::as_str).collect();
-            return Err(format!("There is no argument {name}. There are: {}.", names.join(", ")));
+            return Err(format!("There is no argument {name}. The arguments are: {}.", names.join(", ")));
         }
         let mut texts = BTreeMap::new();
         for (name, input) in &self.inputs {
@@ -151,7 +151,7 @@ impl Argv {
 }
 
 impl Element {
-    /// `{name}` is a place, `{{` a brace, and so is every other brace.
+    /// `{name}` is a place, `{{` is a brace, and any other brace stands for itself.
     fn parse(text: &str) -> Element {
         let mut element = Element { begin: String::new(), places: Vec::new() };
         let mut rest = text;
@@ -173,7 +173,7 @@ impl Element {
         self.places.last_mut().map_or(&mut self.begin, |(_, after)| after).push_str(text);
     }
 
-    /// The argument that is all of it.
+    /// The argument that is the whole element.
     fn whole(&self) -> Option<&str> {
         match &self.places[..] {
             [(name, after)] if self.begin.is_empty() && after.is_empty() => Some(name),
@@ -181,7 +181,7 @@ impl Element {
         }
     }
 
-    /// The text with arguments in their places, none of which is a list.
+    /// The text with arguments in their places; none of them is a list.
     fn filled(&self, texts: &BTreeMap<&str, Vec<String>>) -> String {
         let places = self.places.iter().flat_map(|(name, after)| [texts[name.as_str()].concat(), after.clone()]);
         std::iter::once(self.begin.clone()).chain(places).collect()
@@ -199,8 +199,8 @@ fn is_interpreter(element: &str) -> bool {
     RUN_CODE.contains(&name) || name.starts_with("python")
 }
 
-/// Up to which of the elements after an option there is code: the next one after `-c`, `-e` or `-E`, or several letters of
-/// which that is the last; in `-co` the value of `-o` comes before the code.
+/// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, or after several letters that end
+/// so; in `-co` the value of `-o` comes before the code.
 fn code_before(element: &str) -> usize {
     let letters = element.strip_prefix('-').unwrap_or_default();
     let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -217,7 +217,7 @@ fn has_code(option: &str) -> bool {
     letters.and_then(|letters| letters.split('=').next()).is_some_and(|letters| letters.contains(['c', 'e', 'E']))
 }
 
-/// The texts of an argument, of which only a list has more or less than one.
+/// The texts of an argument: one, unless it is a list.
 fn taken(kind: &Value, value: &Value) -> Result<Vec<String>, String> {
     let text = match (kind.as_str().unwrap_or_default(), value) {
         ("string" | "path", Value::String(text)) => text.clone(),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_places_are_the_same() {
+    fn every_argument_has_a_place_and_every_place_an_argument() {
         for (run, stdin, input, words) in [
             ("{a}", None, Some("b"), "input: does not name {a}"),
             ("x", Some("{a}"), Some("b"), "input: does not name {a}"),
@@ -361,7 +361,7 @@ mod tests {
         let good = json!({"s": "a", "n": 1, "l": ["a"], "p": "a", "b": false});
         assert!(argv.fill(&object(good.clone()), full).is_ok());
         for (name, value, words) in [
-            ("more", json!("x"), "There is no argument more. There are: s, n, l, p, b."),
+            ("more", json!("x"), "There is no argument more. The arguments are: s, n, l, p, b."),
             ("s", json!(5), "s must be of the type string"),
             ("s", json!(null), "s must be of the type string"),
             ("s", json!(["a"]), "s must be of the type string"),

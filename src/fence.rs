@@ -17,12 +17,6 @@ const CONTEXT: &str = "context";
 /// The tag around a file.
 const FILE: &str = "file";
 
-/// The tag around the result of a tool.
-const RESULT: &str = "result";
-
-/// The tag around the instructions of a tool server.
-const INSTRUCTIONS: &str = "instructions";
-
 /// The parts of a question. Each may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
@@ -45,12 +39,7 @@ pub(crate) fn around_file(name: &str, text: &str) -> String {
 
 /// What a tool server wants the model to know in its fence, which names the server.
 pub(crate) fn around_instructions(server: &str, text: &str) -> String {
-    around(INSTRUCTIONS, &format!(" server=\"{}\"", escaped(server)), text)
-}
-
-/// The result of a tool in its fence.
-pub(crate) fn around_result(result: &str) -> String {
-    around(RESULT, "", result)
+    around("instructions", &format!(" server=\"{}\"", escaped(server)), text)
 }
 
 /// Joins the parts of a question: files and input in their fences, and words. Each may be empty.
@@ -69,7 +58,7 @@ fn call_as_text(ran: &ToolRun) -> String {
     let arguments = compact(&ran.arguments);
     // Models also make up names.
     let name = on_one_line(&ran.name);
-    format!("Tool {name} {arguments}:\n{}", around_result(&ran.result))
+    format!("Tool {name} {arguments}:\n{}", around("result", "", &ran.result))
 }
 
 /// The arguments of a call on one line; some models write several.

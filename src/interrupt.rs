@@ -1,7 +1,7 @@
-//! Signals while q asks: q saves what was shown, restores the terminal, and dies of the signal itself.
+//! Signals while q asks: q saves what has come, restores the terminal, and dies of the signal itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
 use crate::output::Spinner;
-use crate::unix;
+use crate::unix::{self, lock};
 
 /// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
 const SAME_SIGNAL: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ pub(crate) fn survive_size_limit() {
 /// The order in which things are done before a signal ends q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
-    /// Nothing more is recorded, not even that those programs have ended.
+    /// Recording stops, so that the end of those programs is not recorded.
     AtOnce,
     /// Programs that q has started are asked to end.
     First,
@@ -58,19 +58,15 @@ impl Interrupts {
 
     /// Adds an action that runs before a signal ends q, on a thread of its own.
     pub(crate) fn before_the_end(&self, when: When, action: impl FnOnce() + Send + 'static) {
-        self.actions().push((when, Box::new(action)));
+        lock(&self.actions).push((when, Box::new(action)));
     }
 
     fn run_actions(&self) {
-        let mut actions = std::mem::take(&mut *self.actions());
+        let mut actions = std::mem::take(&mut *lock(&self.actions));
         actions.sort_by_key(|(when, _)| *when);
         for (_, action) in actions {
             action();
         }
-    }
-
-    fn actions(&self) -> MutexGuard<'_, Vec<(When, Action)>> {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Handles signals from now on. One that was ignored when q started stays ignored; a second one ends q at once.

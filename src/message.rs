@@ -72,7 +72,7 @@ pub(crate) struct Message {
     /// They go before the text.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) text: Arc<str>,
-    /// How many calls of tools the text tells of.
+    /// How many tool calls the text describes.
     pub(crate) calls: usize,
 }
 
@@ -119,6 +119,32 @@ impl Usage {
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
             reasoning_tokens: add(self.reasoning_tokens, other.reasoning_tokens),
             cost: [self.cost, other.cost].into_iter().flatten().reduce(|a, b| round(a + b)),
+        }
+    }
+}
+
+/// A page that an answer names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Source {
+    pub(crate) url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+}
+
+impl Source {
+    /// Only pages of the web are sources. A title of digits is the number that the source has in the answer.
+    pub(crate) fn new(url: &str, title: &str) -> Option<Source> {
+        let (scheme, _) = url.split_once("://")?;
+        let is_page = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        let is_title = !title.trim().chars().all(|character| character.is_ascii_digit());
+        is_page.then(|| Source { url: url.to_owned(), title: is_title.then(|| title.to_owned()) })
+    }
+
+    /// Adds it to those before, unless its page is there already, perhaps without a title.
+    pub(crate) fn add_to(self, sources: &mut Vec<Source>) {
+        match sources.iter_mut().find(|known| known.url == self.url) {
+            Some(known) => known.title = known.title.take().or(self.title),
+            None => sources.push(self),
         }
     }
 }

@@ -72,7 +72,7 @@ impl Shape {
         }
     }
 
-    /// Reads either, but not the path of a file.
+    /// Reads either form, but not the path of a file.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_short_form_is_refused_with_a_reason() {
+    fn what_is_not_the_short_form_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "a field is empty"),
             ("  ", "a field is empty"),

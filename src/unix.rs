@@ -1,4 +1,4 @@
-//! What must be done in one place: unsafe system calls, for processes, terminals and files; and the start of threads.
+//! What must be in one place: unsafe system calls for processes, terminals and files, the start of threads, and locks.
 
 #![allow(unsafe_code)]
 
@@ -10,10 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Starts a thread that nobody waits for. All threads start here, because each other place would add a copy of the code
-/// to the program.
+/// Starts a thread that is not joined. All threads start here, because every other place would add a copy of the code to
+/// the program.
 ///
 /// # Errors
 /// There are no more threads.
@@ -23,6 +24,11 @@ pub(crate) fn start_thread(run: impl FnOnce() + Send + 'static) -> io::Result<()
 
 fn start(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     std::thread::Builder::new().spawn(run).map(drop)
+}
+
+/// Locks a value, also after a panic.
+pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
@@ -101,9 +107,8 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     }
 }
 
-/// Whether this process, from now on, is the parent of what its children leave behind, and can reap it. Returns whether
-/// it was. On other systems than Linux, the system itself does that at once; on Linux, in a container, perhaps nobody
-/// does.
+/// Sets whether this process becomes the parent of what its children leave running, and can reap it. Returns whether that
+/// was set. Otherwise the first process of the system does that, but not in every container.
 #[cfg(target_os = "linux")]
 pub(crate) fn adopt_orphans(adopts: bool) -> bool {
     let mut before: libc::c_int = 0;
@@ -124,7 +129,7 @@ pub(crate) fn adopt_orphans(_: bool) -> bool {
 /// The children of this process that still run, as far as the system lists them. Those that have ended are reaped.
 pub(crate) fn children() -> Vec<i32> {
     let id = std::process::id();
-    let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let list = fs_err::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     let children = list.split_whitespace().filter_map(|child| child.parse().ok());
     // SAFETY: without a place for the status the call has no conditions.
     children.filter(|child| unsafe { libc::waitpid(*child, std::ptr::null_mut(), libc::WNOHANG) } == 0).collect()
@@ -136,7 +141,7 @@ pub(crate) fn reap_group(leader: i32) {
     while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
-/// Whether reading standard input would not wait, at once or within this time.
+/// Whether standard input can be read without waiting, at once or within this time.
 pub(crate) fn stdin_is_ready_within(patience: Duration) -> bool {
     let mut asked = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
@@ -175,13 +180,6 @@ pub(crate) fn terminal_size(terminal: &impl AsRawFd) -> Option<Size> {
 pub(crate) fn is_in_foreground(terminal: &File) -> bool {
     // SAFETY: the calls have no conditions; on failure they return what no process group has.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
-}
-
-/// Whether the other end of a terminal is closed.
-pub(crate) fn has_hung_up(terminal: &File) -> bool {
-    let mut asked = libc::pollfd { fd: terminal.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
-    unsafe { libc::poll(&raw mut asked, 1, 0) > 0 && asked.revents & libc::POLLHUP != 0 }
 }
 
 /// Waits until one of these pipes can be read or written, at most this long. The events of a pipe are those of `poll`.

@@ -1,4 +1,4 @@
-//! A certificate authority that nobody trusts but who is told of it, for servers that speak TLS in tests and benchmarks.
+//! A certificate authority that no system trusts, for servers that speak TLS in tests and benchmarks.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

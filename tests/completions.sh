@@ -210,7 +210,7 @@ mkdir "$scratch/bin"
 printf '#!/bin/sh\nexit 1\n' >"$scratch/bin/q"
 chmod +x "$scratch/bin/q"
 
-# bash and zsh are told to put everything that they offer into the line, from where it is read.
+# bash and zsh are made to put everything that they offer into the line, from where it is read.
 cat >"$scratch/keep" <<'END'
 number=0
 # keep TYPED LINE: notes the words that LINE has in place of the last one of TYPED.

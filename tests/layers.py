@@ -52,7 +52,7 @@ def imports(path, files):
     """The modules that a file imports from, each with the path as it is written."""
     here = module_of(path)
     code = re.sub(r"\bpub\([^)]*\)", "", code_of(path))
-    # `use a::b` names a child, and each name in braces goes on from what stands before them.
+    # `use a::b` names a child, and each name in braces continues what stands before them.
     code = re.sub(r"\buse (?!crate|super|self|::)(?=\w)", "use self::", code)
     for start, names, group in re.findall(r"\b(crate|self|super(?:::super)*)((?:::\w+)*)(?:::(\{[^;]*?\}))?", code):
         for name in re.findall(r"[{,]\s*(\w+)", group) or [""]:

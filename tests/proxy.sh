@@ -29,30 +29,7 @@ eventually() {
     done
 }
 
-# An OpenAI-compatible server that gives one answer, and writes its port to the file that it is given.
-cat >"$scratch/server.py" <<'END'
-import http.server, json, os, sys
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        body = json.dumps({"choices": [{"message": {"content": "an answer"}, "finish_reason": "stop"}]}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-with open(sys.argv[1] + ".part", "w") as file:
-    file.write(str(server.server_port))
-os.rename(sys.argv[1] + ".part", sys.argv[1])
-server.serve_forever()
-END
-python3 "$scratch/server.py" "$scratch/port" &
+python3 "$root/tests/server.py" "$scratch/port" &
 started=$!
 eventually [ -e "$scratch/port" ]
 port=$(cat "$scratch/port")

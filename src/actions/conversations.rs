@@ -1,4 +1,4 @@
-//! What q does with conversations without asking a model. Nothing is sent, and only a confirmation is read.
+//! The actions on conversations: print one, its last answer, undo, copy, delete. Nothing is sent to a model.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,9 +12,9 @@ use time::OffsetDateTime;
 use crate::context::{Context, Place, rules};
 use crate::error::{Error, Kind};
 use crate::fence;
-use crate::message::{Attachment, Role, Step};
+use crate::message::{Attachment, Role, Source, Step};
 use crate::one_line::on_one_line;
-use crate::output::{Look, code, print, print_texts};
+use crate::output::{Look, code, print, print_texts, source_lines};
 use crate::session::commit;
 use crate::session::files;
 use crate::session::lock::{LOCK_PATIENCE, Lock, NoLock};
@@ -25,7 +25,7 @@ use crate::session::{Conversation, Entry, Exchange};
 use crate::settings::{Settings, Values};
 
 impl Place {
-    /// The link by which the conversation is named, if it is named by one.
+    /// The link that the user names the conversation by, if it is a link.
     fn link(&self) -> Option<PathBuf> {
         match &self.which {
             Which::Named(name) => Some(self.folder.file(name)).filter(|path| path.is_symlink()),
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// The conversation. `None`: the current one does not exist, which is no error.
+    /// Reads the conversation. `None`: there is no current one, which is no error.
     fn read(&self) -> Result<Option<Conversation>, Error> {
         // Naming a file that cannot be used is a usage error.
         let kind = if matches!(self.which, Which::File(_)) { Kind::Session } else { Kind::File };
@@ -46,13 +46,8 @@ impl Place {
         }
     }
 
-    /// The lock for changing the conversation; none where the file system has no locks.
-    fn lock(&self) -> Result<Option<Lock>, Error> {
-        self.lock_for(&self.location.path)
-    }
-
-    /// The lock for changing another file.
-    fn lock_for(&self, path: &Path) -> Result<Option<Lock>, Error> {
+    /// The lock for changing a file; none where the file system has no locks.
+    fn lock(&self, path: &Path) -> Result<Option<Lock>, Error> {
         match self.folder.lock(path, &|waited| waited >= LOCK_PATIENCE) {
             Ok(lock) => Ok(Some(lock)),
             Err(NoLock::Unsupported) => Ok(None),
@@ -62,7 +57,7 @@ impl Place {
     }
 }
 
-/// State that cannot be read or written is an error with its cause; it never counts as missing.
+/// The error for state that cannot be read or written, which never counts as missing.
 fn state(error: io::Error) -> Error {
     Error::file(error.to_string())
 }
@@ -97,6 +92,10 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let end = if said.ends_with('\n') { "" } else { "\n" };
         texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
         texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
+        // Another program may have written them in another form.
+        let sources: Vec<Source> =
+            serde_json::from_value(entry.sources.clone().unwrap_or_default()).unwrap_or_default();
+        texts.push((source_lines(&sources), plain));
     }
     let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
     if texts.is_empty() {
@@ -173,7 +172,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
         "provider": answer.provider.as_ref().unwrap_or(&conversation.provider),
         "model": answer.model.as_ref().unwrap_or(&conversation.model),
         "answer": text,
-        // Nobody has said how one that broke off would have ended.
+        // How an interrupted answer would have ended is unknown.
         "finish": answer.finish.as_deref().or((!answer.interrupted).then_some("stop")),
         "interrupted": answer.interrupted,
     });
@@ -187,21 +186,21 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let nothing = || Error::nothing("there is nothing to undo");
     place.check_owner()?;
     place.read()?.and_then(|mut conversation| conversation.undo()).ok_or_else(nothing)?;
-    let lock = place.lock()?;
+    let lock = place.lock(&place.location.path)?;
     let undone = commit::undo(&place.folder, &place.location.path, &rules(&settings(context)), lock.as_ref());
-    // Printing may take long.
+    // Printing may block, so other processes get the lock first.
     drop(lock);
     let undone = undone.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;
     print(&if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() })?;
-    if let Some(note) = attached_note(&question.attachments) {
-        context.notes.note(&note);
+    if !question.attachments.is_empty() {
+        context.notes.note("the images and PDFs of the question are not printed");
     }
     Ok(())
 }
 
-/// The numbers of the list move, so they name nothing that is changed.
+/// Refuses a number of the list, because the numbers move and another conversation could be changed.
 fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
     match &context.which {
         Which::Number(_) => {
@@ -210,16 +209,6 @@ fn not_by_number(context: &Context, action: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
-}
-
-/// Reports the question's attachments, because only its text is printed.
-fn attached_note(attachments: &[Attachment]) -> Option<String> {
-    let names: Vec<String> = attachments.iter().map(|attachment| on_one_line(&attachment.name)).collect();
-    let (last, others) = names.split_last()?;
-    Some(match others {
-        [] => format!("the question had {last} attached, which is not printed"),
-        others => format!("the question had {} and {last} attached, which are not printed", others.join(", ")),
-    })
 }
 
 /// Copies the conversation under another name. The original stays.
@@ -231,7 +220,7 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     let location = place.folder.locate(&which).map_err(state)?;
     place.folder.prepare().map_err(state)?;
     let target = Place { folder: place.folder.clone(), which, location };
-    let lock = target.lock()?;
+    let lock = target.lock(&target.location.path)?;
     // The conversation may have changed before the lock was held.
     let mut conversation = context.place()?.read()?.ok_or_else(nothing)?;
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
@@ -266,7 +255,7 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     let mut existed = false;
     if there {
-        let _lock = place.lock()?;
+        let _lock = place.lock(&place.location.path)?;
         existed = place.folder.clear(&context.place()?.location, link.as_deref()).map_err(state)?;
     }
     match json {
@@ -278,9 +267,9 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     let others = place.folder.list(false).map_err(state)?.len();
     if others > 0 {
-        let (kept, them) =
-            if others == 1 { ("another one is".to_owned(), "it") } else { (format!("{others} others are"), "them") };
-        context.notes.note(&format!("{kept} kept: q --list lists {them}, q --clear --all deletes {them}"));
+        context
+            .notes
+            .note(&format!("other conversations kept: {others}; q --list lists them, q --clear --all deletes them"));
     }
     Ok(())
 }
@@ -294,7 +283,7 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     }
     let mut deleted = 0;
     if files::exists(place.folder.sessions()).map_err(state)? {
-        let _lock = place.lock_for(&place.folder.link(None))?;
+        let _lock = place.lock(&place.folder.link(None))?;
         deleted = place.folder.clear_all().map_err(|(deleted, error)| {
             context.notes.note(&format!("Conversations cleared: {deleted}"));
             state(error)
@@ -306,7 +295,7 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     print(&format!("Conversations cleared: {deleted}"))
 }
 
-/// Asks for confirmation on a terminal; a script is taken at its word.
+/// Asks for confirmation on a terminal. A script needs none.
 fn confirmed(count: usize) -> bool {
     let stdin = io::stdin();
     if !stdin.is_terminal() {

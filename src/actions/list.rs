@@ -1,4 +1,4 @@
-//! `q --list`: all conversations, or those that contain some words; as text for programs, or fitted to a terminal.
+//! `q --list`: all conversations, or those that contain some words, as text for programs or fitted to a terminal.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -24,14 +24,14 @@ use crate::unix::{self, Size};
 /// How many characters of a question, or around a match, a list shows.
 const MAX_TEXT: usize = 200;
 
-/// How many columns of a name are always shown, where the terminal has them: `-s` needs all of a name that q generated.
+/// How many columns of a name are always shown: `-s` needs all of a name that q generated.
 const GENERATED_NAME: usize = "session_20261121100000123".len();
 
 /// The size of a terminal that does not report its own.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// How many characters before a match are shown.
-const BEFORE_MATCH: usize = 20;
+/// How many characters before a match are shown: few, so that a narrow terminal has room for the match.
+const BEFORE_MATCH: usize = 12;
 
 /// A conversation in a list.
 #[derive(Debug, Serialize)]
@@ -49,30 +49,21 @@ struct Row {
     messages: usize,
     /// The first question, on one line, without its fenced input; if it has no text, the names of its attachments.
     question: String,
-    /// Where the words were found.
+    /// The text around the first match of one of the words, on one line.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
-    found: Option<Match>,
+    found: Option<String>,
     /// `-f` would continue this conversation.
     #[serde(skip)]
     current: bool,
 }
 
-/// The first match of one of the words: the text around it on one line, and how many characters of that come before it.
-#[derive(Debug, Serialize)]
-#[serde(transparent)]
-struct Match {
-    text: String,
-    #[serde(skip)]
-    lead: usize,
-}
-
-/// The rows that are shown, and what could not be.
+/// The rows to show, and what is missing from them.
 #[derive(Default)]
 struct Rows {
     rows: Vec<Row>,
     /// How many files there are.
     files: usize,
-    /// Notes say which files cannot be used.
+    /// A file cannot be used; a note says which.
     has_unusable: bool,
     /// Why a file could not be read.
     unread: Option<Error>,
@@ -89,7 +80,7 @@ pub(crate) fn list(context: &Context, typed: &[OsString], json: bool, all: bool)
     let words: Vec<&str> = words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()).collect();
     let size = || unix::terminal_size(&io::stdout()).unwrap_or(DEFAULT_SIZE);
     let size = (io::stdout().is_terminal() && !json).then(size);
-    // What the screen does not hold is not opened.
+    // Conversations that the screen has no room for are not opened.
     let room = size.filter(|_| words.is_empty()).map_or(usize::MAX, room);
     let rows = read(&place, &words, room, all, &context.notes)?;
     if rows.rows.is_empty() && rows.unread.is_none() && !rows.has_unusable {
@@ -147,7 +138,7 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
     Ok(rows)
 }
 
-fn row(conversation: &Conversation, number: usize, path: &Path, place: &Place, found: Option<Match>) -> Row {
+fn row(conversation: &Conversation, number: usize, path: &Path, place: &Place, found: Option<String>) -> Row {
     let id = place.folder.id(path, conversation.created);
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     Row {
@@ -179,7 +170,7 @@ fn shown(question: &Entry) -> String {
 
 /// The first match in the first message that has all the words, in upper or lower case, or in what the model said
 /// before a call. The words are in lower case.
-fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<Match> {
+fn find<'a>(conversation: &'a Conversation, words: &[&str]) -> Option<String> {
     if words.is_empty() {
         return None;
     }
@@ -203,7 +194,7 @@ fn place_of(word: &str, text: &str) -> Option<usize> {
 }
 
 /// The text around a match, whose place is given in bytes of the text in lower case.
-fn around(text: &str, place: usize) -> Match {
+fn around(text: &str, place: usize) -> String {
     let mut lower = 0;
     let at = text.char_indices().find(|(_, character)| {
         lower += character.to_lowercase().map(char::len_utf8).sum::<usize>();
@@ -219,8 +210,7 @@ fn around(text: &str, place: usize) -> Match {
         _ => begin,
     };
     let cut = if text[..begin].trim().is_empty() { "" } else { "…" };
-    let lead = format!("{cut}{}", shortened(&format!("{}x", &text[begin..at]))).chars().count() - 1;
-    Match { text: format!("{cut}{}", shortened(&text[begin..])), lead }
+    format!("{cut}{}", shortened(&text[begin..]))
 }
 
 /// The beginning of a text, on one line.
@@ -233,7 +223,7 @@ fn separated(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
         let Row { name, updated, messages, provider, model, question, found, .. } = row;
-        let question = found.as_ref().map_or(question, |found| &found.text);
+        let question = found.as_ref().unwrap_or(question);
         let _ = writeln!(text, "{name}\t{updated}\t{messages}\t{provider}/{model}\t{question}");
     }
     text
@@ -262,25 +252,13 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
         let mark = if row.current { '*' } else { ' ' };
         let padding = " ".repeat(widest - name.width());
         let begin = format!("{mark} {:>digits$}  {name}{padding}  {age:>longest$}  ", row.number);
-        let room = size.columns.saturating_sub(begin.width());
-        let line = format!("{begin}{}", visible(&question(row, room)));
+        let line = format!("{begin}{}", visible(row.found.as_ref().unwrap_or(&row.question)));
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
     if files > shown && files > room {
         let _ = writeln!(text, "{}", cut(&format!("  {} more", files - shown), size.columns));
     }
     text
-}
-
-/// The question, or the match, with only as much text before it as leaves it enough room.
-fn question(row: &Row, room: usize) -> String {
-    let Some(Match { text, lead }) = &row.found else { return row.question.clone() };
-    let surplus = lead.saturating_sub(room / 4);
-    if surplus == 0 || text.width() <= room {
-        text.clone()
-    } else {
-        ['…'].into_iter().chain(text.chars().skip(surplus + 1)).collect()
-    }
 }
 
 /// As much of a line as fits into these columns, with a mark if something is cut off.
@@ -322,15 +300,12 @@ mod tests {
             ("Bäume im Wald", "wald", "Bäume im Wald"),
             ("ÄÖÜ straße", "äö", "ÄÖÜ straße"),
             ("İİİ ΟΔΟΣ wald", "wald", "İİİ ΟΔΟΣ wald"),
-            (long, "eight", "…four five six seven eight nine ten"),
+            (long, "eight", "…six seven eight nine ten"),
             ("a\n\tb   c", "c", "a b c"),
             (&"x".repeat(300), "x", &"x".repeat(200)),
         ] {
             let place = place_of(word, text).expect("the word");
-            let found = around(text, place);
-            assert_eq!(found.text, expected, "{text}");
-            let shown: String = found.text.chars().skip(found.lead).collect();
-            assert!(shown.to_lowercase().starts_with(word), "{text}: {shown}");
+            assert_eq!(around(text, place), expected, "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What q does without asking a model. No question is sent, and only a confirmation is read from standard input.
+//! Actions: what q does without asking a question. Only `--clear --all` reads standard input, for a confirmation.
 
 mod conversations;
 mod list;

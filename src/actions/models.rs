@@ -1,4 +1,4 @@
-//! `q --models`: the provider's models, one a line.
+//! `q --models`: lists the provider's models, one per line.
 
 use serde_json::json;
 

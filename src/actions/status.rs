@@ -16,7 +16,7 @@ use crate::session::folder::Folder;
 use crate::session::rules::Found;
 use crate::settings::{Configured, Key, KeyPlace, Place, Provider, Settings};
 
-/// Where a model comes from that the user has not named and the provider has no default for.
+/// Where the model comes from if the user has not named one and the provider has no default.
 const FIRST_LISTED: &str = "the first on its list";
 
 /// A part of the status: lines for people, and the same for programs.
@@ -35,14 +35,14 @@ struct Chosen {
     origin: String,
 }
 
-/// A conversation that there is.
+/// The conversation of this run.
 struct Kept {
     path: String,
-    /// Or why it cannot be used.
+    /// The conversation, or why it cannot be used.
     content: Result<Conversation, String>,
 }
 
-/// Prints everything. This works even with wrong settings, and says what is wrong with them.
+/// Prints the status. Wrong settings are no error here: it says what is wrong with them.
 ///
 /// # Errors
 /// `Output`: standard output could not be written.
@@ -76,7 +76,7 @@ pub(crate) fn print_status(arguments: &Arguments, context: &Context) -> Result<(
     print_texts(&[(&text, Look { styles: false, ..context.look(&settings.values) })])
 }
 
-/// The conversation that is meant, if there is one.
+/// Reads the conversation of this run, if there is one.
 fn kept(context: &Context) -> Option<Kept> {
     let (path, found) = match context.folder.as_ref()?.locate(&context.which) {
         Ok(location) => (location.path.display().to_string(), files::read(&location.path)),
@@ -138,7 +138,7 @@ fn version() -> Section {
     Section { lines: vec![format!("q {version}")], fields: vec![("version", json!(version))] }
 }
 
-/// The configuration file, and what is wrong with the settings; the values shown are the defaults then.
+/// The configuration file, and what is wrong with the settings; if they are wrong, the defaults are shown.
 fn configuration(context: &Context, error: Option<String>) -> Section {
     let path = context.configuration.display().to_string();
     let mut lines = vec![format!("configuration  {path}")];
@@ -234,8 +234,8 @@ fn key(provider: &Provider) -> String {
     }
 }
 
-/// The tool servers, including those of a shared file; if that cannot be read, one line says so. Arguments of a program
-/// and the query of an address are not shown, because they may be secret.
+/// The tool servers, including those of a shared file; if that cannot be read, one line says so. The arguments of a
+/// program and the query of an address are left out, because they may be secret.
 fn tools(settings: &Settings) -> Section {
     let unreadable = |error: Error| vec![Configured { name: "mcp".to_owned(), server: Err(error.message) }];
     let servers = settings.tool_servers().unwrap_or_else(unreadable);
@@ -306,7 +306,7 @@ fn conversation(kept: Option<Kept>) -> Section {
     Section { lines, fields: vec![("conversation", fields)] }
 }
 
-/// Bytes, for people.
+/// A number of bytes, as people write it.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),

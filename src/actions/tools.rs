@@ -43,11 +43,8 @@ pub(crate) fn list(arguments: &Arguments, context: &Context, groups: &Groups) ->
     let selection = Selection::typed(&arguments.tools)?;
     let settings = Settings::load(arguments, &context.environment, &context.configuration)?;
     let interrupts = Interrupts::new(notes.spinner());
-    let starting = match &selection {
-        Some(selection) => Starting::new(selection, &settings, &interrupts, groups, notes)?,
-        None => Starting::all(&settings, &interrupts, groups, notes)?,
-    };
-    if starting.is_empty() && settings.tool_servers()?.is_empty() {
+    let starting = Starting::new(selection.as_ref(), &settings, &interrupts, groups, notes)?;
+    if settings.tool_servers()?.is_empty() {
         let file = settings.file.display();
         notes.note(&format!("no tool is configured; a section [tools.NAME] in {file} adds one"));
     }

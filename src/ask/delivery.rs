@@ -10,10 +10,10 @@ use super::screen::Screen;
 use crate::error::{Error, Kind};
 use crate::flags::Arguments;
 use crate::interrupt::{Interrupts, When};
-use crate::message::{Step, ToolRun, Usage};
+use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -78,6 +78,8 @@ pub(super) struct Facts {
     pub(super) steps: Option<Vec<Step>>,
     /// The usage of all requests together.
     pub(super) usage: Option<Usage>,
+    /// `None`: the web was not offered, and no source has come.
+    pub(super) sources: Option<Vec<Source>>,
 }
 
 /// Takes the pieces of one answer.
@@ -105,6 +107,9 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
     });
     if let Some(role) = &facts.role {
         report["role"] = role.as_str().into();
+    }
+    if let Some(sources) = &facts.sources {
+        report["sources"] = json!(sources);
     }
     if let Some(steps) = &facts.steps {
         report["rounds"] = steps.len().into();
@@ -150,13 +155,13 @@ impl Delivery {
         Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
     }
 
-    /// A piece of the answer has come; `complete` says whether it was the last.
+    /// A piece of the answer has come.
     ///
     /// # Errors
     /// As for [`Screen::show`].
-    pub(super) fn take(&mut self, piece: &str, complete: bool) -> Result<(), OutputError> {
-        self.record.push(piece, complete);
-        if piece.is_empty() {
+    pub(super) fn take(&mut self, Piece { text, is_last, sources, .. }: Piece) -> Result<(), OutputError> {
+        self.record.push(&text, is_last, sources);
+        if text.is_empty() {
             return Ok(());
         }
         if self.record.saves() {
@@ -167,7 +172,7 @@ impl Delivery {
             return Ok(());
         }
         self.notes.spinner().stop();
-        self.screen.show(piece)
+        self.screen.show(&text)
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
@@ -256,7 +261,7 @@ impl Delivery {
         self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
     }
 
-    /// Nobody must run half a script, or read half an object, taken out of JSON either.
+    /// Whether nothing is printed of an incomplete answer: nobody must run half a script, or read half an object.
     fn prints_complete_answers_only(&self) -> bool {
         match self.output.excerpt {
             Excerpt::All => false,

@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -27,10 +26,10 @@ const READ_SIZE: usize = 16 << 10;
 /// How long q waits for input before it says so.
 const NOTE_AFTER: Duration = Duration::from_secs(30);
 
-/// How long to wait for the writer of an empty pipe that does not block.
+/// How long q sleeps before it reads an empty non-blocking pipe again.
 const EMPTY_PIPE_POLL: Duration = Duration::from_millis(5);
 
-/// The name of standard input for `-a`. It can be read only once, under its other names too.
+/// Names of standard input for `-a`. It can be read only once, whatever its name.
 const STDIN: &[&str] = &["-", "/dev/stdin", "/dev/fd/0"];
 
 /// The files that come with a question, in the order given.
@@ -39,7 +38,7 @@ pub(super) struct Files {
     /// Text files in their fences.
     pub(super) fences: Vec<String>,
     pub(super) attachments: Vec<Attachment>,
-    /// They contain more than white space.
+    /// They have more than white space.
     pub(super) say_something: bool,
 }
 
@@ -189,25 +188,27 @@ impl Reader {
         // An empty name would be invisible.
         let shown = if name.is_empty() { "“”".to_owned() } else { on_one_line(&name) };
         let source = Source { name: shown, is_stdin: false, is_file: true };
+        // Not by fs-err, because these messages name the path themselves.
         let metadata = fs::metadata(path).map_err(|error| source.unreadable(&error))?;
         if metadata.is_dir() {
             let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
             return Err(error.advise("give each file in it with its own -a"));
         }
-        let open = || File::open(path);
-        let bytes = if metadata.is_file() {
-            self.read(open().map_err(|error| source.unreadable(&error))?, &source, &mut || {})?
-        } else {
-            self.read_patiently(open, &source)?
-        };
+        // A pipe may keep q waiting.
+        self.notes.spinner().wait_for(&format!("waiting for {}", source.name));
+        let file = File::open(path).map_err(|error| source.unreadable(&error))?;
+        let bytes = self.read(file, &source, &mut || {})?;
+        self.notes.spinner().stop();
         Ok(self.content(&name, bytes, &source))
     }
 
     /// Reads standard input, with a note if nothing comes for long.
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
         let notes = self.notes.clone();
-        // On a terminal the waiting sign says this, and sooner.
-        let mut note = Some(source.waiting()).filter(|_| !notes.spinner().is_active());
+        let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
+        let note = format!("waiting for {}{way_out}", source.name);
+        // On a terminal the spinner says this, and sooner.
+        let mut note = Some(note).filter(|_| !notes.spinner().is_active());
         notes.spinner().wait_for(&format!("waiting for {}", source.name));
         let bytes = self.read(io::stdin().lock(), source, &mut || {
             if note.is_some() && !unix::stdin_is_ready_within(NOTE_AFTER) {
@@ -218,24 +219,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Opens and reads a file that may keep q waiting, with a note if nothing comes for long.
-    fn read_patiently(&mut self, open: impl FnOnce() -> io::Result<File>, source: &Source) -> Result<Vec<u8>, Error> {
-        let (progress, watched) = mpsc::channel();
-        // On a terminal the waiting sign says this, and sooner.
-        if !self.notes.spinner().is_active() {
-            let (notes, note) = (self.notes.clone(), source.waiting());
-            // Without a thread only the note is missing.
-            let _ = unix::start_thread(move || watch(&watched, &notes, &note));
-        }
-        self.notes.spinner().wait_for(&format!("waiting for {}", source.name));
-        let reader = open().map_err(|error| source.unreadable(&error))?;
-        // A watcher that has printed its note has ended.
-        let bytes = self.read(reader, source, &mut || _ = progress.send(()))?;
-        self.notes.spinner().stop();
-        Ok(bytes)
-    }
-
-    /// Reads to the end, or until it is too much, and counts what is read. `before` is called before each read.
+    /// Reads to the end, or until a limit is passed, and counts what is read. `before` is called before each read.
     fn read(&mut self, mut reader: impl Read, source: &Source, before: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
@@ -334,15 +318,9 @@ impl Source {
         let alone = if self.is_file { "" } else { "; -n leaves standard input alone" };
         Error::new(Kind::Input, error).advise(format!("send a part of it, for example with head, tail or grep{alone}"))
     }
-
-    /// The note if nothing comes for long.
-    fn waiting(&self) -> String {
-        let way_out = if self.is_file { "" } else { "; -n or </dev/null leaves it alone" };
-        format!("waiting for {}{way_out}", self.name)
-    }
 }
 
-/// What text in UTF-16 begins with, in either order of bytes.
+/// The byte order marks of UTF-16.
 const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// The media type of an image or a PDF that every API takes, recognized by its first bytes.
@@ -357,12 +335,12 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The length in base64 of so many bytes.
+/// The length of this many bytes in base64.
 fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// Says that bytes have been replaced.
+/// Notes that bytes have been replaced.
 pub(super) fn note_replaced(source: &str, notes: &Notes) {
     notes.note(&format!("{source} is not all UTF-8: its other bytes are sent as U+FFFD"));
 }
@@ -373,16 +351,6 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
         note_replaced(source, notes);
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
-}
-
-fn watch(progress: &mpsc::Receiver<()>, notes: &Notes, note: &str) {
-    loop {
-        match progress.recv_timeout(NOTE_AFTER) {
-            Ok(()) => {}
-            Err(RecvTimeoutError::Timeout) => return notes.note(note),
-            Err(RecvTimeoutError::Disconnected) => return,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -438,19 +406,6 @@ mod tests {
             let error = read(Slowly(source), true, 100, 100).expect_err("binary");
             assert!(error.message.contains("neither text nor") && error.exit_status() == 2, "{error}");
         }
-    }
-
-    #[test]
-    fn binary_and_endless_input_is_refused() {
-        let binary = read(&b"abc\0def"[..], false, MAX_TEXT, 0).expect_err("binary");
-        assert!(binary.message.contains("binary") && binary.exit_status() == 2);
-        // Input that is not named as a file is text, whatever it begins with.
-        assert!(read(PNG, false, MAX_TEXT, MAX_ATTACHMENT).is_err());
-        let endless = read(io::repeat(b'y'), false, MAX_TEXT, 0).expect_err("endless");
-        assert!(endless.message.contains("10000000") && endless.exit_status() == 2);
-        let longest = vec![b'y'; MAX_TEXT];
-        assert_eq!(read(&longest[..], false, MAX_TEXT, 0).ok(), Some(MAX_TEXT));
-        assert!(read(&longest[..], false, MAX_TEXT - 1, 0).is_err());
     }
 
     #[test]

@@ -47,11 +47,14 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     let interrupts = Interrupts::new(notes.spinner());
     let reader = Reader::read_files(&arguments.attach, arguments.no_stdin, notes)?;
     // Servers start while input is read.
-    let start = |tools: &Selection| Starting::new(tools, &typed.settings, &interrupts, groups, notes);
+    let start = |tools: &Selection| Starting::new(Some(tools), &typed.settings, &interrupts, groups, notes);
     let starting = typed.selection.as_ref().map(start).transpose()?;
     let given = typed.read(reader, arguments.again, notes)?;
     let asked = Timestamp::new(OffsetDateTime::now_utc());
-    let session = session::open(arguments, known, &typed.settings, context, asked)?;
+    let mut session = session::open(arguments, known, &typed.settings, context, asked)?;
+    if arguments.web {
+        session.target.offer_web()?;
+    }
     session.report(notes);
     let remembered = session.conversation.as_ref().map_or(&[][..], |conversation| &conversation.tools);
     let toolbox = match starting {
@@ -67,10 +70,10 @@ pub(crate) fn ask(arguments: &Arguments, context: &Context, groups: &Groups) -> 
     done.inspect(|()| groups.be_patient())
 }
 
-/// How to go on without tools that fail.
+/// What to do if remembered tools fail.
 const REMEMBERED: &str = "the conversation remembers these tools: -t none drops them, -t NAME chooses others";
 
-/// The tools that the conversation remembers, if it remembers any and a person is there to see what they do.
+/// The tools that the conversation remembers. They are used only where a person can see what they do.
 fn remembered_tools(names: &[String], notes: &Notes) -> Result<Option<Selection>, Error> {
     if names.is_empty() {
         return Ok(None);

@@ -1,7 +1,6 @@
-//! The files that a pattern of `-a` names.
+//! Finds the files that a pattern of `-a` names.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -25,14 +24,15 @@ const OPTIONS: MatchOptions =
 /// # Errors
 /// `Input`: the pattern is malformed, or there are too many files.
 pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathBuf>>, Error> {
-    let is_meant = |text: &&str| is_pattern(text) && !text.contains("://") && fs::symlink_metadata(text).is_err();
+    let is_meant =
+        |text: &&str| is_pattern(text) && !text.contains("://") && Path::new(text).symlink_metadata().is_err();
     let Some(text) = pattern.to_str().filter(is_meant) else { return Ok(None) };
     let wrong = |reason: &str| Error::new(Kind::Input, format!("cannot use the pattern {text}: {reason}"));
     let mut parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
     if parts.last() == Some(&ANY_FOLDERS) {
         parts.push("*");
     }
-    parts.dedup_by(|one, other| one == other && *one == ANY_FOLDERS);
+    parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
     let parts: Vec<Pattern> =
         parts.into_iter().map(Pattern::new).collect::<Result<_, _>>().map_err(|error| wrong(error.msg))?;
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathB
     if found.len() > MAX_FILES {
         return Err(wrong(&format!("it names more than {MAX_FILES} files")));
     }
-    found.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+    found.sort_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     found.dedup();
     Ok(Some(found))
 }
@@ -49,7 +49,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Finds what the rest of a pattern names at a path. Links are not followed `below` any folders.
+/// Finds what the rest of a pattern names at a path. `below` a `**`, links are not followed.
 fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>, notes: &Notes) {
     if found.len() > MAX_FILES || (below && path.is_symlink()) {
         return;
@@ -68,8 +68,7 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
     if !folder.is_dir() {
         return;
     }
-    let entries = fs::read_dir(folder);
-    let entries = entries.map_err(|error| notes.note(&format!("{} is left out: {error}", folder.display())));
+    let entries = fs_err::read_dir(folder).map_err(|error| notes.note(&format!("{error}; it is left out")));
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_hidden = name.as_bytes().starts_with(b".");

@@ -22,6 +22,7 @@ use crate::session::commit::Committer;
 use crate::session::name::Which;
 use crate::session::timestamp::Timestamp;
 use crate::settings::Settings;
+use crate::shape::Shape;
 use crate::tools::{Selection, Toolbox};
 
 /// One run: what is sent to which server, how the answer is printed, and where the exchange is saved.
@@ -65,11 +66,8 @@ impl Plan {
         let which = session.which();
         let question = given.into_question(session.last_question().as_ref());
         let target = session.target;
-        // Not every API accepts tools and a shape together.
-        let shape = shape.map(|shape| match toolbox.is_none() && target.provider().api.can_enforce(&shape) {
-            true => (shape, ShapeEnforcement::ByApi),
-            false => (shape, ShapeEnforcement::InPrompt),
-        });
+        let is_alone = toolbox.is_none() && !arguments.web;
+        let shape = shape.map(|shape| enforced(shape, is_alone, &target));
         let system = system.unwrap_or_else(|| system_prompt(&settings, asked, arguments.extract));
         let instructions = toolbox.as_ref().map_or("", Toolbox::instructions);
         let turn = Turn {
@@ -82,6 +80,8 @@ impl Plan {
             stream: !arguments.no_stream,
             toolbox,
             steps: Vec::new(),
+            begun: Vec::new(),
+            pauses: 0,
             cut_results: false,
             shape,
             target: Arc::new(target),
@@ -109,6 +109,14 @@ impl Plan {
         let record = Record::new(self.turn.question.clone(), self.committer.clone(), notes.clone());
         let delivery = Delivery::new(self.output.clone(), with_tools, record, self.which.clone(), interrupts, notes)?;
         self.turn.run(delivery, notes)
+    }
+}
+
+/// How the shape is asked for. Not every API accepts one together with tools or a search.
+fn enforced(shape: Shape, is_alone: bool, target: &Target) -> (Shape, ShapeEnforcement) {
+    match is_alone && target.provider().api.can_enforce(&shape) {
+        true => (shape, ShapeEnforcement::ByApi),
+        false => (shape, ShapeEnforcement::InPrompt),
     }
 }
 

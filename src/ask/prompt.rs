@@ -8,7 +8,7 @@ use crate::message::{Attachment, Message, Role};
 use crate::settings::History;
 use crate::shape::Shape;
 
-/// The built-in system prompt: what the answer is for, and where the user reads it, or that only its code is used.
+/// The built-in system prompt: the form of the answer, and the user's system and date.
 pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, extract: bool) -> String {
     let form = match extract {
         true => "Only code is taken from the answer: put all of it into one fenced code block.",
@@ -17,10 +17,8 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, e
              fenced code blocks only where they are asked for."
         }
     };
-    let shell = shell
-        .and_then(|path| path.rsplit('/').next())
-        .filter(|name| !name.is_empty())
-        .map_or_else(String::new, |name| format!(", shell {name}"));
+    let shell =
+        shell.and_then(|path| path.rsplit('/').next()).map_or_else(String::new, |name| format!(", shell {name}"));
     format!(
         "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
          Today is {today} (UTC)."
@@ -39,7 +37,7 @@ pub(super) fn messages(window: &[Message], question: &Message, form: History) ->
     }
 }
 
-/// The question with the order to answer in JSON of this shape, for an API that cannot enforce it.
+/// The question with an instruction to answer in JSON of this shape, for an API that cannot enforce it.
 pub(super) fn with_shape(question: &Message, shape: &Shape) -> Message {
     let order = format!("Answer with nothing but JSON that fits this JSON Schema:\n{}", shape.schema());
     joined(question, &Message::text(Role::User, order))
@@ -76,7 +74,7 @@ fn native(window: &[Message], question: &Message) -> Vec<Message> {
     messages
 }
 
-/// Two messages of one role as one.
+/// Joins two messages of the same role.
 fn joined(one: &Message, other: &Message) -> Message {
     let attachments: Vec<Attachment> = one.attachments.iter().chain(&other.attachments).cloned().collect();
     let texts: Vec<&str> = [&*one.text, &*other.text].into_iter().filter(|text| !text.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The question: the words of the command line, standard input, and files.
+//! Makes the question from the words of the command line, standard input and files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,16 +17,11 @@ pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
     input::text(words.join(&b' '), "the command line", notes)
 }
 
-/// Says that a pipe or a file was empty, because a command that failed leaves its pipe empty.
+/// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
 pub(super) fn note_empty(input: &str, notes: &Notes) {
-    if !input.trim().is_empty() || !unix::stdin_is_pipe_or_file() {
-        return;
+    if input.trim().is_empty() && unix::stdin_is_pipe_or_file() {
+        notes.note("standard input was empty");
     }
-    notes.note(if input.is_empty() {
-        "standard input was empty"
-    } else {
-        "standard input was empty but for white space"
-    });
 }
 
 /// Refuses a file as the first word: the shell makes several words of `-a *.rs`, but `-a` takes only one.
@@ -44,7 +39,7 @@ pub(super) fn refuse_file_as_word(arguments: &Arguments) -> Result<(), Error> {
 /// What is asked, before the conversation is read.
 pub(super) enum Given {
     Question(Message),
-    /// What takes the place of parts of the conversation's last question.
+    /// New parts for the conversation's last question.
     Changes {
         files: Files,
         input: Option<String>,
@@ -72,16 +67,11 @@ pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Opti
         (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
         (Some(words), None) => (String::new(), words.to_owned()),
         // Input alone is the question.
-        (None, input) => (String::new(), without_line_ends(input.unwrap_or_default())),
+        (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r']).to_owned()),
     };
     let fences = files.fences.iter().map(String::as_str);
     let text = fence::join(fences.chain([&*fenced, &*words]));
     Some(Message::with_attachments(Role::User, files.attachments.clone(), text))
-}
-
-fn without_line_ends(mut input: String) -> String {
-    input.truncate(input.trim_end_matches(['\n', '\r']).len());
-    input
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
@@ -98,7 +88,7 @@ fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &s
     Message::with_attachments(Role::User, files.attachments.clone(), fence::join(fences.chain([input, words])))
 }
 
-/// White space alone counts as nothing.
+/// The text, unless it is nothing but white space.
 fn non_blank(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.trim().is_empty())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::message::{Call, Message, Role, Step, ToolRun, Usage};
+use crate::message::{Call, Message, Role, Source, Step, ToolRun, Usage};
 use crate::output::Notes;
 use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
@@ -58,9 +58,11 @@ struct Growing {
     is_complete: bool,
     /// What the model said and called before the answer.
     steps: Vec<Step>,
+    /// The pages that the answer and these steps name.
+    sources: Vec<Source>,
     /// The call that is running.
     running: Option<ToolRun>,
-    /// The model that answers, if it is not the chosen one.
+    /// The model that answers, if it replaces the chosen one.
     model: Option<String>,
 }
 
@@ -81,14 +83,15 @@ impl Record {
         self.committer.is_some()
     }
 
-    /// From now on this model answers, in place of the chosen one.
+    /// Another model replaces the chosen one.
     pub(super) fn set_model(&self, model: &str) {
         self.grow(|growing| growing.model = Some(model.to_owned()));
     }
 
     /// A piece of the answer has come, perhaps the last one; some servers mark every piece as the last.
-    pub(super) fn push(&self, piece: &str, last: bool) {
+    pub(super) fn push(&self, piece: &str, last: bool, sources: Vec<Source>) {
         self.grow(|growing| {
+            sources.into_iter().for_each(|source| source.add_to(&mut growing.sources));
             growing.text.push_str(piece);
             growing.is_complete = last || (growing.is_complete && piece.is_empty());
         });
@@ -122,6 +125,11 @@ impl Record {
     /// The answer as far as it has come, before it is saved.
     pub(super) fn text(&self) -> String {
         self.grow(|growing| growing.text.clone())
+    }
+
+    /// The sources so far.
+    pub(super) fn sources(&self) -> Vec<Source> {
+        self.grow(|growing| growing.sources.clone())
     }
 
     /// Saves what has come, as interrupted if it `breaks_off`. If nothing has come, nothing is saved, unless a tool has
@@ -159,7 +167,7 @@ impl Record {
     }
 
     fn commit(&self, growing: Growing, breaks_off: bool, finish: Option<&str>, usage: Option<Usage>) -> Committed {
-        let Growing { mut text, mut steps, running, model, .. } = growing;
+        let Growing { mut text, mut steps, running, model, sources, .. } = growing;
         if let (Some(running), Some(step)) = (running, steps.last_mut()) {
             step.calls.push(running);
         }
@@ -180,6 +188,7 @@ impl Record {
         answer.provider = Some(committer.provider.clone());
         answer.model = Some(committer.model.clone());
         answer.usage = usage.map(|usage| json!(usage));
+        answer.sources = (!sources.is_empty()).then(|| json!(sources));
         answer.steps = steps;
         let committed = committer.commit(&Exchange { entries: vec![question, answer] }, &|waited| {
             waited >= if self.is_signalled() { LOCK_PATIENCE_ON_SIGNAL } else { LOCK_PATIENCE }

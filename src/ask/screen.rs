@@ -1,4 +1,4 @@
-//! Standard output for the answer. It holds an unfinished word until the word ends, or until a pause.
+//! Shows the answer on standard output. An unfinished word is shown when it ends, or after a pause.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crate::output::{OutputError, Stdout};
 use crate::unix;
 
-/// How long a word is held while nothing comes.
+/// How long an unfinished word waits for its end.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Standard output, and the thread that watches over it.
+/// Standard output, with a thread that shows an unfinished word after a pause.
 #[derive(Debug)]
 pub(super) struct Screen {
     is_terminal: bool,
@@ -32,7 +32,7 @@ impl Screen {
         Arc::new(Screen { is_terminal, state })
     }
 
-    /// Whether a person reads it.
+    /// Whether it is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.is_terminal
     }
@@ -53,7 +53,7 @@ impl Screen {
         shown
     }
 
-    /// Ends the answer and its last line. What is shown afterwards is another answer.
+    /// Ends the answer and its last line. Another answer may follow.
     ///
     /// # Errors
     /// As for [`Stdout::write`].

@@ -1,4 +1,4 @@
-//! The conversation of a question: which one it is, whether it can be continued, and which server it is asked of.
+//! Opens the conversation of a question: finds it, decides whether it is continued, and which server is asked.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -30,11 +30,11 @@ pub(super) struct Session {
     becomes_current: Option<PathBuf>,
     /// See [`Committer::pins`].
     pins: bool,
-    /// The conversation as it is, without the exchange that is asked again.
+    /// The conversation, without the exchange that is asked again.
     pub(super) conversation: Option<Arc<Conversation>>,
     /// The server that is asked.
     pub(super) target: Target,
-    /// The provider, and perhaps the model, that answers now; `None` if it answered before.
+    /// The provider, and perhaps the model, that takes over; `None` if nothing changes.
     pub(super) handed_to: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Session {
         rules: Rules,
     ) -> Option<Committer> {
         let place = self.place.as_ref()?;
-        // Only q's own are trimmed, and not where a user names them.
+        // Conversations that the user named or chose keep everything.
         let is_trimmed = place.which.is_current() && place.location.is_unnamed;
         Some(Committer {
             folder: place.folder.clone(),

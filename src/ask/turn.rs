@@ -1,8 +1,10 @@
-//! One question until its answer: q asks, runs the tools that the model calls, and asks again.
+//! Takes a question to its answer: asks, runs the tools that the model calls, and asks again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::delivery::{Delivery, Facts};
 use super::prompt;
@@ -10,18 +12,19 @@ use super::window::Window;
 use crate::error::Error;
 use crate::message::{Attachment, Message, Step, Usage};
 use crate::one_line::on_one_line;
-use crate::output::Notes;
+use crate::output::{Notes, source_lines};
 use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
+use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::tools::{MAX_CALLS, Toolbox};
 
-/// What to do when nothing is left to leave out.
+/// Advice for a prompt that cannot be made shorter.
 const TOO_LONG: &str = "a question with less input, or a model with a larger context (-m), may work";
 
 /// Cutting a result of fewer bytes would not help.
@@ -46,6 +49,10 @@ pub(super) struct Turn {
     pub(super) toolbox: Option<Toolbox>,
     /// The calls so far.
     pub(super) steps: Vec<Step>,
+    /// What the API wants back to continue an answer that it has paused.
+    pub(super) begun: Vec<Value>,
+    /// How often it has done so.
+    pub(super) pauses: usize,
     /// Results in the steps were cut, because the provider found the prompt too long.
     pub(super) cut_results: bool,
     /// The shape that the answer must have, and how it is asked for.
@@ -90,12 +97,14 @@ impl Turn {
             system: &self.system,
             messages: prompt::messages(self.window.messages(), &question, values.history),
             max_tokens: values.max_tokens,
-            effort: values.effort.as_deref().or(self.target.provider().effort),
+            effort: values.effort.as_deref().or(self.target.provider().row.effort),
             refuses_storage: self.refuses_storage,
             caches: self.caches,
             stream: self.stream,
             tools: self.toolbox.as_ref().map_or(&[], Toolbox::tools),
+            web: self.settings.typed.web,
             steps: &self.steps,
+            begun: &self.begun,
             forbids_calls: self.is_last(),
             form,
         };
@@ -128,23 +137,15 @@ impl Turn {
     pub(super) fn run(&mut self, mut delivery: Delivery, notes: &Notes) -> Result<(), Error> {
         let target = Arc::clone(&self.target);
         let call = target.call(notes)?;
-        let mut usage = None;
+        let (mut usage, mut failed_searches) = (None, Vec::new());
         loop {
-            let Answered { reply, mut ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
+            let Answered { reply, ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
             usage = [usage, reply.usage()].into_iter().flatten().reduce(Usage::plus);
-            if ended.is_ok() && !reply.calls().is_empty() {
-                let cut = matches!(reply.finished(), Some(Finish::Limit(_)));
-                if !cut {
-                    match self.run_calls(&reply, &mut delivery, notes) {
-                        Ok(()) => {
-                            report_reply(&reply, first_word, whole, notes);
-                            continue;
-                        }
-                        Err(error) => ended = Err(error),
-                    }
-                } else if reply.is_blank() {
-                    ended = Err(call.failed("the token limit was reached within a tool call").into());
-                }
+            failed_searches.extend_from_slice(reply.failed_searches());
+            let continues = ended.and_then(|()| self.continues(&call, &reply, &mut delivery, notes));
+            if let Ok(true) = continues {
+                report_reply(&reply, first_word, whole, notes);
+                continue;
             }
             let messages_sent = self.window.messages().len();
             // Saving reads the conversation again, which may have megabytes of images.
@@ -156,9 +157,14 @@ impl Turn {
                 messages_sent,
                 steps: self.toolbox.as_ref().map(|_| self.steps.clone()),
                 usage,
+                sources: Some(delivery.record.sources()).filter(|all| self.settings.typed.web || !all.is_empty()),
             };
+            let is_read = !matches!(continues, Err(CallEnd::Output(_)));
             // Notes come after the answer's last line.
-            let done = delivery.finish(ended, &reply, &facts);
+            let done = delivery.finish(continues.map(drop), &reply, &facts);
+            if is_read {
+                report_search(&facts, failed_searches, &call.secrets, notes);
+            }
             self.window.report_too_long(notes);
             self.report_cut_results(notes);
             // A reply that calls tools again is no answer, but it has come.
@@ -174,6 +180,30 @@ impl Turn {
         }
     }
 
+    /// Whether another request follows a reply: its calls have run, or the provider has paused.
+    fn continues(
+        &mut self,
+        call: &Call,
+        reply: &Reply,
+        delivery: &mut Delivery,
+        notes: &Notes,
+    ) -> Result<bool, CallEnd> {
+        let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
+        if !reply.calls().is_empty() && !is_cut {
+            return self.run_calls(reply, delivery, notes).map(|()| true);
+        }
+        if reply.is_paused() && self.pauses < self.settings.values.rounds {
+            self.pauses += 1;
+            self.begun.extend(reply.echo());
+            return Ok(true);
+        }
+        // All text may have come before a pause.
+        match delivery.record.text().trim() {
+            "" => Err(call.no_answer(reply).into()),
+            _ => Ok(false),
+        }
+    }
+
     /// Asks once, and again if the provider may accept less.
     fn ask(&mut self, call: &Call, delivery: &mut Delivery, notes: &Notes) -> Result<Answered, Error> {
         let mut healed = false;
@@ -182,11 +212,11 @@ impl Turn {
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let ended = call.stream(&self.request()?, &mut reply, &mut |piece, complete| {
-                if !piece.is_empty() {
+            let ended = call.stream(&self.request()?, &mut reply, &mut |piece| {
+                if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }
-                delivery.take(piece, complete)
+                delivery.take(piece)
             });
             let ended = match ended {
                 Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
@@ -229,7 +259,8 @@ impl Turn {
     fn run_calls(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<(), CallEnd> {
         let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
-        let mut step = Step { text, echo: reply.echo(), ..Step::default() };
+        let echo = [std::mem::take(&mut self.begun), reply.echo()].concat();
+        let mut step = Step { text, echo, ..Step::default() };
         for (number, call) in reply.calls().iter().enumerate() {
             let ran = match number < MAX_CALLS {
                 true => toolbox.run(call, delivery.is_watched(), &|| delivery.record.call_started(call), notes),
@@ -317,6 +348,14 @@ impl Turn {
             }
         }
     }
+}
+
+/// Reports what the provider's searches have found, and those that failed.
+fn report_search(facts: &Facts, mut failed: Vec<String>, secrets: &[Secret], notes: &Notes) {
+    failed.dedup();
+    let failed = failed.iter().map(|reason| format!("a search of the web failed: {}\n", on_one_line(reason)));
+    let lines = failed.collect::<String>() + &source_lines(facts.sources.as_deref().unwrap_or_default());
+    notes.note(&secret::redact(&lines, secrets));
 }
 
 /// Reports how long the answer took and what it used.

@@ -1,4 +1,4 @@
-//! What was typed, checked as far as it can be before q waits for input.
+//! Checks what was typed, as far as that is possible before q waits for input.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::settings::{Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
 
-/// What `--schema` takes.
+/// The forms of SPEC, for errors.
 const SHAPES: &str =
     "SPEC is a JSON Schema, the path of a .json file, or fields: 'name, age int, tags list: what they like'";
 
@@ -42,7 +42,7 @@ impl Typed {
         question::refuse_file_as_word(arguments)?;
         let words = question::joined(&arguments.words, notes);
         let says_nothing = words.trim().is_empty();
-        // ShapeEnforcement the last question unchanged reuses its input.
+        // The last question, asked again unchanged, brings its own input.
         let is_unchanged = arguments.again && says_nothing && arguments.attach.is_empty();
         let reads = !arguments.no_stdin && !io::stdin().is_terminal() && !is_unchanged;
         if !reads && says_nothing && !arguments.again && arguments.attach.is_empty() {
@@ -53,7 +53,10 @@ impl Typed {
         if arguments.system.as_ref().is_some_and(|system| system.to_str().is_none()) {
             input::note_replaced("the system prompt", notes);
         }
-        let known = session::known_target(arguments, &settings, context)?;
+        let mut known = session::known_target(arguments, &settings, context)?;
+        if let Some(target) = known.as_mut().filter(|_| arguments.web) {
+            target.offer_web()?;
+        }
         Ok(Typed { words, reads, selection, shape, settings, known })
     }
 

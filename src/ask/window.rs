@@ -1,4 +1,4 @@
-//! The messages of the conversation that go with the question, and fewer of them if they are too many.
+//! Chooses the messages of the conversation that go with the question, and fewer of them if they are too many.
 
 use crate::message::{Message, Role};
 use crate::output::Notes;
@@ -29,7 +29,7 @@ impl Window {
         let before = window.messages.len();
         window.drop_leading_answer();
         if over_limit > 0 {
-            // Without the limit, its question would have gone before it.
+            // It is left out because its question was over the limit.
             window.over_limit += before - window.messages.len();
         }
         window

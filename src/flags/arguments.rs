@@ -1,4 +1,4 @@
-//! What was typed.
+//! The arguments as they were typed.
 
 use std::ffi::OsString;
 
@@ -22,7 +22,7 @@ pub(crate) enum Mode {
     Version,
 }
 
-/// What was typed. The settings and the conversation decide what it means.
+/// What was typed. What it means depends on the settings and the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) mode: Mode,
@@ -33,9 +33,11 @@ pub(crate) struct Arguments {
     pub(crate) session: Option<OsString>,
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
-    /// The name of options in the configuration, which count as typed before these.
+    /// A role, whose options count as typed before these.
     pub(crate) role: Option<String>,
-    /// Like a word, this is text that may contain anything.
+    /// The provider may search the web.
+    pub(crate) web: bool,
+    /// Like a word, it need not be UTF-8.
     pub(crate) system: Option<OsString>,
     pub(crate) messages: Option<String>,
     pub(crate) effort: Option<String>,

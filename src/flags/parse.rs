@@ -1,4 +1,4 @@
-//! Reads the command line by the table of options: what was typed, or what is wrong with it.
+//! Parses the command line with the table of options, or says what is wrong with it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -41,14 +41,8 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
                 Some(_) => {}
             }
         }
-        let found = match parser.next().map_err(malformed)? {
-            Some(Arg::Short(short)) => {
-                find(|flag| flag.short == Some(short)).ok_or_else(|| unknown(&format!("-{short}")))
-            }
-            Some(Arg::Long(long)) => find(|flag| flag.long == Some(long)).ok_or_else(|| unknown(&format!("--{long}"))),
-            Some(Arg::Value(_)) | None => break,
-        };
-        let flag = found?;
+        let Some(argument) = parser.next().map_err(malformed)? else { break };
+        let flag = find(&argument).ok_or_else(|| unknown(&argument))?;
         apply(flag, &mut arguments, &mut parser, &used)?;
         used.push(flag);
     }
@@ -56,20 +50,17 @@ pub(crate) fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Argumen
     Ok(arguments)
 }
 
-/// Whether JSON is wanted, however wrong the rest of the command line is.
+/// Whether `--json` was typed, even if the command line has errors.
 pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
     let mut parser = lexopt::Parser::from_args(typed);
     while let Ok(Some(argument)) = parser.next() {
-        let (flag, is_long) = match argument {
-            Arg::Short(short) => (find(|flag| flag.short == Some(short)), false),
-            Arg::Long(long) => (find(|flag| flag.long == Some(long)), true),
+        let is_long = matches!(argument, Arg::Long(_));
+        match find(&argument) {
             // The question begins.
-            Arg::Value(_) => return false,
-        };
-        match flag {
+            None if matches!(argument, Arg::Value(_)) => return false,
             Some(flag) if flag.long == Some("json") => return true,
             Some(flag) if flag.value().is_some() => drop(parser.value()),
-            // It may have a value all the same, after an equals sign.
+            // It may have a value after an equals sign, by mistake.
             _ if is_long => drop(parser.optional_value()),
             _ => {}
         }
@@ -77,8 +68,12 @@ pub(crate) fn asks_for_json(typed: impl IntoIterator<Item = OsString>) -> bool {
     false
 }
 
-fn find(wanted: impl Fn(&Flag) -> bool) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| wanted(flag))
+fn find(argument: &Arg) -> Option<&'static Flag> {
+    FLAGS.iter().find(|flag| match argument {
+        Arg::Short(short) => flag.short == Some(*short),
+        Arg::Long(long) => flag.long == Some(long),
+        Arg::Value(_) => false,
+    })
 }
 
 fn apply(
@@ -169,11 +164,7 @@ fn is_option_of(mode: Mode, argument: &OsStr) -> Option<bool> {
     let mut parser = lexopt::Parser::from_args([argument]);
     let mut needs_value = None;
     while let Some(option) = parser.next().ok()? {
-        let flag = match option {
-            Arg::Short(short) => find(|flag| flag.short == Some(short))?,
-            Arg::Long(long) => find(|flag| flag.long == Some(long))?,
-            Arg::Value(_) => return None,
-        };
+        let flag = find(&option)?;
         if !flag.modes.contains(&mode) {
             return None;
         }
@@ -182,9 +173,14 @@ fn is_option_of(mode: Mode, argument: &OsStr) -> Option<bool> {
     needs_value
 }
 
-fn unknown(typed: &str) -> Error {
+fn unknown(argument: &Arg) -> Error {
+    let typed = match argument {
+        Arg::Short(short) => format!("-{short}"),
+        Arg::Long(long) => format!("--{long}"),
+        Arg::Value(value) => value.display().to_string(),
+    };
     let error = Error::usage(format!("there is no option {typed}"));
-    match nearest_option(typed) {
+    match nearest_option(&typed) {
         Some(name) => error.advise(format!("did you mean {name}? q -h lists the options")),
         None => error.advise("q -h lists the options\nto ask about it, put -- before the question"),
     }
@@ -193,7 +189,7 @@ fn unknown(typed: &str) -> Error {
 fn nearest_option(typed: &str) -> Option<String> {
     let typed = typed.trim_start_matches('-').to_ascii_lowercase();
     let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
-    // A guess must not delete a conversation. One letter too many, too few, wrong or swapped is no guess.
+    // A guess must not delete a conversation, but a single typing error is hardly a guess.
     let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
     nearest(&typed, named.map(|(_, name)| name)).map(|name| format!("--{name}"))
 }

@@ -1,10 +1,10 @@
-//! The table of options: the names of each, what it sets, when it can be used, and what the documents say about it.
+//! The table of options: each option's names, what it sets, when it can be used, and its documentation.
 
 use std::ffi::OsString;
 
 use super::arguments::{Arguments, Mode};
 
-/// What can be generated.
+/// The documents that `--generate` prints.
 const KINDS: &[&str] = &["man", "bash", "zsh", "fish", "keys-bash", "keys-zsh", "keys-fish"];
 
 /// One option.
@@ -36,7 +36,7 @@ pub(crate) enum Effect {
 #[derive(Debug)]
 pub(crate) struct Value(pub(crate) &'static str, pub(crate) Completion, pub(crate) Setter);
 
-/// Where a value goes. Those that go into a list may be given more than once.
+/// Where a value goes. An option whose values go into a list may be repeated.
 #[derive(Debug)]
 pub(crate) enum Setter {
     Text(fn(&mut Arguments) -> &mut Option<String>),
@@ -65,7 +65,7 @@ pub(crate) enum Completion {
 }
 
 impl Flag {
-    /// What q does with this option, where the option chooses that.
+    /// The mode that it chooses, if it chooses one.
     pub(crate) fn mode(&self) -> Option<Mode> {
         match self.effect {
             Effect::Mode(mode) | Effect::ModeWith(mode, _) => Some(mode),
@@ -192,6 +192,16 @@ pub(crate) const FLAGS: &[Flag] = &[
               none its tools, and -x its schema. Its system prompt, tools, provider and model stay with the conversation.",
     },
     Flag {
+        short: Some('w'),
+        long: Some("web"),
+        effect: Effect::Switch(|a| &mut a.web),
+        modes: ASK,
+        help: "let the provider search the web",
+        doc: "Let the provider search the web, on its side: anthropic, openai, gemini, openrouter and xai can, and other servers \
+              that speak the APIs anthropic, responses or gemini. The pages that the answer cites follow it as notes, q: [1] \
+              TITLE URL. Follow-ups search only with a -w of their own. Other providers need a tool of yours that searches (-t).",
+    },
+    Flag {
         short: Some('e'),
         long: Some("effort"),
         effect: Effect::Value(Value(
@@ -310,8 +320,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, or \
-              with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, and \
+              sources where there are any, or with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
               them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {

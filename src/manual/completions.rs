@@ -12,11 +12,17 @@ const SECTIONS: &str = r#"sed -n 's/^[[:space:]]*\[providers\."\{0,1\}\([A-Za-z0
 /// Prints the roles of the configuration file, and of the files beside it, in any shell.
 const ROLES: &str = r#"sed -n 's/^[[:space:]]*\[roles\."\{0,1\}\([A-Za-z0-9_-]*\)"\{0,1\}\].*/\1/p' "$config/q/config.toml" 2>/dev/null; find -L "$config/q/roles" -maxdepth 2 -name '*.md' 2>/dev/null | sed -n 's|.*/q/roles/\([A-Za-z0-9_-]*\)\.md$|\1|p; s|.*/q/roles/\([A-Za-z0-9_-]*\)/system\.md$|\1|p'"#;
 
-/// For bash; the version on macOS is too old for this.
+/// Keeps bash from offering files. The version on macOS is too old for it.
 const NO_FILES: &str = "compopt +o default 2>/dev/null";
 
 /// Prints the tool servers of the configuration file, and the tools that it names, in any shell.
 const TOOLS: &str = r#"awk 'function say(name) { if (!seen[name]++) print name } /^[[:space:]]*\[/ { name = ""; if (match($0, /\[tools\.[a-z0-9-]+(\.[a-z0-9-]+)?\]/)) { split(substr($0, RSTART + 7, RLENGTH - 8), part, "."); say(name = part[1]); if (part[2] !~ /^(env|headers)?$/) say(name "__" part[2]) } } name != "" && /^[[:space:]]*(only|allow)[[:space:]]*=/ { rest = $0; while (match(rest, /"[^"*]*"/)) { say(name "__" substr(rest, RSTART + 1, RLENGTH - 2)); rest = substr(rest, RSTART + RLENGTH) } }' "$config/q/config.toml" 2>/dev/null"#;
+
+/// A script with the parts that are common to the shells, and its own.
+fn script(template: &str, own: &[(&str, &str)]) -> String {
+    let common = [("PROVIDERS", &*provider_names()), ("SECTIONS", SECTIONS), ("ROLES", ROLES), ("TOOLS", TOOLS)];
+    template::fill(template, &[&common, own].concat())
+}
 
 fn provider_names() -> String {
     PROVIDERS.iter().map(|row| row.name).collect::<Vec<_>>().join(" ")
@@ -27,7 +33,7 @@ fn spellings(flag: &Flag) -> Vec<String> {
     short.into_iter().chain(flag.long.map(|long| format!("--{long}"))).collect()
 }
 
-/// Extended regular expressions, as a bunch of short options and as a long one, for a word whose last option takes a value.
+/// Extended regular expressions for a word whose last option takes a value: for short options, and for a long one.
 fn valued() -> (String, String) {
     let (valued, switches): (Vec<&Flag>, Vec<&Flag>) = FLAGS.iter().partition(|flag| flag.value().is_some());
     let letters = |flags: &[&Flag]| flags.iter().filter_map(|flag| flag.short).collect::<String>();
@@ -55,19 +61,8 @@ pub(super) fn bash() -> String {
     }
     let (short, long) = valued();
     let options: Vec<String> = FLAGS.iter().flat_map(spellings).collect();
-    template::fill(
-        include_str!("q.bash.in"),
-        &[
-            ("PROVIDERS", &provider_names()),
-            ("SECTIONS", SECTIONS),
-            ("ROLES", ROLES),
-            ("TOOLS", TOOLS),
-            ("SHORT", &short),
-            ("LONG", &long),
-            ("CASES", &cases),
-            ("OPTIONS", &options.join(" ")),
-        ],
-    )
+    let own = [("SHORT", &*short), ("LONG", &long), ("CASES", &cases), ("OPTIONS", &options.join(" "))];
+    script(include_str!("q.bash.in"), &own)
 }
 
 /// For zsh, as a function of its completion system.
@@ -104,16 +99,7 @@ pub(super) fn zsh() -> String {
             let _ = writeln!(specifications, "    '{group}{spelling}{glue}[{help}]{value}' \\");
         }
     }
-    template::fill(
-        include_str!("q.zsh.in"),
-        &[
-            ("PROVIDERS", &provider_names()),
-            ("SECTIONS", SECTIONS),
-            ("ROLES", ROLES),
-            ("TOOLS", TOOLS),
-            ("SPECIFICATIONS", &specifications),
-        ],
-    )
+    script(include_str!("q.zsh.in"), &[("SPECIFICATIONS", &specifications)])
 }
 
 /// For fish.
@@ -140,15 +126,5 @@ pub(super) fn fish() -> String {
         let _ = writeln!(lines, "{line}{value} -d '{}'", flag.help.replace('\\', "\\\\").replace('\'', "\\'"));
     }
     let (short, long) = valued();
-    template::fill(
-        include_str!("q.fish.in"),
-        &[
-            ("SECTIONS", SECTIONS),
-            ("ROLES", ROLES),
-            ("TOOLS", TOOLS),
-            ("SHORT", &short),
-            ("LONG", &long),
-            ("LINES", &lines),
-        ],
-    )
+    script(include_str!("q.fish.in"), &[("SHORT", &short), ("LONG", &long), ("LINES", &lines)])
 }

@@ -1,5 +1,5 @@
-//! The code in an answer: the contents of its fenced blocks, by CommonMark's rules for blocks (CommonMark 0.31, chapters 4
-//! and 5) but those for HTML, line by line. Few answers have HTML, and models put fences into its elements.
+//! The code in an answer: the contents of its fenced blocks, by the rules of CommonMark 0.31 (chapters 4 and 5) except
+//! those for HTML, because models put fences directly into elements such as `<details>`.
 
 use super::wrap::{opening_fence, run_of};
 
@@ -9,7 +9,7 @@ const MAX_INDENT: usize = 3;
 /// The columns from one tab stop to the next.
 const TAB: usize = 4;
 
-/// How deeply lists and block quotes may be nested. Each line looks at all of them, and nobody reads so deep.
+/// How deeply lists and block quotes may be nested. Each line is compared with all of them.
 const MAX_DEPTH: usize = 100;
 
 /// The contents of all fenced code blocks, one after the other, including those in lists and block quotes; `None` if
@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 100;
 pub(crate) fn extract(answer: &str) -> Option<String> {
     let mut document = Document::default();
     for line in answer.split_inclusive('\n') {
-        document.read(&mut Line::new(line));
+        document.read(&mut Line { text: line, ..Line::default() });
     }
     document.code
 }
@@ -139,13 +139,12 @@ impl Document {
         code.push_str(line.rest());
     }
 
-    /// The block, not a container, that begins with this line, in its state after it. `may_continue`: otherwise the
-    /// line would continue a paragraph.
+    /// The block that begins with this line, if one does that is no container: what is open after the line.
     fn begin_leaf(&mut self, line: &Line) -> Option<Leaf> {
         let text = line.text();
-        if let Some(fence) = Fence::opened_by(text, line.indent()) {
+        if let Some((character, length)) = opening_fence(text) {
             self.code.get_or_insert_default();
-            return Some(Leaf::Fence(fence));
+            return Some(Leaf::Fence(Fence { indent: line.indent(), character, length }));
         }
         let one_line =
             is_heading(text) || is_thematic_break(text) || (self.leaf == Leaf::Paragraph && is_underline(text));
@@ -154,11 +153,6 @@ impl Document {
 }
 
 impl Fence {
-    fn opened_by(text: &str, indent: usize) -> Option<Fence> {
-        let (character, length) = opening_fence(text)?;
-        Some(Fence { indent, character, length })
-    }
-
     fn is_closed_by(self, text: &str) -> bool {
         let length = run_of(text, self.character);
         length >= self.length && text[length..].trim().is_empty()
@@ -166,19 +160,16 @@ impl Fence {
 }
 
 /// A line, and how much of it has been read. Tabs count as blanks up to the next tab stop.
+#[derive(Default)]
 struct Line<'a> {
     text: &'a str,
     at: usize,
     column: usize,
-    /// The columns left of a tab that has been read in part.
+    /// How many columns are left of a tab that has been read in part.
     left_of_tab: usize,
 }
 
 impl<'a> Line<'a> {
-    fn new(text: &'a str) -> Line<'a> {
-        Line { text, at: 0, column: 0, left_of_tab: 0 }
-    }
-
     /// What has not been read, without the rest of a tab.
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
@@ -221,7 +212,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Reads `>` with the blanks around it that belong to it, if that comes next.
+    /// Reads `>` and the blanks that belong to it, if it comes next.
     fn skip_quote_marker(&mut self) -> bool {
         if !self.text().starts_with('>') {
             return false;
@@ -259,7 +250,7 @@ impl<'a> Line<'a> {
         Some(Container::Item { indent: before + width + blanks, empty })
     }
 
-    /// Reads blanks, and a marker of so many characters, each one byte.
+    /// Reads blanks and a marker of this many bytes.
     fn skip_marker(&mut self, width: usize) {
         self.skip_columns(self.indent());
         self.at += width;
@@ -339,6 +330,10 @@ mod tests {
             ("```\na\n~~~\nb\n```\n", Some("a\n~~~\nb\n")),
             ("```\nnot closed", Some("not closed")),
             ("```\n``` not a close\n```\n", Some("``` not a close\n")),
+            ("~~~\n```\n~~~~~\nout\n", Some("```\n")),
+            ("```sh title=\"x.sh\" {1,2}\na\n```\n", Some("a\n")),
+            ("~~~ a`b\nc\n~~~\n", Some("c\n")),
+            ("``` a`b\nno code\n\n```\nx\n```\n", Some("x\n")),
             ("  ```\n    a\n  b\nc\n  ```\n", Some("  a\nb\nc\n")),
             ("```\n\n\ta\n  \n```\n", Some("\n\ta\n  \n")),
             ("```\n&amp; \\* <b>\n```\n", Some("&amp; \\* <b>\n")),

@@ -1,7 +1,7 @@
-//! Text for a terminal: every character that could control it is shown in visible form. Only the carriage return of a
-//! line end is dropped.
+//! Makes text harmless for a terminal: every character that could control it is shown in visible form. Only the
+//! carriage return of a line end is dropped.
 
-/// Makes text that may come in pieces harmless.
+/// Disarms text that may come in pieces.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Disarmer {
     /// The last piece ended in CR; only the next character shows whether it belongs to a line's end.
@@ -25,7 +25,7 @@ impl Disarmer {
         visible
     }
 
-    /// What was held back, now that nothing follows.
+    /// The visible form of what was held back, now that nothing follows.
     pub(crate) fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.held_carriage_return) { "^M" } else { "" }
     }

@@ -9,7 +9,7 @@ mod style;
 mod wrap;
 
 pub(crate) use disarm::visible;
-pub(crate) use notes::Notes;
+pub(crate) use notes::{Notes, source_lines};
 pub(crate) use spinner::Spinner;
 pub(crate) use stdout::{OutputError, Stdout, print, print_texts};
 pub(crate) use wrap::Look;

@@ -5,6 +5,18 @@ use std::io::{self, IsTerminal, Write};
 use super::disarm;
 use super::spinner::Spinner;
 use crate::error::{Error, Kind};
+use crate::message::Source;
+use crate::one_line::on_one_line;
+
+/// A line for each source, whose words may be anything: its number, its title and its address.
+pub(crate) fn source_lines(sources: &[Source]) -> String {
+    let line = |(source, number): (&Source, usize)| {
+        let Source { url, title } = source;
+        let words = on_one_line(&format!("{} {url}", title.as_deref().unwrap_or_default()));
+        format!("[{number}] {}\n", disarm::visible(&words))
+    };
+    sources.iter().zip(1..).map(line).collect()
+}
 
 /// Writes notes. A standard error that cannot be written changes nothing else.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +67,7 @@ impl Notes {
         let stderr = io::stderr();
         let text = if stderr.is_terminal() { disarm::visible(text) } else { text.to_owned() };
         let lines: String = text.lines().map(|line| format!("q: {line}\n")).collect();
-        // A standard error that is closed or full must not end q, and there is nowhere left to say so.
+        // A standard error that is closed or full must not end q.
         self.spinner.make_room(|| {
             let _ = (&stderr).write_all(lines.as_bytes());
         });

@@ -1,4 +1,4 @@
-//! The spinner: on a terminal, what q waits for and since when. It is wiped before anything else is shown.
+//! The spinner: shows on a terminal what q waits for and since when. It is wiped before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ struct Shared {
 struct State {
     /// What q waits for, if it waits.
     wait: Option<Wait>,
-    /// What stands on the line.
+    /// The text on the line.
     shown: String,
 }
 
@@ -53,22 +53,20 @@ impl Spinner {
         self.0.is_some()
     }
 
-    /// From now on q waits for this.
+    /// Shows that q waits for this.
     pub(crate) fn wait_for(&self, what: &str) {
         self.begin(what, None);
     }
 
-    /// From now on q waits for this until the time is over.
+    /// Shows how long q will still wait for this.
     pub(crate) fn count_down(&self, what: &str, wait: Duration) {
         self.begin(what, Some(Instant::now() + wait));
     }
 
-    /// What q waits for already is now known to be this.
+    /// Changes what q waits for, but not since when.
     pub(crate) fn rename(&self, what: &str) {
         let Some(shared) = &self.0 else { return };
-        if let Some(wait) = &mut shared.state().wait
-            && wait.what != what
-        {
+        if let Some(wait) = &mut shared.state().wait {
             what.clone_into(&mut wait.what);
         }
     }
@@ -93,7 +91,7 @@ impl Spinner {
         shared.changed.notify_all();
     }
 
-    /// Prints something in place of the spinner. The spinner comes back after it if q still waits.
+    /// Wipes the spinner while something else is printed. It comes back if q still waits.
     pub(crate) fn make_room(&self, say: impl FnOnce()) {
         // Held until everything is printed.
         let _state = self.0.as_ref().map(|shared| {

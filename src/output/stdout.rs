@@ -61,13 +61,13 @@ impl Stdout {
         })
     }
 
-    /// What is written from now on is to look like this on a terminal.
+    /// Sets how the text that follows looks on a terminal.
     pub(crate) fn format(&mut self, look: Look) {
         let is_formatted = self.is_terminal() && (look.wraps || look.styles);
         self.formatter = is_formatted.then(|| Formatter::new(look));
     }
 
-    /// Whether a person reads it.
+    /// Whether it is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.disarmer.is_some()
     }
@@ -90,7 +90,7 @@ impl Stdout {
         self.formatter.as_ref().is_some_and(Formatter::holds_word)
     }
 
-    /// Writes the unfinished word, as far as it has come.
+    /// Writes what has come of the unfinished word.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -98,7 +98,7 @@ impl Stdout {
         self.put_formatted(&Formatter::pause)
     }
 
-    /// Ends the last line if necessary. What is written afterwards is another text.
+    /// Ends the last line if necessary. Another text may follow.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
@@ -154,7 +154,7 @@ pub(crate) fn print(text: &str) -> Result<(), Error> {
     print_texts(&[(text, Look::default())])
 }
 
-/// Prints complete texts, each on a new line, as they are to look on a terminal.
+/// Prints complete texts, each on a new line and with its own look on a terminal.
 ///
 /// # Errors
 /// As for [`print()`].

@@ -1,4 +1,4 @@
-//! Bold, italic and colour for Markdown (pure). Every character stays, marks too; what is not sure stays plain.
+//! Bold, italic and colour for Markdown (pure). Every character stays, marks too; text stays plain in case of doubt.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -16,10 +16,10 @@ const PARAMETERS: &[(Style, &str)] = &[(BOLD, "1"), (DIM, "2"), (ITALIC, "3"), (
 /// Back to plain.
 const RESET: &str = "\u{1b}[0m";
 
-/// Marks longer than this are no emphasis.
+/// More marks than this in a row are no emphasis.
 const MAX_MARKS: usize = 3;
 
-/// Puts text together for a terminal. A style is on only where text needs it, and never at a line's end.
+/// Builds text for a terminal. A style is on only where text needs it, and never at a line's end.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
     styles: bool,
@@ -29,7 +29,7 @@ pub(super) struct Pen {
 }
 
 impl Pen {
-    /// With `styles` it sends styles to the terminal, else only text.
+    /// With `styles` the text has styles, else none.
     pub(super) fn new(styles: bool) -> Pen {
         Pen { styles, ..Pen::default() }
     }
@@ -55,7 +55,7 @@ impl Pen {
         self.put(PLAIN, "\n");
     }
 
-    /// What was put. No style is left on, because anything may come on the terminal now, or nothing.
+    /// Takes the text. No style is left on, because something else may be written next.
     pub(super) fn take(&mut self) -> String {
         self.reset();
         std::mem::take(&mut self.text)
@@ -68,7 +68,7 @@ impl Pen {
     }
 }
 
-/// How the text of a line looks as it comes: which marks have opened strong text, emphasis or code.
+/// How the text of a line looks: which marks have opened strong text, emphasis or code so far.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     /// The line is a heading.
@@ -81,7 +81,7 @@ pub(super) struct Inline {
     code: usize,
     /// The character before the marks; `None` after a blank and at the line's start.
     before: Option<char>,
-    /// Equal marks at the end of what has come, whose meaning depends on what follows, and how many they are.
+    /// The mark at the end of what has come, and how often it is repeated; its meaning depends on what follows.
     mark: char,
     marks: usize,
 }
@@ -100,7 +100,7 @@ impl Inline {
         (self.emphasis, self.before, self.marks) = (None, None, 0);
     }
 
-    /// Puts a word, or a part of it, and what follows it if that has come.
+    /// Styles a word, or a part of it; `next` is what follows it, if that has come.
     pub(super) fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {
             if self.marks == 0 {
@@ -125,7 +125,7 @@ impl Inline {
         }
     }
 
-    /// The marks are complete, because `after` follows; `rest` is the rest of the word with it.
+    /// Decides what the marks mean, now that `after` follows them; `rest` is the rest of the word, with `after`.
     fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
         let is_escaped = self.before == Some('\\');
         let is_name = self.mark == '_' && self.before == Some('.');
@@ -141,7 +141,7 @@ impl Inline {
         let closes = self.before.is_some() && !is_escaped && (self.mark == '*' || !is_in_word(after));
         if matches!(self.marks, 2..=MAX_MARKS) {
             match self.strong {
-                // Else it may be the pattern of a path.
+                // What is not closed may be a pattern for paths.
                 None if opens && (after != '/' || self.closes_within(true, rest, next)) => {
                     self.strong = Some(self.mark)
                 }

@@ -28,27 +28,32 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |_| false,
     enforces_maps: false,
     knows_object_form: false,
+    searches: true,
 };
 
 /// The API demands a limit; this one is sent unless the user sets one.
 const MAX_TOKENS: u64 = 16_384;
+
+/// How often the provider may search for one answer; each search costs extra.
+const MAX_SEARCHES: u64 = 5;
 
 /// The field of a block that contains the arguments of a call.
 const INPUT: &str = "input";
 
 fn body(prompt: &Prompt) -> Value {
     let turns = prompt.messages.iter().map(turn);
-    let steps = prompt.steps.iter().flat_map(|step| [answer_of(step), results_of(step)]);
+    let steps = prompt.steps.iter().flat_map(|step| [answer_of(&step.echo), results_of(step)]);
+    let begun = (!prompt.begun.is_empty()).then(|| answer_of(prompt.begun));
     let forbids_calls = prompt.forbids_calls && !prompt.tools.is_empty();
     request::without_empty(json!({
         "model": prompt.model,
         "max_tokens": prompt.max_tokens.unwrap_or(MAX_TOKENS),
         "stream": prompt.stream,
         "system": (!prompt.system.is_empty()).then_some(prompt.system),
-        "messages": turns.chain(steps).collect::<Vec<_>>(),
+        "messages": turns.chain(steps).chain(begun).collect::<Vec<_>>(),
         "output_config": output_config(prompt),
         // The API demands the tools if the messages have calls, even if the model must not call tools again.
-        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(offer_web)).collect::<Vec<_>>(),
         "tool_choice": forbids_calls.then(|| json!({"type": "none"})),
         CACHE_CONTROL: caches(prompt).then(|| json!({"type": "ephemeral"})),
     }))
@@ -58,7 +63,7 @@ fn body(prompt: &Prompt) -> Value {
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
     let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
-    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.messages.len() > 1)
+    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {
@@ -92,12 +97,17 @@ fn offer(tool: &Tool) -> Value {
     json!({"name": tool.name, "description": tool.description, "input_schema": schema})
 }
 
+/// The version that every model has.
+fn offer_web() -> Value {
+    json!({"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES})
+}
+
 /// The model's turn as it came, because signatures are valid only for an unchanged turn.
-fn answer_of(step: &Step) -> Value {
+fn answer_of(blocks: &[Value]) -> Value {
     // The API refuses text that is blank.
     let is_blank =
         |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
-    let content: Vec<&Value> = step.echo.iter().filter(|block| !is_blank(block)).collect();
+    let content: Vec<&Value> = blocks.iter().filter(|block| !is_blank(block)).collect();
     json!({"role": "assistant", "content": content})
 }
 
@@ -140,6 +150,7 @@ struct Delta<'a> {
     kind: IfReadable<String>,
     text: Text<'a>,
     thinking: Text<'a>,
+    citation: Option<&'a RawValue>,
     signature: Text<'a>,
     partial_json: Text<'a>,
 }
@@ -211,6 +222,9 @@ fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 fn finish(message: &Value, reply: &mut Reply) {
     if let Some(word) = message["stop_reason"].as_str().filter(|word| is_word(word)) {
         reply.finish(word);
+        if word == "pause_turn" {
+            reply.pause();
+        }
     }
     let text = |name: &str| message["stop_details"][name].as_str();
     reply.explain(text("explanation").or_else(|| text("category")).unwrap_or_default());
@@ -225,15 +239,24 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
         let text = lenient::text_in(block.get("text").unwrap_or(&Value::Null))?;
         reply.add(&Value::from(text).to_string())?;
     }
-    if reply.offers_tools() {
-        keep_block(index, block, reply);
-    } else if kind == "tool_use" {
+    if kind == "tool_use" && !reply.offers_tools() {
         reply.call_unoffered();
     }
+    let of_web = |name: &str| block.get(name).and_then(Value::as_str).is_some_and(|name| name.starts_with("web_"));
+    if kind == "server_tool_use" && of_web("name") {
+        reply.search();
+    }
+    // The result of a search is a list of pages, or an object that says why there is none.
+    if let Some(code) = block.get("content").and_then(|result| result["error_code"].as_str()).filter(|_| of_web("type"))
+    {
+        reply.fail_search(code);
+    }
+    reply.add_sources(block.get("citations").unwrap_or(&Value::Null), "/url", "/title");
+    keep_block(index, block, reply);
     Ok(())
 }
 
-/// Keeps a block, which is sent back with the results of its calls. Until it is complete its input is text.
+/// Keeps a block, which is sent back after a pause, or with the results of its calls. Until it is complete its input is text.
 fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Reply) {
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
         // If the input comes in fragments, this is an empty object or missing.
@@ -250,22 +273,40 @@ fn add_delta(index: Option<u64>, delta: &Delta, reply: &mut Reply) -> Result<(),
     if kind == "thinking_delta" {
         reply.think();
     }
+    let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
+    let index = index.unwrap_or(last);
     let (field, piece) = match kind {
         "text_delta" => ("text", delta.text.json()?),
-        "thinking_delta" if reply.offers_tools() => ("thinking", delta.thinking.json()?),
-        "signature_delta" if reply.offers_tools() => ("signature", delta.signature.json()?),
-        "input_json_delta" if reply.offers_tools() => (INPUT, delta.partial_json.json()?),
+        "thinking_delta" => ("thinking", delta.thinking.json()?),
+        "signature_delta" => ("signature", delta.signature.json()?),
+        "input_json_delta" => (INPUT, delta.partial_json.json()?),
+        "citations_delta" => {
+            add_citation(index, lenient::value(delta.citation), reply);
+            return Ok(());
+        }
         _ => return Ok(()),
     };
     if field == "text" {
         reply.add(&piece)?;
+        // Some servers do not say that a text begins.
+        reply.echo_mut().entry(index).or_insert_with(|| json!({"type": "text"}));
     }
-    let last = reply.echo_mut().last_key_value().map_or(0, |(last, _)| *last);
-    let block = reply.echo_mut().get_mut(&index.unwrap_or(last)).and_then(Value::as_object_mut);
+    let block = reply.echo_mut().get_mut(&index).and_then(Value::as_object_mut);
     if let Some(Value::String(so_far)) = block.map(|block| block.entry(field).or_insert_with(|| "".into())) {
         so_far.push_str(&surrogates::lossy::<String>(&piece)?);
     }
     Ok(())
+}
+
+/// Adds what a text is based on to its block: a page is a source.
+fn add_citation(index: u64, citation: Value, reply: &mut Reply) {
+    if let Some(block) = reply.echo_mut().get_mut(&index).and_then(Value::as_object_mut) {
+        match block.entry("citations").or_insert_with(|| json!([])) {
+            Value::Array(citations) => citations.push(citation.clone()),
+            none => *none = json!([citation]),
+        }
+    }
+    reply.add_sources(&json!([citation]), "/url", "/title");
 }
 
 /// The blocks are complete: reads the input of each that has one, and finds the calls in them.
@@ -276,7 +317,7 @@ fn read_calls(reply: &mut Reply) {
         let (kind, id, name) = (text("type"), text("id"), text("name"));
         let Some(input) = block.get(INPUT).and_then(Value::as_str).map(str::to_owned) else { continue };
         let mut fields = serde_json::from_str(&input).unwrap_or_else(|_| json!({}));
-        if kind == "tool_use" {
+        if kind == "tool_use" && reply.offers_tools() {
             let call = reply.add_call(&id, &name, &input);
             block.insert("id".into(), call.id.as_str().into());
             fields = calls::object(&call.arguments);

@@ -12,8 +12,8 @@ pub(super) fn url(attachment: &Attachment) -> String {
     format!("data:{};base64,{}", attachment.media, attachment.data)
 }
 
-/// Attachments, then a text, which Anthropic refuses if it is blank. Not every server accepts parts, so text alone stays
-/// text.
+/// Attachments, then the text unless it is blank, which Anthropic refuses. Not every server accepts parts, so text alone
+/// stays text.
 pub(super) fn content(attachments: impl Iterator<Item = Value>, text: &str) -> Value {
     let mut parts: Vec<Value> = attachments.collect();
     if parts.is_empty() {

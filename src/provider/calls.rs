@@ -53,7 +53,7 @@ impl Calls {
         &self.calls[place]
     }
 
-    /// No more fragments will come. Calls without a name are dropped, missing ids and arguments are filled in.
+    /// Completes the calls after the last fragment: drops those without a name, and fills in missing ids and arguments.
     pub(super) fn settle(&mut self) {
         let calls = std::mem::take(&mut self.calls).into_iter().zip(std::mem::take(&mut self.indexes));
         let named = calls.filter(|(call, _)| !call.name.is_empty()).enumerate();

@@ -42,6 +42,8 @@ pub(crate) struct Dialect {
     pub(super) enforces_maps: bool,
     /// Can be asked for a JSON object of any shape.
     pub(crate) knows_object_form: bool,
+    /// Has a search of the web, on the provider's side.
+    pub(crate) searches: bool,
 }
 
 impl Dialect {
@@ -123,7 +125,9 @@ pub(super) mod tests {
             caches: true,
             stream: true,
             tools: &[],
+            web: false,
             steps: &[],
+            begun: &[],
             forbids_calls: false,
             form: AnswerForm::Any,
         }
@@ -300,12 +304,14 @@ pub(super) mod tests {
                 json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "x", "function": function}]}}]}),
                 json!({"choices": [{"delta": {"content": [{"type": "text", "text": "Hi"}]}, "finish_reason": "stop"}]}),
                 json!({"choices": [{"message": {"content": "Hi", "refusal": "no"}, "finish_reason": "tool_calls"}]}),
-                json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
+                json!({"choices": [{"delta": {"annotations": [{"url_citation": {"url": "https://a", "title": "A"}}]}}]}),
+                json!({"choices": [], "citations": ["https://a"], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
             ],
             "responses" => vec![
                 json!({"type": "response.output_item.added", "output_index": 0,
                     "item": {"type": "function_call", "call_id": "x", "name": "a", "arguments": ""}}),
                 json!({"type": "response.output_text.delta", "delta": "Hi"}),
+                json!({"type": "response.output_text.annotation.added", "annotation": {"url": "https://a", "title": "A"}}),
                 json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "content": [text]}}),
                 json!({"type": "response.completed", "response": {
                     "status": "completed", "output": [{"type": "reasoning", "summary": []}], "usage": usage}}),
@@ -318,6 +324,7 @@ pub(super) mod tests {
                 json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
                 json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}}),
                 json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}}),
+                json!({"type": "content_block_delta", "index": 1, "delta": {"type": "citations_delta", "citation": {"url": "https://a"}}}),
                 json!({"type": "content_block_stop", "index": 0}),
                 json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
                 json!({"type": "message_stop"}),
@@ -326,6 +333,7 @@ pub(super) mod tests {
                 json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hi"}, {"text": "hm", "thought": true}]}}]}),
                 json!({"candidates": [{"finishReason": "STOP",
                     "content": {"parts": [{"functionCall": {"name": "a", "args": {}}, "thoughtSignature": "s"}]}}]}),
+                json!({"candidates": [{"groundingMetadata": {"groundingChunks": [{"web": {"uri": "https://a"}}]}}]}),
                 json!({"promptFeedback": {"blockReason": "SAFETY"}}),
                 json!({"usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3}}),
             ],

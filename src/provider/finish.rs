@@ -1,4 +1,4 @@
-//! How an answer ended, in the words of all providers.
+//! Reads how an answer ended from the finish reasons of all providers.
 
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) enum Finish {
     Other(String),
     /// The model or the server failed.
     Failed(String),
-    /// The provider blocked the answer, or its rest; its word for why.
+    /// The provider blocked the answer, or the rest of it; its finish reason.
     Blocked(String),
 }
 
@@ -31,7 +31,7 @@ const LIMIT: &[&str] = &["length", "max_tokens", "max_output_tokens", "model_len
 
 const FAILED: &[&str] = &["error", "failed", "insufficient_system_resource", "network_error", "network-error"];
 
-/// The beginning of Gemini's words for an answer that the model got wrong.
+/// The beginning of Gemini's finish reasons for malformed answers.
 const FAILED_BEGINNING: &str = "malformed_";
 
 /// The provider blocked the answer, or its rest: OpenAI and Azure, Anthropic, Gemini, Zhipu.
@@ -51,7 +51,7 @@ const BLOCKED: &[&str] = &[
     "sensitive",
 ];
 
-/// Whether a word in the place of a finish reason is one. Some servers have these while the answer continues.
+/// Whether a word is a finish reason. Some servers fill the field with another word while the answer continues.
 pub(super) fn is_word(word: &str) -> bool {
     !["", "null", "finish_reason_unspecified"].contains(&&*word.to_lowercase())
 }

@@ -28,6 +28,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |host| host.eq_ignore_ascii_case("generativelanguage.googleapis.com"),
     enforces_maps: true,
     knows_object_form: true,
+    searches: true,
 };
 
 /// What a path may contain unescaped (RFC 3986, unreserved).
@@ -55,8 +56,16 @@ fn body(prompt: &Prompt) -> Value {
         "systemInstruction": (!prompt.system.is_empty()).then(|| json!({"parts": [{"text": prompt.system}]})),
         "generationConfig": generation_config(prompt),
         "store": prompt.refuses_storage.then_some(false),
-        "tools": has_tools.then(|| offer(prompt.tools)),
-        "toolConfig": (prompt.forbids_calls && has_tools).then(|| json!({"functionCallingConfig": {"mode": "NONE"}})),
+        "tools": offer(prompt.tools).into_iter().chain(prompt.web.then(|| json!({"google_search": {}}))).collect::<Vec<_>>(),
+        "toolConfig": has_tools.then(|| tool_config(prompt)).filter(|config| *config != json!({})),
+    }))
+}
+
+/// Gemini refuses its search beside other tools unless it may show its calls.
+fn tool_config(prompt: &Prompt) -> Value {
+    request::without_empty(json!({
+        "functionCallingConfig": prompt.forbids_calls.then(|| json!({"mode": "NONE"})),
+        "includeServerSideToolInvocations": prompt.web.then_some(true),
     }))
 }
 
@@ -93,13 +102,13 @@ fn generation_config(prompt: &Prompt) -> Option<Value> {
 }
 
 /// `parametersJsonSchema` accepts most of JSON Schema. `parameters` accepts so little that requests would be refused.
-fn offer(tools: &[Tool]) -> Value {
+fn offer(tools: &[Tool]) -> Option<Value> {
     let declare = |tool: &Tool| {
         let schema = schema::without_references(&schema::of_object(tool));
         json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": schema})
     };
     let declarations: Vec<Value> = tools.iter().map(declare).collect();
-    json!([{"functionDeclarations": declarations}])
+    (!declarations.is_empty()).then(|| json!({"functionDeclarations": declarations}))
 }
 
 /// All results of a turn, in the order of the calls, and then their images: not every model takes them within a result.
@@ -138,6 +147,7 @@ struct Candidate<'a> {
     content: Option<Parts<'a>>,
     finish_reason: IfReadable<String>,
     finish_message: IfReadable<String>,
+    grounding_metadata: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -199,14 +209,21 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
                 continue;
             }
             reply.add(&part.text.json()?)?;
-            if part.server_call.0.is_some() {
+            if let Some(call) = part.server_call.0 {
                 reply.server_calls();
+                if call["toolType"].as_str().is_some_and(|kind| kind.contains("SEARCH")) {
+                    reply.search();
+                }
             }
             if part.function_call.0.is_some() && !reply.offers_tools() {
                 reply.call_unoffered();
             }
         }
     }
+    // A chunk is an object of one field, which names its kind: a page, a place, a file.
+    let grounding = lenient::value(candidate.grounding_metadata);
+    let chunks = grounding["groundingChunks"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    reply.add_sources(&chunks.flat_map(|chunk| chunk.values().cloned()).collect(), "/uri", "/title");
     if let Some(word) = candidate.finish_reason.0.filter(|word| is_word(word)) {
         reply.finish(&word);
         reply.explain(&candidate.finish_message.0.unwrap_or_default());

@@ -47,7 +47,8 @@ pub(super) struct Count(pub(super) Option<u64>);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Count(IfReadable::<f64>::deserialize(deserializer)?.0.and_then(whole)))
+        let json = Option::<&RawValue>::deserialize(deserializer)?;
+        Ok(Count(json.and_then(|json| json.get().parse().ok()).and_then(whole)))
     }
 }
 
@@ -153,6 +154,11 @@ pub(super) fn event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<Option<T>, 
 pub(super) fn list_in(body: &str, field: &str) -> Result<Vec<Value>, ReplyError> {
     let mut body: Value = serde_json::from_str(body)?;
     Ok(serde_json::from_value(body.get_mut(field).map(Value::take).unwrap_or_default())?)
+}
+
+/// The JSON of a field as a value; null if there is none.
+pub(super) fn value(json: Option<&RawValue>) -> Value {
+    json.and_then(|json| surrogates::lossy(json.get()).ok()).unwrap_or_default()
 }
 
 /// Reads the JSON of a field whose form matters; `None` if the field is missing or null.

@@ -32,6 +32,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     stores: |_| false,
     enforces_maps: true,
     knows_object_form: true,
+    searches: false,
 };
 
 /// DeepSeek's field for reasoning, which others use too.
@@ -43,9 +44,13 @@ const EXTRA: &str = "extra_content";
 /// OpenRouter's field for reasoning: a list, with signatures.
 const REASONING_DETAILS: &str = "reasoning_details";
 
+/// The search of OpenRouter, the only server with one in this dialect that q knows.
+const WEB_SEARCH: &str = "openrouter:web_search";
+
 fn body(prompt: &Prompt, quirks: Quirks) -> Value {
     // Some servers ignore `tool_choice`, so q leaves out the tools; then others refuse calls, so these become text.
     let (tools, steps) = if prompt.forbids_calls { (&[][..], &[][..]) } else { (prompt.tools, prompt.steps) };
+    let searches = prompt.web && !prompt.forbids_calls;
     let steps = steps.iter().flat_map(|step| elements_of(step, quirks));
     let limit = |is_completion| prompt.max_tokens.filter(|_| quirks.max_completion_tokens == is_completion);
     request::without_empty(json!({
@@ -57,7 +62,7 @@ fn body(prompt: &Prompt, quirks: Quirks) -> Value {
         "reasoning_effort": prompt.effort,
         "response_format": format_of(prompt.form),
         "messages": turns(prompt, quirks).into_iter().chain(steps).collect::<Vec<_>>(),
-        "tools": tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": tools.iter().map(offer).chain(searches.then(|| json!({"type": WEB_SEARCH}))).collect::<Vec<_>>(),
     }))
 }
 
@@ -155,6 +160,9 @@ struct Chunk<'a> {
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    /// The sources of Perplexity: addresses, and the same with their titles.
+    citations: Option<&'a RawValue>,
+    search_results: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -164,7 +172,7 @@ struct Choice<'a> {
     /// In a stream.
     delta: Option<Delta<'a>>,
     /// In a complete answer. Perplexity sends both.
-    message: Option<Delta<'a>>,
+    message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
     /// Moonshot has the usage here.
@@ -179,6 +187,7 @@ struct Delta<'a> {
     /// What the model says instead of an answer.
     refusal: Text<'a>,
     tool_calls: Option<&'a RawValue>,
+    annotations: Option<&'a RawValue>,
     reasoning_content: Option<&'a RawValue>,
     reasoning_details: Option<&'a RawValue>,
     /// The name of Groq, vLLM, Ollama and OpenRouter.
@@ -214,11 +223,11 @@ fn usage_of(counts: &Value) -> Usage {
 }
 
 fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_ref()))
+    read(data, reply, |choice| choice.delta.as_ref().or(choice.message.as_deref()))
 }
 
 fn read_whole(body: &str, reply: &mut Reply) -> Result<(), ReplyError> {
-    read(body, reply, |choice| choice.message.as_ref().or(choice.delta.as_ref()))?;
+    read(body, reply, |choice| choice.message.as_deref().or(choice.delta.as_ref()))?;
     reply.end();
     Ok(())
 }
@@ -235,19 +244,22 @@ fn read(
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
+    reply.add_sources(&lenient::value(chunk.citations), "", "/title");
+    reply.add_sources(&lenient::value(chunk.search_results), "/url", "/title");
     // Options may ask for several answers; q prints the first.
-    let first = chunk.choices.into_iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let first = chunk.choices.iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
     if let Some(counts) = lenient::if_readable(choice.usage) {
         reply.add_usage(usage_of(&counts));
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
-    if let Some(delta) = said(&choice) {
+    if let Some(delta) = said(choice) {
         if delta.is_reasoning() {
             reply.think();
         }
         reply.add(&delta.content.json()?)?;
         reply.refuse(&delta.refusal.json()?)?;
+        reply.add_sources(&lenient::value(delta.annotations), "/url_citation/url", "/url_citation/title");
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);
@@ -258,8 +270,8 @@ fn read(
     if let Some(error) = error.as_ref().and_then(failure::from_value) {
         return Err(error.into());
     }
-    if let Some(word) = choice.finish_reason.0.filter(|word| is_word(word)) {
-        reply.finish(&word);
+    if let Some(word) = choice.finish_reason.0.as_deref().filter(|word| is_word(word)) {
+        reply.finish(word);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Reasoning between tags at the beginning of a reply, where some models put it, is no part of the answer (pure).
+//! Separates the answer from reasoning between tags, which some models put at the beginning of a reply (pure).
 
 /// The tags around the reasoning that some models put before the answer.
 const TAGS: &[(&str, &str)] = &[
@@ -9,7 +9,7 @@ const TAGS: &[(&str, &str)] = &[
     ("[THINK]", "[/THINK]"),
 ];
 
-/// The end of reasoning whose opening tag the server's template has swallowed. It is recognized only if it comes
+/// The end of reasoning whose opening tag is part of the server's template. It is recognized only if it comes
 /// before any text was handed on: at the very beginning, or at the end of a line in an answer that comes in one piece.
 const CLOSE_ALONE: &str = "</think>";
 
@@ -27,7 +27,7 @@ enum Stage {
     Answer,
 }
 
-/// Leaves the reasoning out of a text that comes in pieces.
+/// Removes the reasoning from a text that comes in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     stage: Stage,
@@ -60,7 +60,7 @@ impl Filter {
         }
     }
 
-    /// Nothing more will come: adds to `answer` what was held back. An answer may be shorter than a tag and begin like it.
+    /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
     pub(super) fn end(&mut self, answer: &mut String) {
         if self.stage == Stage::Start && self.held.len() > self.held_blanks {
             self.begin_answer(answer);

@@ -9,12 +9,26 @@ use super::calls::Calls;
 use super::finish::Finish;
 use super::lenient::ReplyError;
 use super::reasoning::Filter;
-use crate::message::{Call, Usage};
+use crate::message::{Call, Source, Usage};
 use crate::secret::{self, Secret};
 use crate::surrogates;
 
 /// How an answer ended with a call of a tool that was not offered, if the provider calls this a normal end.
 const UNOFFERED: &str = "tool_calls";
+
+/// What the waiting sign says while reasoning comes.
+const THINKING: &str = "thinking";
+
+/// What has come of a reply since the piece before.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    /// No more text will come.
+    pub(crate) is_last: bool,
+    pub(crate) sources: Vec<Source>,
+    /// What the model or its provider does, unless that is answering.
+    pub(crate) sign: Option<&'static str>,
+}
 
 /// What has been read so far.
 #[derive(Debug, Default)]
@@ -24,8 +38,12 @@ pub(crate) struct Reply {
     /// The answer has more than white space.
     says_something: bool,
     reasoning: Filter,
-    /// Reasoning was the last that came.
-    thinks: bool,
+    /// See [`Piece::sign`]; the last that came says it.
+    sign: Option<&'static str>,
+    /// Those that no piece has had.
+    sources: Vec<Source>,
+    /// Why searches of the provider's failed, in its words.
+    failed_searches: Vec<String>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
@@ -37,6 +55,8 @@ pub(crate) struct Reply {
     /// More has come after a finish reason, or will come.
     more_after_finish: bool,
     ended: bool,
+    /// The provider continues the answer when it is asked to.
+    paused: bool,
     usage: Usage,
     /// Tools were offered.
     offers_tools: bool,
@@ -77,7 +97,7 @@ impl Reply {
     /// may be empty.
     pub(super) fn call_fragment(&mut self, index: u64, id: &str, name: &str, arguments: &str) -> Option<usize> {
         self.more_after_finish |= self.finish.is_some();
-        self.thinks = false;
+        self.sign = None;
         self.calls.add(index, id, name, arguments)
     }
 
@@ -123,12 +143,29 @@ impl Reply {
 
     /// Reasoning has come, which is no part of the answer.
     pub(super) fn think(&mut self) {
-        self.thinks = true;
+        self.sign = Some(THINKING);
     }
 
-    /// Whether reasoning comes, as far as anything shows.
-    pub(crate) fn is_thinking(&self) -> bool {
-        self.thinks || self.reasoning.is_within()
+    /// The provider searches the web.
+    pub(super) fn search(&mut self) {
+        self.sign = Some("searching the web");
+    }
+
+    /// A search has failed for this reason of the provider's.
+    pub(super) fn fail_search(&mut self, reason: &str) {
+        self.failed_searches.push(reason.to_owned());
+    }
+
+    pub(crate) fn failed_searches(&self) -> &[String] {
+        &self.failed_searches
+    }
+
+    /// Adds the sources in a list. `url` and `title` are their places in each element.
+    pub(super) fn add_sources(&mut self, list: &Value, url: &str, title: &str) {
+        for element in list.as_array().into_iter().flatten() {
+            let text = |place| element.pointer(place).and_then(Value::as_str).unwrap_or_default();
+            self.sources.extend(Source::new(text(url), text(title)));
+        }
     }
 
     /// Adds a JSON string that the model says instead of an answer.
@@ -145,7 +182,9 @@ impl Reply {
     }
 
     fn add_text(&mut self, piece: &str) {
-        self.thinks &= piece.is_empty();
+        if !piece.is_empty() {
+            self.sign = None;
+        }
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
@@ -158,6 +197,16 @@ impl Reply {
         if matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::new(word));
         }
+    }
+
+    /// The provider waits for a request to continue.
+    pub(super) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Whether the provider continues the answer when it is asked to.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// The prompt itself was blocked; the provider's word for why.
@@ -212,8 +261,18 @@ impl Reply {
         };
     }
 
+    /// What has come since the last call. `is_whole`: all that has arrived could be read.
+    pub(crate) fn take_piece(&mut self, is_whole: bool) -> Piece {
+        Piece {
+            text: self.take_text(),
+            is_last: is_whole && self.is_complete(),
+            sources: std::mem::take(&mut self.sources),
+            sign: self.sign.or(self.reasoning.is_within().then_some(THINKING)),
+        }
+    }
+
     /// The text of the answer that has come since the last call.
-    pub(crate) fn take_text(&mut self) -> String {
+    pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
@@ -250,11 +309,11 @@ impl Reply {
         self.ended
     }
 
-    /// The model has stopped, and nothing failed or was blocked. More of the stream may come, and the answer may have
+    /// The model has stopped, and nothing failed, was blocked or waits. More of the stream may come, and the answer may have
     /// reached the token limit.
     pub(crate) fn is_complete(&self) -> bool {
         let failed = matches!(self.finish, Some(Finish::Blocked(_) | Finish::Failed(_)));
-        (self.ended || self.finish.is_some()) && !failed
+        (self.ended || self.finish.is_some()) && !failed && !self.paused
     }
 
     /// The counts reported so far; `None` if there are none.

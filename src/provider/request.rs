@@ -25,8 +25,12 @@ pub(crate) struct Prompt<'a> {
     pub(crate) stream: bool,
     /// The tools offered, sorted by name; without any, the request has nothing about tools.
     pub(crate) tools: &'a [Tool],
+    /// The provider may search the web.
+    pub(crate) web: bool,
     /// Calls of this question so far, which follow the messages in the API's own form.
     pub(crate) steps: &'a [Step],
+    /// The model's turn in the API's own form, as far as it came before the provider paused it.
+    pub(crate) begun: &'a [Value],
     /// The tools are there, but must not be called again.
     pub(crate) forbids_calls: bool,
     pub(crate) form: AnswerForm<'a>,

@@ -21,6 +21,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     whole: read_whole,
     ends_with_done: false,
     stores: |_| true,
+    searches: true,
     ..openai::DIALECT
 };
 
@@ -46,7 +47,7 @@ fn body(prompt: &Prompt) -> Value {
         "max_output_tokens": prompt.max_tokens,
         "reasoning": prompt.effort.map(|effort| json!({"effort": effort})),
         "text": format_of(prompt.form).map(|format| json!({"format": format})),
-        "tools": prompt.tools.iter().map(offer).collect::<Vec<_>>(),
+        "tools": prompt.tools.iter().map(offer).chain(prompt.web.then(|| json!({"type": "web_search"}))).collect::<Vec<_>>(),
         "tool_choice": (prompt.forbids_calls && has_tools).then_some("none"),
         // Reasoning that is not stored must come with the reply, because it is sent back with the results of calls.
         "include": (prompt.refuses_storage && has_tools).then_some(["reasoning.encrypted_content"]),
@@ -119,6 +120,7 @@ struct Event<'a> {
     text: Text<'a>,
     item: Option<&'a RawValue>,
     response: Option<&'a RawValue>,
+    annotation: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
 }
 
@@ -144,6 +146,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         "response.output_item.done" => {
             if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
                 reply.add_late(&text_of(&item)?);
+                read_search(&item, reply);
                 keep(item, reply);
             }
         }
@@ -160,7 +163,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             reply.end();
         }
         "error" => return Err(failure::read(data).unwrap_or_else(|| ServerError::new(data)).into()),
+        "response.output_text.annotation.added" => {
+            reply.add_sources(&json!([lenient::value(event.annotation)]), "/url", "/title");
+        }
         kind if kind.starts_with("response.reasoning") => reply.think(),
+        kind if kind.starts_with("response.web_search_call") => reply.search(),
         "response.output_item.added" if event.item.is_some_and(|item| item.get().contains("\"reasoning\"")) => {
             reply.think();
         }
@@ -191,6 +198,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
                 reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
             }
         }
+        read_search(item, reply);
         if keeps {
             keep(item.clone(), reply);
         }
@@ -203,6 +211,16 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
 /// The text of an item that is a message.
 fn text_of(item: &Value) -> Result<String, ReplyError> {
     if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
+}
+
+/// Reads the sources of an item, or that its search failed.
+fn read_search(item: &Value, reply: &mut Reply) {
+    for part in item["content"].as_array().into_iter().flatten() {
+        reply.add_sources(&part["annotations"], "/url", "/title");
+    }
+    if item["type"] == "web_search_call" && item["status"] == "failed" {
+        reply.fail_search("failed");
+    }
 }
 
 /// Keeps an item, which is sent back with the results of the calls. Reasoning that is not encrypted is not kept, because

@@ -1,23 +1,23 @@
-//! The JSON Schemas of tools and of answers in the forms that the APIs take.
+//! Puts the JSON Schemas of tools and of answers into the forms that the APIs accept.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::Tool;
 use crate::shape;
 
-/// The words that join several schemas. Anthropic refuses them at the top.
+/// The keywords that combine several schemas. Anthropic refuses them at the top.
 const COMBINATIONS: &[&str] = &["anyOf", "oneOf", "allOf"];
 
 /// The schemas that references refer to. They are not needed once the references are replaced.
 const DEFINITIONS: &[&str] = &["$defs", "definitions"];
 
-/// Names below these are property names, not words of JSON Schema.
+/// Keywords with a value whose keys are names of properties, not keywords.
 const NAMED: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 
-/// Values below these are data, not schemas.
+/// Keywords with a value that is data, not a schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples"];
 
-/// The words of JSON Schema that Anthropic accepts in the schema of an answer, whatever their values.
+/// The keywords that Anthropic accepts in the schema of an answer, whatever their values.
 const ACCEPTED: &[&str] = &["type", "enum", "const", "required", "title", "description", "$ref"];
 
 /// The text formats that it accepts.
@@ -40,7 +40,7 @@ pub(super) fn of_object(tool: &Tool) -> Value {
     Value::Object(schema)
 }
 
-/// The schema of a tool without the words that join several schemas at the top.
+/// The schema of a tool without the keywords that combine several schemas at the top.
 pub(super) fn without_combinations(tool: &Tool) -> Value {
     let mut schema = of_object(tool);
     if let Some(fields) = schema.as_object_mut() {
@@ -54,8 +54,8 @@ pub(super) fn without_references(schema: &Value) -> Value {
     Inlining { root: schema, open: Vec::new(), left: MAX_VALUES }.schema(schema)
 }
 
-/// The schema of an answer in the words of JSON Schema that Anthropic accepts, as its own libraries send it: rules in
-/// other words move into the description, where the model at least reads them.
+/// The schema of an answer in the keywords that Anthropic accepts, as its own libraries send it: rules in other
+/// keywords move into the description, where the model at least reads them.
 pub(super) fn with_rules_in_words(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
     let is_reference = fields.contains_key("$ref");
@@ -101,7 +101,7 @@ fn each_with_rules_in_words(schemas: &Value) -> Value {
     schemas.as_array().into_iter().flatten().map(with_rules_in_words).collect()
 }
 
-/// Whether Anthropic accepts a word of JSON Schema unchanged, with this value.
+/// Whether Anthropic accepts a keyword with this value.
 fn is_accepted(name: &str, value: &Value) -> bool {
     match name {
         "format" => value.as_str().is_some_and(|format| ACCEPTED_FORMATS.contains(&format)),

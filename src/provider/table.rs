@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub(crate) api: &'static Dialect,
     /// The dialect of servers that replace it at other addresses, if that is another one.
     pub(crate) api_elsewhere: Option<&'static Dialect>,
+    /// The dialect in which it searches the web, if its own has no search.
+    pub(crate) api_for_web: Option<&'static Dialect>,
     pub(crate) base_url: &'static str,
     /// The variables that may hold the key, in order; none if the server wants no key.
     pub(crate) key_variables: &'static [&'static str],
@@ -35,6 +37,7 @@ pub(crate) const OPENAI_LIKE: Row = Row {
     name: "",
     api: &openai::DIALECT,
     api_elsewhere: None,
+    api_for_web: None,
     base_url: "",
     key_variables: &[],
     model: None,
@@ -89,14 +92,21 @@ pub(crate) const PROVIDERS: &[Row] = &[
         quirks: Quirks { stream_usage: false, document_url: true, ..OPENAI_LIKE.quirks },
         ..hosted("mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "mistral-small-latest")
     },
-    hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto"),
+    Row {
+        // Its search is a tool that no other server has.
+        api_for_web: Some(&openai::DIALECT),
+        ..hosted("openrouter", "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY"], "openrouter/auto")
+    },
     Row {
         // Its own default is high.
         effort: Some("low"),
         quirks: Quirks { returns_reasoning: true, ..OPENAI_LIKE.quirks },
         ..hosted("deepseek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "deepseek-flash")
     },
-    hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest"),
+    Row {
+        api_for_web: Some(&responses::DIALECT),
+        ..hosted("xai", "https://api.x.ai/v1", &["XAI_API_KEY"], "grok-latest")
+    },
     hosted("cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], "gpt-oss-120b"),
     Row {
         family: Some("glm-*-flash"),
@@ -117,6 +127,12 @@ pub(crate) fn base_url_variable(provider: &str) -> String {
 /// The dialect with this name.
 pub(crate) fn find_dialect(name: &str) -> Option<&'static Dialect> {
     DIALECTS.iter().copied().find(|dialect| dialect.name == name)
+}
+
+/// The names of the built-in providers that can search the web.
+pub(crate) fn searching() -> String {
+    let rows = PROVIDERS.iter().filter(|row| row.api.searches || row.api_for_web.is_some());
+    rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The row of a built-in provider.

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Piece, Reply};
 use crate::provider::request::{Asks, Request};
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
@@ -55,7 +55,7 @@ impl From<CallError> for CallEnd {
 }
 
 impl CallError {
-    /// Whether another try may succeed. A busy server's words about the model or the key are not the last ones.
+    /// Whether another try may succeed. What a busy server says about the model or the key may not be true.
     fn may_pass(&self) -> bool {
         let is_busy =
             matches!(self.error.kind, Kind::Provider { status: Some(status) } if PASSING_STATUSES.contains(&status));
@@ -70,8 +70,8 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, if necessary again until text has come. Hands on each piece of the answer as it comes, and whether
-    /// it is the last. The reply has what was read so far, even on failure.
+    /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes. The reply has
+    /// what was read so far, even on failure.
     ///
     /// # Errors
     /// Why the answer is incomplete, or what `take` returned.
@@ -79,17 +79,17 @@ impl Call<'_> {
         &self,
         request: &Request,
         reply: &mut Reply,
-        take: &mut dyn FnMut(&str, bool) -> Result<(), OutputError>,
+        take: &mut dyn FnMut(Piece) -> Result<(), OutputError>,
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
             *reply = Reply::new(request.asks.tools);
             let mut text_has_come = false;
-            let ended = self.stream_once(request, reply, &mut |piece, last| {
-                text_has_come |= !piece.is_empty();
-                take(piece, last)
+            let ended = self.stream_once(request, reply, &mut |piece| {
+                text_has_come |= !piece.text.is_empty();
+                take(piece)
             });
-            // The word for an end is the server's, and is shown.
+            // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             match ended {
                 Err(CallEnd::Failed(failed)) if !text_has_come && self.wait_to_try_again(tried, &failed) => tried += 1,
@@ -102,14 +102,14 @@ impl Call<'_> {
         &self,
         request: &Request,
         reply: &mut Reply,
-        take: &mut dyn FnMut(&str, bool) -> Result<(), OutputError>,
+        take: &mut dyn FnMut(Piece) -> Result<(), OutputError>,
     ) -> Result<(), CallEnd> {
         let response = self.send(request)?;
         let content_type = response.content_type().to_owned();
         let waiting = self.waiting();
-        let mut take = |piece: &str, last, thinking| {
-            self.notes.spinner().rename(if thinking { "thinking" } else { &waiting });
-            take(piece, last)
+        let mut take = |piece: Piece| {
+            self.notes.spinner().rename(piece.sign.unwrap_or(&waiting));
+            take(piece)
         };
         reading::read_reply(self.api, &content_type, response.body, reply, &mut take).map_err(|error| match error {
             ReadError::Output(error) => CallEnd::Output(error),
@@ -118,7 +118,7 @@ impl Call<'_> {
         Ok(self.check(reply)?)
     }
 
-    /// Whether the reply is an answer.
+    /// Whether the reply ended well.
     fn check(&self, reply: &Reply) -> Result<(), CallError> {
         let reason = reply.reason().map_or_else(String::new, |reason| format!(": {reason}"));
         Err(match reply.finished() {
@@ -128,17 +128,25 @@ impl Call<'_> {
                 meaning: Meaning::Passing,
                 ..self.failed(format!("the answer ended in an error ({word}){reason}"))
             },
-            // With calls there need not be text.
-            _ if !reply.calls().is_empty() || !reply.is_blank() => return Ok(()),
+            _ => return Ok(()),
+        })
+    }
+
+    /// Why there is no answer, though its last reply ended well.
+    pub(crate) fn no_answer(&self, reply: &Reply) -> CallError {
+        match reply.finished() {
+            Some(Finish::Limit(_)) if !reply.calls().is_empty() => {
+                self.failed("the token limit was reached within a tool call")
+            }
             Some(Finish::Limit(_)) => self
                 .failed("the token limit was reached before the first word")
                 .advise(Some("the setting max_tokens (Q_MAX_TOKENS) raises it; reasoning counts too".to_owned())),
             Some(finish) => self.failed(format!("the answer is empty ({})", finish.word())),
             None => self.failed("the answer is empty"),
-        })
+        }
     }
 
-    /// Asks for something other than an answer, if necessary again, and returns the body.
+    /// Asks for something other than an answer, tries again if necessary, and returns the body.
     pub(crate) fn fetch(&self, request: &Request) -> Result<String, CallError> {
         let mut tried = 0;
         let response = loop {
@@ -189,11 +197,11 @@ impl Call<'_> {
     pub(crate) fn explain_reply(&self, error: ReplyError, asks: Asks) -> CallError {
         match error {
             ReplyError::Server(error) => self.refused(error, None, asks),
-            ReplyError::Malformed(reason) => self.failed(format!("what the server sent cannot be read ({reason})")),
+            ReplyError::Malformed(reason) => self.failed(format!("the response cannot be read ({reason})")),
         }
     }
 
-    /// What q says itself. It may contain any words, such as those of an address or of a page's title.
+    /// A failure in q's own words. Nothing is concluded from them, because they may quote an address or a page's title.
     pub(crate) fn failed(&self, message: impl Into<String>) -> CallError {
         self.reported(&ServerError::new(message), None, Meaning::Other)
     }
@@ -319,22 +327,19 @@ mod tests {
         let notes = Notes::new(true, false, Spinner::new(true, None));
         let (provider, api, secrets) = ("p", OPENAI_LIKE.api, Vec::new());
         let call = Call { client: &client, provider, api, address: &address, secrets, key_advice: None, notes: &notes };
-        for (word, offers_tools, words) in [
-            ("tool_calls", true, None),
-            ("stop", true, None),
-            ("length", true, None),
-            ("content_filter", true, Some("the provider blocked the answer (content_filter)")),
-            ("error", true, Some("the answer ended in an error (error)")),
-            ("tool_calls", false, Some("the answer is empty (tool_calls)")),
-            ("length", false, Some("the token limit was reached before the first word")),
+        for (word, words) in [
+            ("tool_calls", None),
+            ("stop", None),
+            ("length", None),
+            ("content_filter", Some("the provider blocked the answer (content_filter)")),
+            ("error", Some("the answer ended in an error (error)")),
         ] {
             let body = format!("{{\"choices\":[{{\"message\":{CALL},\"finish_reason\":\"{word}\"}}]}}");
-            let mut reply = Reply::new(offers_tools);
+            let mut reply = Reply::new(true);
             (api.whole)(&body, &mut reply).expect(&body);
             let error = call.check(&reply).err().map(|failed| failed.error.message);
             let expected = words.map(|words| format!("p: {words} (http://127.0.0.1:1)"));
-            assert_eq!(error, expected, "{word} {offers_tools}");
-            assert_eq!(reply.calls().len(), usize::from(offers_tools), "{body}");
+            assert_eq!((error, reply.calls().len()), (expected, 1), "{word}");
         }
     }
 }

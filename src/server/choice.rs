@@ -13,7 +13,7 @@ pub(crate) struct Choice {
     pub(crate) model: Model,
 }
 
-/// A model, and who chose it.
+/// A model, and what chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Model {
     /// An option, a variable or the file.
@@ -22,7 +22,7 @@ pub(crate) enum Model {
     OfConversation(String),
     /// The table of providers.
     Default(String),
-    /// Nobody: it is the first that the server lists.
+    /// Nothing: q takes the first that the server lists.
     First,
 }
 
@@ -143,26 +143,6 @@ mod tests {
                 "{variables:?} -p {provider} -m {model} {keeps:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_provider_that_is_gone_is_an_error_unless_an_option_names_another() {
-        let held = HeldWith { provider: "gone".into(), model: "m".into() };
-        let keeps = Some(&held);
-        let load = |provider: Option<&str>| {
-            let arguments = Arguments { provider: provider.map(str::to_owned), ..Arguments::default() };
-            Settings::load(&arguments, &Environment::default(), Path::new("")).expect("valid settings")
-        };
-        let error = choose(&load(None), keeps).map(|_| ()).expect_err("a provider that is gone");
-        assert!(error.message.contains("gone") && error.advice.is_some_and(|advice| advice.contains("groq")));
-        assert!(choose(&load(Some("groq")), keeps).is_ok());
-    }
-
-    #[test]
-    fn nobody_is_chosen_where_nobody_is_named_and_no_key_is_set() {
-        let settings =
-            Settings::load(&Arguments::default(), &Environment::default(), Path::new("")).expect("no settings");
-        assert!(choose(&settings, None).expect("no error").is_none());
     }
 
     #[test]

@@ -34,7 +34,7 @@ const SENT_AT_ONCE: usize = 32 << 10;
 pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
 
 /// The error for a body that begins like this.
-pub(crate) const COMPRESSED: &str = "what the server sent is compressed by gzip, which q did not ask for";
+pub(crate) const COMPRESSED: &str = "the response is compressed by gzip, which q did not ask for";
 
 /// A response with a status of success; its body is read as it arrives.
 pub(crate) struct Response {
@@ -88,7 +88,7 @@ pub(crate) struct TransportError {
     pub(crate) status: Option<u16>,
     /// What the server says, or why the connection failed.
     pub(crate) error: ServerError,
-    /// What came with the status, as it came.
+    /// The body that came with the status, unchanged.
     pub(crate) body: String,
     /// Where the server redirects to.
     pub(crate) location: Option<String>,
@@ -141,7 +141,7 @@ impl Client {
             .proxy(proxy.as_ref().map(|(_, proxy)| proxy.clone()))
             .tls_config(tls.build())
             .user_agent(concat!("q/", env!("CARGO_PKG_VERSION")))
-            // The time-out needs a thread for resolving, which an IP address is not worth.
+            // This time-out costs a thread, and an IP address need not be resolved.
             .timeout_resolve(named.then_some(CONNECT_TIMEOUT))
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .input_buffer_size(RECEIVED_AT_ONCE)
@@ -248,7 +248,7 @@ impl Client {
         }
     }
 
-    /// What has failed, and what to do about it.
+    /// The cause of a failure, and what to do about it.
     fn describe(&self, error: &ureq::Error) -> (String, Option<&'static str>) {
         // With most proxies, only the proxy's own name is looked up here.
         let proxy = self.proxy.as_ref().filter(|proxy| !proxy.looks_up_here);
@@ -275,7 +275,7 @@ impl Client {
     }
 }
 
-/// What has failed where the system says so, and what to do about it.
+/// The cause of an error that the system reports, and what to do about it.
 fn io_cause(error: &io::Error, looked_up: &str) -> (String, Option<&'static str>) {
     if let Some(reason) = lookup_failure(error) {
         let cause = format!("the name {looked_up} cannot be resolved ({reason})");
@@ -342,7 +342,7 @@ fn lookup_failure(error: &io::Error) -> Option<String> {
     error.to_string().strip_prefix(LOOKUP_FAILURE).map(str::to_owned)
 }
 
-/// What the TLS library says about some failures, in better words where it has none, and what to do about them.
+/// Errors of the TLS library, plain words where its own are only names, and what to do about them.
 const TLS_FAILURES: [(&str, Option<&str>, &str); 6] = [
     ("UnknownIssuer", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),
     ("BadSignature", None, "if the certificate is your company's or your own, name its authority in SSL_CERT_FILE"),

@@ -77,14 +77,14 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// The error if there is no provider to ask: it names every way out.
+/// The error if there is no provider to ask: it names every way to get one.
 fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
         match (&provider.key, provider.address()) {
             (Key::Variables { names, .. }, _) => variables.extend(names.iter().map(String::as_str)),
-            (Key::None, Ok(address)) => servers.push(match provider.start {
+            (Key::None, Ok(address)) => servers.push(match provider.row.start {
                 Some(start) => format!("{} at {address} ({start})", provider.name),
                 None => format!("{} at {address}", provider.name),
             }),

@@ -8,7 +8,7 @@ use super::client::{COMPRESSED, GZIP};
 use super::stream::{self, TooLong};
 use crate::output::OutputError;
 use crate::provider::failure;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
 use crate::unix;
 
@@ -30,7 +30,7 @@ pub(super) enum ReadError {
     Connection(io::Error),
     /// What came is an error, or cannot be read.
     Reply(ReplyError),
-    /// What q says about a body that is no answer.
+    /// What is wrong with a body that is not an answer.
     Broken(String),
     Output(OutputError),
 }
@@ -53,8 +53,8 @@ impl From<TooLong> for ReadError {
     }
 }
 
-/// Takes each piece of the answer as it comes, whether it is the last, and whether reasoning comes.
-pub(super) type TakePiece<'a> = &'a mut dyn FnMut(&str, bool, bool) -> Result<(), OutputError>;
+/// Takes each piece of the answer as it comes.
+pub(super) type TakePiece<'a> = &'a mut dyn FnMut(Piece) -> Result<(), OutputError>;
 
 /// Reads a reply to its end, streamed or in one piece. `reply` has what was read so far, even on failure.
 ///
@@ -83,7 +83,7 @@ pub(super) fn read_reply(
         let text = text.trim_start_matches('\u{feff}');
         let read = (api.whole)(text, reply);
         failure::check(text, read.is_err() || (reply.is_blank() && reply.calls().is_empty()))?;
-        take(&reply.take_text(), read.is_ok() && reply.is_complete(), reply.is_thinking())?;
+        take(reply.take_piece(read.is_ok()))?;
         return Ok(read?);
     }
     read_stream(api, content_type, body, reply, take)
@@ -102,7 +102,7 @@ fn collect(mut body: Body) -> Result<String, ReadError> {
     while body.fill(None).map_err(ReadError::Connection)? > 0 {
         bytes.extend_from_slice(body.bytes());
         if bytes.len() > MAX_WHOLE {
-            return Err(ReadError::Broken(format!("what the server sent has more than {MAX_WHOLE} bytes")));
+            return Err(ReadError::Broken(format!("the response has more than {MAX_WHOLE} bytes")));
         }
     }
     if bytes.starts_with(GZIP) {
@@ -137,7 +137,7 @@ fn read_stream(
             None => parser.feed(body.bytes(), &mut event),
             Some(_) => parser.finish(&mut event),
         };
-        take(&reply.take_text(), read.is_ok() && reply.is_complete(), reply.is_thinking())?;
+        take(reply.take_piece(read.is_ok()))?;
         match read {
             // The last event was cut off; the code below says how.
             Err(ReadError::Reply(ReplyError::Malformed(_))) if end.is_some() => {}
@@ -151,7 +151,7 @@ fn read_stream(
             // Where text has followed a finish reason, more of it may have been lost.
             if reply.is_finished() || (reply.finished().is_some() && end.is_ok()) {
                 reply.end();
-                return Ok(take(&reply.take_text(), reply.is_complete(), false)?);
+                return Ok(take(reply.take_piece(true))?);
             }
             return Err(why_incomplete(end, events, &beginning, content_type));
         }
@@ -163,7 +163,7 @@ fn read_stream(
     }
 }
 
-/// Why a stream that has ended like this, after so many events, is no complete answer.
+/// Why a stream that has ended like this, after this many events, is not a complete answer.
 fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_type: &str) -> ReadError {
     ReadError::Broken(match end {
         Err(error) => return ReadError::Connection(error),
@@ -275,16 +275,11 @@ mod tests {
     /// The pieces, each with whether it was the last, and how reading ended.
     fn reads(parts: Vec<io::Result<&'static str>>) -> (Vec<(String, bool)>, Result<(), ReadError>) {
         let mut pieces = Vec::new();
-        let ended = read_reply(
-            OPENAI_LIKE.api,
-            "text/plain",
-            Box::new(Parts(parts)),
-            &mut Reply::default(),
-            &mut |piece, last, _| {
-                pieces.push((piece.to_owned(), last));
+        let ended =
+            read_reply(OPENAI_LIKE.api, "text/plain", Box::new(Parts(parts)), &mut Reply::default(), &mut |piece| {
+                pieces.push((piece.text, piece.is_last));
                 Ok(())
-            },
-        );
+            });
         pieces.retain(|(piece, last)| !piece.is_empty() || *last);
         (pieces, ended)
     }
@@ -352,8 +347,8 @@ mod tests {
     fn with_pauses(parts: &[&'static str]) -> String {
         let mut answer = String::new();
         let body = Box::new(Pausing(Parts(parts.iter().map(|part| Ok(*part)).collect())));
-        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece, _, _| {
-            answer.push_str(piece);
+        let ended = read_reply(OPENAI_LIKE.api, "text/plain", body, &mut Reply::default(), &mut |piece| {
+            answer.push_str(&piece.text);
             Ok(())
         });
         assert!(ended.is_ok(), "{ended:?}");

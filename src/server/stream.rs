@@ -8,7 +8,7 @@ pub(crate) const MAX_EVENT: usize = 16_000_000;
 /// The most bytes kept of text that is not an event.
 const MAX_STRAY: usize = 64 << 10;
 
-/// What may stand at the beginning of a text, and does not belong to it.
+/// The byte order mark of UTF-8: it may begin a text, and does not belong to it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A line or an event was longer than [`MAX_EVENT`].
@@ -124,13 +124,13 @@ impl Parser {
             }
             return Ok(());
         }
-        // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
-        if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) {
-            return Ok(());
-        }
         let value = match line.strip_prefix(b"data") {
             Some(value @ []) => value,
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
+            // Comments, which begin with a colon, have the empty name; `event`, `id` and `retry` add nothing to the data.
+            _ if [b":" as &[u8], b"event", b"id", b"retry"].iter().any(|field| line.starts_with(field)) => {
+                return Ok(());
+            }
             _ => {
                 // llama.cpp before October 2025 has errors in a field of their own.
                 if let Some(error) = line.strip_prefix(b"error:").filter(|error| error.trim_ascii().starts_with(b"{")) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_hold() {
+    fn streams_are_parsed_by_the_rules() {
         for (stream, expected) in [
             ("data: a\n\n", &["a"][..]),
             ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_event_is_kept_apart() {
+    fn json_that_is_not_an_event_is_kept_apart() {
         let mut parser = Parser::default();
         let stream = ": comment\nevent: x\ndata: a\n\n{\n  \"error\": {\n\"b\": 1}\n}\nevent: y\n";
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_event_is_kept_up_to_a_limit() {
+    fn json_that_is_not_an_event_is_kept_up_to_a_limit() {
         let mut ignore = |_: &str| -> Result<(), TooLong> { Ok(()) };
         let long = format!("{{{}\n", " ".repeat(MAX_STRAY));
         let half = format!("{{{}\n", " ".repeat(MAX_STRAY / 2));

@@ -21,7 +21,7 @@ const NAMED_MODELS: usize = 10;
 /// The newest model of a family by the times in the list, else the first.
 fn newest_of(models: &[ListedModel], family: &str) -> Option<String> {
     let family = models.iter().filter(|model| table::is_of_family(&model.id, family));
-    // Of equals, the last one counts: from the end, that is the first in the list.
+    // The last of equals counts: from the end, that is the first in the list.
     family.rev().max_by_key(|model| &model.created).map(|model| model.id.clone())
 }
 
@@ -52,6 +52,24 @@ impl Target {
 
     pub(crate) fn provider(&self) -> &Provider {
         &self.choice.provider
+    }
+
+    /// From now on it is asked over an API in which it can search the web.
+    ///
+    /// # Errors
+    /// `Usage`: it has none.
+    pub(crate) fn offer_web(&mut self) -> Result<(), Error> {
+        let provider = Arc::make_mut(&mut self.choice.provider);
+        let searching = Some(provider.api).filter(|api| api.searches).or(provider.api_for_web);
+        provider.api = searching.ok_or_else(|| {
+            let Provider { name, api, .. } = provider;
+            Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(
+                "-p chooses one that can: {}, or any with api = \"anthropic\", \"responses\" or \"gemini\"\n\
+                 -t lets the model call a tool of yours that searches",
+                table::searching()
+            ))
+        })?;
+        Ok(())
     }
 
     /// Runs the command that prints the key, if there is one, now that a request is about to be sent. A note says
@@ -112,7 +130,7 @@ impl Target {
     /// Nothing can replace it: `error`, with the names of the provider's models, or with the one that is most similar to
     /// the model that the user has named.
     pub(crate) fn heal(&self, model: &str, error: Error, notes: &Notes) -> Result<String, Error> {
-        let family = self.provider().family;
+        let family = self.provider().row.family;
         let family = match &self.choice.model {
             Model::Default(_) => family,
             Model::OfConversation(_) => family.filter(|family| table::is_of_family(model, family)),
@@ -165,7 +183,7 @@ impl Target {
     /// `Settings`: the provider's address is not a URL.
     pub(crate) fn request(&self, prompt: &Prompt, options: &[Field]) -> Result<Request, Error> {
         let provider = self.provider();
-        let mut request = provider.api.request(prompt, provider.quirks, self.key.as_ref());
+        let mut request = provider.api.request(prompt, provider.row.quirks, self.key.as_ref());
         let fields = [&provider.options[..], options].concat();
         request.body = request.body.map(|body| request::with_fields(body, &fields));
         self.complete(request)

@@ -16,7 +16,7 @@ pub(crate) fn short(age: Duration) -> String {
     }
 }
 
-/// A number and the largest unit of which there are two, rounded down: `40 minutes`, `26 hours`, `3 days`.
+/// A number of at least two in the largest unit for that, rounded down: `40 minutes`, `26 hours`, `3 days`.
 pub(crate) fn in_words(age: Duration) -> String {
     let (count, unit) = match age.as_secs() {
         seconds if seconds < 2 * MINUTE => (seconds, "second"),

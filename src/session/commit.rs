@@ -1,11 +1,12 @@
 //! Saves an exchange: under the lock, at the end of the conversation as it is then, and without losing another one.
 
 use std::fmt::Display;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use fs_err as fs;
 
 use super::conversation::{Conversation, Exchange};
 use super::files;

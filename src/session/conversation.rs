@@ -79,6 +79,9 @@ pub(crate) struct Entry {
     /// What the answer used, see [`crate::message::Usage`]; q does not read it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Value>,
+    /// The pages that the answer names, see [`crate::message::Source`]. Another program may write them in another form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sources: Option<Value>,
     /// The tool calls that led to the answer.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<Step>,
@@ -110,7 +113,7 @@ impl Entry {
             let answer = if text.is_empty() { INTERRUPTED } else { &text };
             text = format!("{}\n\n{answer}", fence::calls_as_text(&self.steps)).into();
         }
-        // Those of an answer come from another program, and no provider takes them.
+        // Attachments of an answer come from another program, and no provider takes them.
         let attachments = self.attachments.iter().filter(|_| self.role == Role::User).cloned();
         let (kept, lost): (Vec<_>, Vec<_>) = attachments.partition(|attachment| !attachment.data.is_empty());
         if text.is_empty() && kept.is_empty() {
@@ -253,10 +256,6 @@ pub(super) mod tests {
         conversation
     }
 
-    pub(in crate::session) fn texts(conversation: &Conversation) -> Vec<String> {
-        conversation.entries().map(|entry| entry.text.to_string()).collect()
-    }
-
     fn with_call(conversation: &mut Conversation) {
         let call = Call { name: "t".to_owned(), ..Call::default() };
         let step = Step { calls: vec![ToolRun::new(&call, "r", false)], ..Step::default() };
@@ -302,22 +301,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn undoing_takes_the_last_exchange() {
-        let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
-        let mut undone = || {
-            let question = conversation.undo()?.question()?.text.to_string();
-            Some((question, conversation.message_count()))
-        };
-        assert_eq!(undone(), Some(("two".to_owned(), 2)));
-        assert_eq!(undone(), Some(("one".to_owned(), 0)));
-        assert_eq!(undone(), None);
-        let answer = Entry::new(Message::text(Role::Assistant, "1"), moment(0));
-        conversation.exchanges = vec![Exchange { entries: vec![answer] }];
-        assert!(conversation.undo().is_none());
-        assert_eq!(conversation.message_count(), 1);
-    }
-
-    #[test]
     fn calls_go_along_as_text_and_a_missing_answer_is_marked() {
         for (text, expected) in [("yes", "\n\nyes"), ("", "\n\n(interrupted)")] {
             let mut conversation = conversation(&[("one", text)]);
@@ -337,17 +320,6 @@ pub(super) mod tests {
             let answer = &mut conversation.exchanges[0].entries[1];
             (answer.interrupted, answer.finish) = (interrupted, finish.map(str::to_owned));
             assert_eq!(conversation.window(10).len(), sent, "{interrupted} {finish:?}");
-        }
-    }
-
-    #[test]
-    fn the_last_exchanges_are_kept() {
-        for (most, expected) in
-            [(0, &[][..]), (1, &["two", "2"]), (2, &["one", "1", "two", "2"]), (usize::MAX, &["one", "1", "two", "2"])]
-        {
-            let mut conversation = conversation(&[("one", "1"), ("two", "2")]);
-            conversation.keep_last(most);
-            assert_eq!(texts(&conversation), expected, "{most}");
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The link `current.json`, or that of a slot: where it leads, and how it gets there.
 
-use std::fs;
+use std::fs::Permissions;
 use std::io;
 use std::iter;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
+
 use super::conversation::Conversation;
-use super::files::{self, are_same, named, read, remove, second_name};
+use super::files::{self, are_same, read, remove, second_name};
 use super::folder::{Folder, TEMPORARY, UNREADABLE, is_current, own_temporary};
 use super::format;
 use super::lock::Lock;
@@ -57,12 +60,12 @@ impl Folder {
         let adopted = match read(link)? {
             Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
             Found::Unusable(_) | Found::Nothing => {
-                let changed = Timestamp::from_mtime(fs_err::metadata(link)?.modified()?);
+                let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
                 let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
                 self.link_first_free(link, moments.map(|moment| format!("{}{UNREADABLE}", moment.id())))?
             }
         };
-        let _ = fs::set_permissions(&adopted, fs::Permissions::from_mode(files::PRIVATE_FILE));
+        let _ = fs::set_permissions(&adopted, Permissions::from_mode(files::PRIVATE_FILE));
         Ok(adopted)
     }
 
@@ -93,13 +96,11 @@ impl Folder {
         // A killed run may have left it.
         let _ = fs::remove_file(&temporary);
         match symlink(name, &temporary) {
-            Err(_) if !link.is_symlink() => return fs_err::rename(path, link).map(|()| link.to_owned()),
-            linked => linked.map_err(|error| named(error, "make the link", link))?,
+            Err(_) if !link.is_symlink() => return fs::rename(path, link).map(|()| link.to_owned()),
+            linked => linked?,
         }
-        fs::rename(&temporary, link).map(|()| path.to_owned()).map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            named(error, "replace", link)
-        })
+        let renamed = fs::rename(&temporary, link).inspect_err(|_| _ = fs::remove_file(&temporary));
+        renamed.map(|()| path.to_owned())
     }
 
     /// Removes a link, unless another q has made it lead to another conversation by now.

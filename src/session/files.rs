@@ -1,4 +1,4 @@
-//! One file of a conversation: read, written so that nobody sees half of it, and given a second name.
+//! Reads and writes the file of one conversation, so that no other program sees half of it, and gives it a second name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use super::format;
 use super::rules::Found;
 use crate::unix;
 
-/// Files that nobody else may read.
+/// The mode of files that only their owner may read.
 pub(super) const PRIVATE_FILE: u32 = 0o600;
 
 /// The kind of the error if a pipe, a device or a folder is in a conversation's place.
@@ -85,7 +85,7 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     found.or_else(|error| check_missing(error, "look at", path).map(|()| false))
 }
 
-/// Nothing, for an error that says that there is no such file; any other is returned.
+/// Accepts an error that says that there is no such file, and returns any other.
 fn check_missing(error: io::Error, action: &str, path: &Path) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::NotFound => check_dangling_link(path.parent()),
@@ -132,11 +132,11 @@ pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>
 
 /// The same by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
-    let created = write(temporary, bytes, None).and_then(|()| match fs::hard_link(temporary, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs::rename(temporary, path),
+    let created = write(temporary, bytes, None).and_then(|()| match fs_err::hard_link(temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs_err::rename(temporary, path),
         linked => linked,
     });
-    let _ = fs::remove_file(temporary);
+    let _ = fs_err::remove_file(temporary);
     created
 }
 
@@ -145,14 +145,14 @@ pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<
     let replaced = write(temporary, bytes, like)
         .and_then(|()| fs::rename(temporary, path).map_err(|error| named(error, "replace", path)));
     replaced.inspect_err(|_| {
-        let _ = fs::remove_file(temporary);
+        let _ = fs_err::remove_file(temporary);
     })
 }
 
 /// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.
 pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Result<()> {
-    match fs::hard_link(path, name) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create(name, &fs::read(path)?, temporary),
+    match fs_err::hard_link(path, name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create(name, &fs_err::read(path)?, temporary),
         linked => linked,
     }
 }
@@ -167,7 +167,8 @@ pub(super) fn are_same(a: &Path, b: &Path) -> bool {
 fn write(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
     let mode = like.map_or(PRIVATE_FILE, |like| like.mode() & 0o777);
     let written = || {
-        remove(path)?;
+        // A killed run may have left it.
+        let _ = fs::remove_file(path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         if let Some(like) = like {
             keep_owner(&file, like)?;

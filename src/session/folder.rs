@@ -18,12 +18,12 @@ use crate::unix;
 
 const PRIVATE_FOLDER: u32 = 0o700;
 
-/// The name of a file that is being written, or its beginning. What a killed run left does no harm.
+/// The beginning of the names of temporary files. One that a killed run has left does no harm.
 pub(super) const TEMPORARY: &str = ".tmp";
 
 pub(super) const ENDING: &str = ".json";
 
-/// What follows the name of a file that could not be read as a conversation.
+/// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
 /// The folder `q` among the user's state. It need not exist yet.
@@ -40,7 +40,7 @@ pub(crate) struct Location {
     pub(crate) path: PathBuf,
     /// The `current.json` that leads to it, or will.
     pub(crate) link: Option<PathBuf>,
-    /// q gave the file its name, or will: it may be trimmed, swept and removed by q.
+    /// q has chosen the file's name, so q may trim, sweep and remove it.
     pub(crate) is_unnamed: bool,
 }
 
@@ -128,15 +128,15 @@ impl Folder {
         self.has(path) && matches!(self.which(path), Which::Id(_))
     }
 
-    /// Where a link leads; any other path as it is. What is in the folder itself gets its path as q has it.
+    /// Follows a link; any other path stays as it is. A file of the folder gets its path as q writes it.
     pub(super) fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         match fs::symlink_metadata(path) {
             Ok(metadata) if metadata.is_symlink() => {}
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error, "look at", path)),
             _ => return Ok(path.to_owned()),
         }
-        // q's own links name a file beside them, so the folders above need no look.
-        if let Ok(target) = fs::read_link(path)
+        // q's own links name a file beside them, so the folders above need not be resolved.
+        if let Ok(target) = fs_err::read_link(path)
             && self.has(path)
             && target.file_name() == Some(target.as_os_str())
             && !self.sessions.join(&target).is_symlink()
@@ -148,7 +148,7 @@ impl Folder {
         Ok(real.strip_prefix(&sessions).map_or_else(|_| real.clone(), |below| self.sessions.join(below)))
     }
 
-    /// The file of q 0.2 that has the conversation with this id: its name has the second only, or is that of a current one.
+    /// The file of q 0.2 with this id: its name has only the second, or is that of a current conversation.
     fn find_created(&self, id: &str) -> io::Result<Option<PathBuf>> {
         let Some(to_the_second) = id.get(.."session_20261121100000".len()) else { return Ok(None) };
         for Listed { path, .. } in self.list(false)? {
@@ -205,7 +205,7 @@ impl Folder {
                 fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
-        // It nearly always is there, and then the folders above it need no look.
+        // It nearly always exists, and then the folders above it need no check.
         if self.sessions.is_dir() {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl Folder {
     pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
-        let _ = fs::remove_file(self.temporary(path));
+        let _ = fs_err::remove_file(self.temporary(path));
         if self.has(path) {
             self.remove_temporary_link();
         }
@@ -255,7 +255,7 @@ impl Folder {
         let temporary = self.temporary(path);
         let has_lock = lock.is_some_and(|lock| Some(lock.folder.as_path()) == path.parent());
         if !has_lock && fs::symlink_metadata(&temporary).is_ok() {
-            // If its writer was killed, nobody has the lock, and taking it removes the file.
+            // If its writer was killed, the lock is free, and taking it removes the file.
             let _ = self.lock(path, &|_| true);
         }
         if let Some(created) = files::create_unnamed(path, bytes) {
@@ -277,8 +277,8 @@ impl Folder {
         files::replace(path, bytes, &self.temporary(path), like.as_ref())
     }
 
-    /// Keeps a conversation as it is, before it changes at another place than its end: as `ID~1.json`, or the next free
-    /// number; for a file elsewhere, as a conversation of its own. The caller has the lock.
+    /// Keeps a copy of a conversation before anything but its end changes: as `ID~1.json`, or with the next free number; of
+    /// a file elsewhere, as a conversation of its own. The caller has the lock.
     pub(super) fn keep_state(&self, path: &Path) -> io::Result<PathBuf> {
         let Found::Conversation(mut conversation) = read(path)? else { return Err(io::ErrorKind::NotFound.into()) };
         if !self.has(path) {
@@ -344,12 +344,12 @@ impl Folder {
 
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
-        match fs::read_dir(&self.sessions) {
+        match fs_err::read_dir(&self.sessions) {
             Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 check_dangling_link(Some(&self.sessions)).map(|()| Vec::new())
             }
-            Err(error) => Err(named(error, "read", &self.sessions)),
+            Err(error) => Err(error),
         }
     }
 
@@ -445,7 +445,7 @@ pub(super) fn stem_of(name: &str) -> Option<&str> {
     name.strip_suffix(ENDING).or_else(|| name.strip_suffix(UNREADABLE))
 }
 
-/// A temporary file beside this one that only this process makes.
+/// A temporary file beside this one that no other process uses.
 pub(super) fn own_temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!("{TEMPORARY}-{}", std::process::id()))
 }

@@ -1,4 +1,4 @@
-//! Conversations: what their files say, whether they can be continued, and how an exchange gets into one.
+//! Conversations: their files, whether they can be continued, and how an exchange is saved.
 
 pub(crate) mod age;
 pub(crate) mod commit;

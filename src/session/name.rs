@@ -12,7 +12,7 @@ use crate::one_line::quoted;
 /// The most characters of a name.
 const MAX_LENGTH: usize = 100;
 
-/// Stands between the name of a conversation and the number of an earlier state.
+/// Separates the name of a conversation from the number of an earlier state.
 pub(crate) const STATE: char = '~';
 
 /// A conversation, as a user names it.
@@ -37,13 +37,7 @@ impl Which {
     /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
         match (option, slot) {
-            (Some(value), _) => Which::parse(value).map_err(|reason| {
-                let error = Error::usage(format!("--session: {reason}"));
-                match value.to_str().and_then(way_to_current) {
-                    Some(way) => error.advise(way),
-                    None => error,
-                }
-            }),
+            (Some(value), _) => Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}"))),
             (None, Some(name)) => match check(name) {
                 Ok(()) => Ok(Which::Current { slot: Some(name.to_owned()) }),
                 Err(reason) => Err(Error::settings(format!("Q_SESSION: {reason}"))),
@@ -104,13 +98,13 @@ impl Which {
         matches!(self, Which::Current { .. })
     }
 
-    /// Whether it is one without a name, in a place that only q gives.
+    /// Whether it is one without a name, whose file q has named.
     pub(crate) fn is_unnamed(&self) -> bool {
         matches!(self, Which::Id(_) | Which::Number(_))
     }
 }
 
-/// The name of the conversation of which this is an earlier state; any other name as it is.
+/// The name of the conversation whose earlier state this is; any other name as it is.
 pub(crate) fn base(name: &str) -> &str {
     match name.rsplit_once(STATE) {
         Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
@@ -129,17 +123,6 @@ fn check(name: &str) -> Result<(), String> {
         return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
     }
     Ok(())
-}
-
-/// How to name a current conversation, for a user who calls it by its file.
-fn way_to_current(listed: &str) -> Option<String> {
-    match listed.strip_prefix("current")? {
-        "" => Some("without -s, q uses the current conversation".to_owned()),
-        rest => {
-            let slot = rest.strip_prefix('-').filter(|slot| check(slot).is_ok())?;
-            Some(format!("Q_SESSION={slot} in place of -s names this conversation"))
-        }
-    }
 }
 
 /// The path without links. The file need not exist yet, but its folder must.
@@ -172,8 +155,9 @@ mod tests {
             assert_eq!(named.is_ok(), name != "a~", "{name}");
             assert!(named.is_err() || named == Ok(Which::Named(name.to_owned())), "{name}");
         }
-        for name in
-            ["", ".", "..", ".hidden", "a/b", "../x", "a b", "ä", "current", "current-1", "a\n", &"x".repeat(101)]
+        for name in "|.|..|.hidden|a/b|a/|../x|../../x|/tmp/x|a b|a\n|a\tb|ä|a\\b|a:b|~|*|current|current-1|currently"
+            .split('|')
+            .chain([&*"x".repeat(101)])
         {
             assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
             assert!(Which::find(None, Some(name)).is_err(), "{name}");

@@ -1,9 +1,11 @@
-//! The daily sweep: conversations without a name that nobody has used for long are removed.
+//! The daily sweep, which removes conversations without a name that have not been used for long.
 
-use std::fs::{self, Metadata, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::Metadata;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
 
 use super::files::PRIVATE_FILE;
 use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
@@ -30,7 +32,7 @@ impl Folder {
             return;
         }
         let Ok(_lock) = self.lock(&self.link(None), &|_| true) else { return };
-        let mut options = OpenOptions::new();
+        let mut options = fs::OpenOptions::new();
         options.append(true).create(true).mode(PRIVATE_FILE).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
         let marked = options.open(&marker).and_then(|marker| marker.set_modified(now));
         // Without the mark, every run would do this.
@@ -39,7 +41,7 @@ impl Folder {
         }
     }
 
-    /// Removes conversations without a name and earlier states that nobody has changed for longer than `keep`, unless
+    /// Removes conversations without a name and earlier states that have not changed for longer than `keep`, unless
     /// `current.json` or a name leads to them; and links that lead nowhere.
     fn sweep(&self, keep: Duration, now: SystemTime) {
         let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);

@@ -17,32 +17,25 @@ pub(crate) const UNNAMED: &str = "session_";
 pub(crate) struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    /// A moment, cut to the millisecond; 1970 for one that RFC 3339 cannot write.
+    /// A moment in UTC, cut to the millisecond.
     pub(crate) fn new(moment: OffsetDateTime) -> Timestamp {
-        Timestamp::checked(moment).unwrap_or(Timestamp(OffsetDateTime::UNIX_EPOCH))
+        Timestamp(moment.truncate_to_millisecond())
     }
 
-    /// When a file was changed; 1970 for a time before that, or beyond the calendar.
+    /// When a file was changed; 1970 for an earlier time.
     pub(crate) fn from_mtime(modified: SystemTime) -> Timestamp {
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let moment = OffsetDateTime::UNIX_EPOCH.checked_add(since.try_into().unwrap_or_default());
-        Timestamp::new(moment.unwrap_or(OffsetDateTime::UNIX_EPOCH))
+        Timestamp::new(OffsetDateTime::UNIX_EPOCH.saturating_add(since.try_into().unwrap_or_default()))
     }
 
     /// Reads RFC 3339. `None`: it is not such a time.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
-        OffsetDateTime::parse(text, &Rfc3339).ok().and_then(Timestamp::checked)
-    }
-
-    /// `None`: in UTC, it lies beyond the years that RFC 3339 can write.
-    fn checked(moment: OffsetDateTime) -> Option<Timestamp> {
-        let moment = moment.checked_to_offset(UtcOffset::UTC).filter(|moment| (0..=9999).contains(&moment.year()))?;
-        moment.replace_millisecond(moment.millisecond()).ok().map(Timestamp)
+        OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC).map(Timestamp::new)
     }
 
     /// The next moment, one millisecond later; the last of the calendar is its own next.
     pub(crate) fn next(self) -> Timestamp {
-        Timestamp(self.0.checked_add(time::Duration::MILLISECOND).unwrap_or(self.0))
+        Timestamp(self.0.saturating_add(time::Duration::MILLISECOND))
     }
 
     /// How long ago this was; zero if it is in the future.

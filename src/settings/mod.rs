@@ -1,5 +1,5 @@
-//! Settings: built-in defaults, then the configuration file, then the environment, then options; and the provider and
-//! model that result.
+//! Settings: built-in defaults, then the configuration file, then the environment, then options. They decide which
+//! provider and model are asked.
 
 mod commands;
 mod duration;
@@ -15,7 +15,7 @@ mod tools;
 mod value;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::FileTypeExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) struct Settings {
     /// What was typed, with the options of its role before it.
     pub(crate) typed: Arguments,
     pub(crate) values: Values,
-    /// Those of the file, in its order, then those of the table.
+    /// The providers of the file, in its order, then those of the table.
     pub(crate) providers: Vec<Arc<Provider>>,
     /// In the order of the file.
     pub(crate) tools: Vec<ToolServer>,
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
     pub(crate) provider: Option<Sourced>,
     /// The named model that goes with that provider, if any.
     pub(crate) model: Option<Sourced>,
-    /// For the client: proxies and certificates; for the system prompt: the shell.
+    /// Other code looks up proxies, certificates, keys and the shell here.
     pub(crate) environment: Environment,
     /// Fields of the request that options set.
     pub(crate) options: Vec<Field>,
@@ -98,8 +98,8 @@ impl Settings {
         Ok(Settings { typed, values, providers, tools, provider, model, environment, options, file, roles, sourced })
     }
 
-    /// The values for actions, which must work with broken settings. A broken file counts as missing; if that is not enough,
-    /// `Q_…` variables count as unset.
+    /// The values for actions, which must work whatever is wrong with the settings. A file with an error counts as
+    /// missing; if that does not help, `Q_…` variables count as unset.
     pub(crate) fn for_actions(environment: &Environment, file: &Path) -> Values {
         let with = |file: &Path| Settings::load(&Arguments::default(), environment, file);
         let settings = with(file).or_else(|_| with(Path::new(""))).or_else(|_| Settings::defaults(environment));
@@ -136,7 +136,7 @@ impl Settings {
         Ok(servers)
     }
 
-    /// Where the role that is used names this tool server, for errors.
+    /// Where the role in use names this tool server, for errors.
     pub(crate) fn place_of_server(&self, name: &str) -> String {
         let names = |role: &&file::Role| role.options.tools.iter().any(|tool| tool.split("__").next() == Some(name));
         let used = self.roles.iter().find(|role| self.typed.role.as_ref() == Some(&role.name)).filter(names);
@@ -188,18 +188,13 @@ fn known(providers: &[Arc<Provider>], name: &str, origin: &Origin, key: &str, fi
 }
 
 fn read_file(path: &Path) -> Result<file::File, Error> {
-    // Reading a pipe could take for ever.
-    if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
-        return Err(Error::settings(format!("cannot read the configuration: {} is a pipe", path.display())));
-    }
-    let text = match fs_err::read(path) {
-        Ok(bytes) => {
-            String::from_utf8(bytes).map_err(|_| Error::settings(format!("{} is not UTF-8", path.display())))?
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(file::File::default()),
+    let text = match path.metadata() {
         // If the home is not a folder, there is no configuration either.
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(file::File::default()),
-        Err(error) => return Err(Error::settings(format!("cannot read the configuration: {error}"))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(file::File::default());
+        }
+        _ => roles::read_regular(path)
+            .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))
@@ -207,7 +202,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
     })
 }
 
-/// What the levels set, from the lowest to the highest.
+/// What each level sets, from the lowest to the highest.
 fn levels_of(
     row: &table::Row,
     arguments: &Arguments,
@@ -234,8 +229,8 @@ fn levels_of(
     levels
 }
 
-/// The model, which goes with the provider that it was set for: it counts only if no higher level names another one.
-/// `unnamed` is the provider where none is named.
+/// The model, which belongs to the provider that it was set for: it counts only if no higher level names another one.
+/// `unnamed` is the provider to use if none is named.
 fn model_for(providers: &[Sourced], models: &[Sourced], unnamed: Option<&str>) -> Option<Sourced> {
     let model = models.last()?;
     let is_below = |provider: &Sourced| provider.origin.rank() <= model.origin.rank();

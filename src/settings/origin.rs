@@ -45,7 +45,7 @@ impl Environment {
     }
 }
 
-/// Where a value comes from; later ones win.
+/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -55,7 +55,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Higher ones win.
+    /// The origin with the higher rank wins.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Origin::Default => 0,
@@ -94,7 +94,7 @@ pub(crate) struct Sourced {
 }
 
 impl Sourced {
-    /// Whether nobody has set it.
+    /// Whether it is the default.
     pub(crate) fn is_default(&self) -> bool {
         self.origin == Origin::Default
     }

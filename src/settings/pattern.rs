@@ -1,6 +1,6 @@
-//! Patterns for names: a star matches any characters, everything else itself.
+//! Patterns for names: a star matches any characters, and every other character matches itself.
 
-/// Whether a pattern matches a complete name.
+/// Whether a pattern matches the entire name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

@@ -1,4 +1,4 @@
-//! Programs that the configuration names: tool servers and commands, with what they get to see of q's environment.
+//! The programs of tool servers and commands, and the part of q's environment that they get.
 
 use toml::de::DeValue;
 
@@ -8,32 +8,9 @@ use super::value;
 use crate::secret::Secret;
 
 /// The variables that every program gets; a star matches any characters. Only `env` and `env_from` pass on keys.
-const PASSED_ON: &[&str] = &[
-    "HOME",
-    "LOGNAME",
-    "USER",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LC_*",
-    "TZ",
-    "TMPDIR",
-    "XDG_*",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "npm_config_*",
-    "UV_*",
-];
+const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
+    HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
+    SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS npm_config_* UV_*";
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,7 +32,6 @@ impl LocalProgram {
     }
 
     pub(super) fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const FIELDS: [&str; 9] = ["command", "url", "env", "env_from", "cwd", "only", "allow", "timeout", "start"];
         match key {
             "command" => {
                 self.command = value::command(value, "[\"uvx\", \"mcp-server-time\"]")?;
@@ -63,27 +39,27 @@ impl LocalProgram {
             }
             "env" => {
                 let variables = value::table(value, "{ LOG_LEVEL = \"error\" }", |_, text| Ok(Secret::new(text)));
-                self.env.extend(variables.map_err(|(_, reason)| reason)?);
+                self.env.extend(variables?);
             }
             "env_from" => self.env_from.extend(value::strings(value, "[\"SHOP_TOKEN\", \"AWS_*\"]")?),
             "cwd" => self.cwd = Some(check_folder(value::not_empty(value::string(value)?)?)?),
             "run" => return Err("belongs in a table below this one, such as [tools.date.today]".to_owned()),
             "headers" | "key_env" | "key_cmd" => return Err("is for a server with a url".to_owned()),
-            _ => return Err(value::unknown(key, FIELDS)),
+            _ => return Err(value::unknown(key)),
         }
         Ok(())
     }
 
-    /// The values that nobody else must get: those of the variables that `env_from` passes on.
+    /// The values of the variables that `env_from` passes on, which must stay secret.
     pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
         let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
         own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
     }
 
-    /// All variables that it gets.
+    /// The variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
         let passed = |name: &str| {
-            let mut patterns = PASSED_ON.iter().copied().chain(self.env_from.iter().map(String::as_str));
+            let mut patterns = PASSED_ON.split(' ').chain(self.env_from.iter().map(String::as_str));
             patterns.any(|wanted| pattern::matches(wanted, name))
         };
         let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -93,7 +69,7 @@ impl LocalProgram {
     }
 }
 
-/// Checks a command. The meaning of a relative path would depend on the folder that q is started in.
+/// Refuses a relative path, whose meaning would depend on where q is started.
 pub(super) fn check_command(command: &[String]) -> Result<(), String> {
     match command.first() {
         Some(program) if program.contains('/') && !program.starts_with('/') => {

@@ -7,7 +7,7 @@ use super::origin::{Environment, Origin, Sourced};
 use crate::address::Address;
 use crate::error::Error;
 use crate::provider::Dialect;
-use crate::provider::request::{Field, Quirks};
+use crate::provider::request::Field;
 use crate::provider::table::{self, OPENAI_LIKE, Row};
 use crate::secret::Secret;
 
@@ -16,21 +16,18 @@ use crate::secret::Secret;
 pub(crate) struct Provider {
     pub(crate) name: String,
     pub(crate) api: &'static Dialect,
+    /// The dialect in which it searches the web, if its own has no search.
+    pub(crate) api_for_web: Option<&'static Dialect>,
     /// Its address, or why the configured one cannot be used.
     address: Result<Address, String>,
     pub(crate) key: Key,
     /// The model to ask if none is named: its section's, else the table's; `None` is the first one on its list.
     pub(crate) model: Option<Sourced>,
     pub(crate) headers: Vec<(String, Secret)>,
-    pub(crate) quirks: Quirks,
-    /// The family that replaces a built-in default model that is no longer served.
-    pub(crate) family: Option<&'static str>,
-    /// The effort to send if the user sets none.
-    pub(crate) effort: Option<&'static str>,
     /// Fields that are added to every request.
     pub(crate) options: Vec<Field>,
-    /// The command that starts it, for a server on the user's own machine.
-    pub(crate) start: Option<&'static str>,
+    /// What is built in for its name.
+    pub(crate) row: &'static Row,
 }
 
 /// Where a provider's key is.
@@ -63,12 +60,13 @@ pub(super) fn all(sections: Vec<Section>, environment: &Environment, file: &Path
 }
 
 /// A provider by its row of the table, without a section of the file.
-fn built_in(name: &str, row: &Row, environment: &Environment) -> Provider {
+fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provider {
     let address = moved(name, environment)
         .unwrap_or_else(|| Address::parse(row.base_url).map_err(|reason| format!("{} {reason}", row.base_url)));
     Provider {
         name: name.to_owned(),
         api: api_at(row, &address),
+        api_for_web: row.api_for_web,
         address,
         key: match row.key_variables {
             [] => Key::None,
@@ -76,15 +74,12 @@ fn built_in(name: &str, row: &Row, environment: &Environment) -> Provider {
         },
         model: row.model.map(|model| Sourced { text: model.to_owned(), origin: Origin::Default }),
         headers: Vec::new(),
-        quirks: row.quirks,
-        family: row.family,
-        effort: row.effort,
         options: Vec::new(),
-        start: row.start,
+        row,
     }
 }
 
-/// The dialect of a built-in provider at an address. Servers in its place may speak another one.
+/// The dialect of a built-in provider at an address. A server at another address may speak another dialect.
 fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
     let Some(api) = row.api_elsewhere else { return row.api };
     match (Address::parse(row.base_url), address) {
@@ -96,7 +91,7 @@ fn api_at(row: &Row, address: &Result<Address, String>) -> &'static Dialect {
 fn configured(section: Section, environment: &Environment, file: &Path) -> Provider {
     let row = table::find(&section.name).unwrap_or(&OPENAI_LIKE);
     let mut provider = built_in(&section.name, row, environment);
-    // The environment is above the file.
+    // The environment wins over the file.
     if moved(&section.name, environment).is_none() {
         if let Some(address) = section.base_url {
             provider.address = Ok(address);
@@ -179,10 +174,10 @@ impl Provider {
         }
     }
 
-    /// Whether it could be asked as it is configured: with its key, or without one at an address that the user has set.
+    /// Whether the user has set it up: its key or, for one that needs none, an address other than the built-in one.
     pub(crate) fn is_set_up(&self) -> bool {
-        let built_in = || table::find(&self.name).and_then(|row| Address::parse(row.base_url).ok());
-        self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in().as_ref())
+        let built_in = Address::parse(self.row.base_url).ok();
+        self.has_key() || (self.key == Key::None && self.address.as_ref().ok() != built_in.as_ref())
     }
 
     /// The key in the environment; `None` if the provider needs none, or if a command prints it.
@@ -208,17 +203,13 @@ impl Provider {
 /// # Errors
 /// `Settings`: it has characters that no key has. It is not shown.
 pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
-    if key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Ok(Secret::new(key));
+    match key.chars().find(|character| !character.is_ascii_graphic()) {
+        None => Ok(Secret::new(key)),
+        Some(character) => {
+            Err(Error::settings(format!("the key in {source} contains {character:?}, which no key has"))
+                .advise("set it again; the rest of the key is not shown here"))
+        }
     }
-    let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
-        Some('\n' | '\r') => "a line break",
-        Some(' ' | '\t') => "a blank",
-        Some(character) if character.is_ascii() => "a control character",
-        _ => "a character that is not ASCII",
-    };
-    Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
-        .advise("set it again; the key itself is not shown here"))
 }
 
 #[cfg(test)]

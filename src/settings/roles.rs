@@ -1,6 +1,5 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use crate::flags::Arguments;
 use crate::nearest::did_you_mean;
 use crate::shape::Shape;
 
-/// The most bytes of a system prompt or a schema in a file.
+/// The most bytes of the configuration file, and of a system prompt or a schema in a file.
 const MAX_TEXT: u64 = 1_000_000;
 
 impl Role {
@@ -22,12 +21,12 @@ impl Role {
         Origin::File { path: file.to_owned(), line }
     }
 
-    /// One of its keys, for errors.
+    /// The full name of one of its keys, for errors.
     pub(super) fn key(&self, key: &str) -> String {
         format!("roles.{}.{key}", self.name)
     }
 
-    /// Takes the text of the file that one of its keys names, beside the configuration file.
+    /// Reads the file that one of its keys names, relative to the configuration file, and takes its text.
     fn read<T>(&self, key: &str, path: &str, file: &Path, take: fn(String) -> Result<T, String>) -> Result<T, Error> {
         let taken = read_regular(&file.with_file_name(path)).and_then(take);
         taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
@@ -73,7 +72,7 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
 /// The options of a role, with typed ones over them.
 fn over(role: Arguments, typed: &Arguments) -> Arguments {
     let mut all = typed.clone();
-    // Another provider does not know the role's model.
+    // The role's model belongs to its own provider.
     if typed.provider.is_none() {
         all.model = all.model.or(role.model);
     }
@@ -81,28 +80,29 @@ fn over(role: Arguments, typed: &Arguments) -> Arguments {
     all.effort = all.effort.or(role.effort);
     all.messages = all.messages.or(role.messages);
     all.system = all.system.or(role.system);
-    // Code and JSON exclude each other.
+    // --extract and --schema exclude each other.
     if !typed.extract {
         all.schema = all.schema.or(role.schema);
     }
+    all.web |= role.web;
     all.options.splice(..0, role.options);
     let is_none = |tools: &[String]| tools == [NO_TOOLS];
     if typed.tools.is_empty() || !is_none(&typed.tools) && !is_none(&role.tools) {
         all.tools.splice(..0, role.tools);
     }
-    // The question that is asked again needs no other.
+    // --again has a question already.
     if !typed.again && typed.words.iter().all(|word| word.to_string_lossy().trim().is_empty()) {
         all.words = role.words;
     }
     all
 }
 
-/// The names of all roles: of these sections, and of files beside the configuration file.
+/// The names of all roles: those of sections, and those of files beside the configuration file.
 pub(super) fn names(sections: &[Role], file: &Path) -> Vec<String> {
     let folder = file.parent().map(|folder| folder.join("roles"));
-    let entries = folder.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let entries = folder.and_then(|folder| fs_err::read_dir(folder).ok()).into_iter().flatten().flatten();
     let stems = entries.filter_map(|entry| entry.path().file_stem()?.to_str().map(str::to_owned));
-    let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some();
+    let is_there = |name: &String| is_role(name) && prompt_file(name, file).is_some_and(|path| path.is_file());
     let mut names: Vec<String> =
         stems.filter(is_there).chain(sections.iter().map(|section| section.name.clone())).collect();
     names.sort();
@@ -117,15 +117,15 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.exists())
 }
 
-/// The text of a regular file. Opening a pipe would wait for a writer.
-fn read_regular(path: &Path) -> Result<String, String> {
+/// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
+pub(super) fn read_regular(path: &Path) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
         _ => read_text(path),
     }
 }
 
-/// The text of a file that is no longer than a prompt or a schema can be.
+/// The text of a file, if it is not too long for one of these.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -1,4 +1,4 @@
-//! The table of settings: the names of each, its default, its possible values, and what the documents say about it.
+//! The table of settings: each setting's key, default, possible values and documentation.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct Values {
     pub(crate) system: Option<String>,
     /// How many of the last messages a follow-up sends.
     pub(crate) messages: usize,
-    /// The most bytes that these messages may have together.
+    /// The most bytes of these messages together.
     pub(crate) max_history: usize,
     pub(crate) history: History,
     /// Question-answer pairs that the current conversation keeps; at least 1.
@@ -66,10 +66,10 @@ pub(crate) struct Row {
     pub(crate) doc: &'static str,
 }
 
-/// The name of an option, and its value for the setting, if it was typed.
+/// The name of an option, and the value that was typed, if any.
 type Typed = (&'static str, fn(&Arguments) -> Option<String>);
 
-/// What values a setting may have, and where they are stored.
+/// Which values a setting may have, and where they are stored.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text {
@@ -95,7 +95,7 @@ pub(crate) enum Kind {
     Switch(fn(&mut Values, bool)),
 }
 
-/// The limit of the numbers that have no lower one.
+/// The upper limit of numbers that need none of their own.
 const MAX: u64 = u32::MAX as u64;
 
 /// Every setting, in the order of the documents.
@@ -281,22 +281,20 @@ impl Row {
                     return Ok(());
                 }
                 let word = if *all { ", nor all" } else { "" };
-                let wrong =
-                    || format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end());
-                if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                    return Err(wrong());
-                }
-                let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
-                set(values, number.ok_or_else(wrong)?);
+                let number = text.parse().ok().filter(|number| range.contains(number));
+                set(
+                    values,
+                    number.ok_or_else(|| {
+                        format!("“{text}” is not a whole number from {} to {}{word}", range.start(), range.end())
+                    })?,
+                );
             }
             Kind::Duration { allows_zero, set } => {
                 let duration = match text {
                     "0" if *allows_zero => Some(Duration::ZERO),
-                    _ => duration::parse(text)?,
+                    _ if *allows_zero => duration::parse(text)?,
+                    _ => duration::patience(text)?,
                 };
-                if duration == Some(Duration::ZERO) && !allows_zero {
-                    return Err(format!("“{text}” is too short: at least 1s, or never"));
-                }
                 set(values, duration);
             }
             Kind::Choice { words, set } => {

@@ -9,14 +9,14 @@ use super::commands::Command;
 use super::duration;
 use super::pattern;
 use super::program::LocalProgram;
-use super::value::{self, in_order};
+use super::value::{self, in_order, place_of_fault};
 use crate::address::Endpoint;
 use crate::secret::Secret;
 
 /// The most characters of a server's name.
 const MAX_NAME: usize = 20;
 
-/// A name with a special meaning for `-t`.
+/// The name that stands for no tools.
 pub(crate) const NO_TOOLS: &str = "none";
 
 /// The time without an answer or progress after which a call has failed.
@@ -34,11 +34,11 @@ pub(crate) struct ToolServer {
     only: Option<Vec<String>>,
     /// Patterns for the tools that run without asking.
     allow: Vec<String>,
-    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
+    /// How long a call may go without an answer or a report of progress; `None` is for ever.
     pub(crate) timeout: Option<Duration>,
     /// How long it may take until its tools are listed; `None` is for ever.
     pub(crate) start: Option<Duration>,
-    /// It is in the file that the setting `mcp` names.
+    /// It comes from the file that the setting `mcp` names.
     pub(crate) is_shared: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Place {
     Local(LocalProgram),
     /// An address.
     Remote(RemoteServer),
-    /// No server, but commands, each of which is a tool.
+    /// No server, but commands; each is a tool.
     Commands(Vec<Command>),
 }
 
@@ -134,12 +134,7 @@ impl ToolServer {
         let commands = commands.into_iter().map(|(key, table)| {
             let (command, table) = (key.get_ref(), table.get_ref());
             let command = check_name(command).and_then(|()| Command::read(command, table, shared, server.timeout));
-            command.map_err(|reason| {
-                // It begins with the key that is wrong, unless that is the table's name.
-                let keys = table.as_table().map(in_order).unwrap_or_default();
-                let at = keys.iter().find(|(key, _)| reason.split(':').next() == Some(key.get_ref()));
-                (Some(at.map_or(key, |(key, _)| key).span().start), wrong(key, reason).1)
-            })
+            command.map_err(|reason| (Some(place_of_fault(key, table, &reason)), wrong(key, reason).1))
         });
         server.place = Place::Commands(commands.collect::<Result<_, _>>()?);
         Ok(server)
@@ -171,7 +166,7 @@ impl ToolServer {
         self.allow.iter().any(|allowed| pattern::matches(allowed, tool))
     }
 
-    /// The patterns for tools that run without asking that fit none of these tools.
+    /// The patterns in `allow` that match none of these tools.
     pub(crate) fn idle_patterns(&self, tools: &[&str]) -> Vec<&String> {
         self.allow.iter().filter(|allowed| !tools.iter().any(|tool| pattern::matches(allowed, tool))).collect()
     }
@@ -184,9 +179,8 @@ impl RemoteServer {
     }
 
     fn set(&mut self, key: &str, value: &DeValue) -> Result<(), String> {
-        const FIELDS: [&str; 8] = ["url", "headers", "key_env", "key_cmd", "only", "allow", "timeout", "start"];
         match key {
-            "headers" => self.headers = value::headers(value).map_err(|(_, reason)| reason)?,
+            "headers" => self.headers = value::headers(value)?,
             "key_env" | "key_cmd" if self.key != KeyPlace::None => {
                 return Err("a server has key_env or key_cmd, not both".to_owned());
             }
@@ -194,7 +188,7 @@ impl RemoteServer {
             "key_cmd" => self.key = KeyPlace::Command(value::command(value, "[\"pass\", \"show\", \"work/search\"]")?),
             "command" => return Err("a server has a command or a url, not both".to_owned()),
             "env" | "env_from" | "cwd" => return Err("is for a server with a command".to_owned()),
-            _ => return Err(value::unknown(key, FIELDS)),
+            _ => return Err(value::unknown(key)),
         }
         Ok(())
     }
@@ -251,7 +245,7 @@ mod tests {
             ("env = { A = 1 }", "A: must be a string"),
             ("timeout = \"0s\"", "too short"),
             ("start = 5", "must be a string"),
-            ("alow = []", "did you mean “allow”?"),
+            ("alow = []", "there is no setting “alow”"),
             ("only = []", "tools.db: has neither a command nor a url"),
             ("command = [\"x\"]\nkey_env = \"K\"", "tools.db.key_env: is for a server with a url"),
             ("command = [\"x\"]\nheaders = {}", "headers: is for a server with a url"),
@@ -266,7 +260,7 @@ mod tests {
             ),
             ("url = \"https://x\"\nheaders = 1", "must be a table"),
             ("url = \"https://x\"\nheaders = { \"a b\" = \"x\" }", "a b: that cannot be the name of a header"),
-            ("url = \"https://x\"\nheader = {}", "did you mean “headers”?"),
+            ("url = \"https://x\"\nheader = {}", "there is no setting “header”"),
         ] {
             let (_, wrong) = read(text).expect_err(text);
             assert!(wrong.contains(words), "{wrong}");
@@ -324,7 +318,7 @@ mod tests {
             ("[a]\nrun = [\"{x}\"]", "tools.db.a: run: the program cannot be"),
             ("[a]\nrun = [\"x\"]\ninput = \"b\"", "tools.db.a: input: nothing uses “b”"),
             ("[a]\nrun = [\"x\"]\nreads = 1", "reads: must be true or false"),
-            ("[a]\nrun = [\"x\"]\nread = true", "read: there is no setting “read”; did you mean “reads”?"),
+            ("[a]\nrun = [\"x\"]\nread = true", "read: there is no setting “read”"),
             ("[a]\nrun = [\"x\"]\nallow = []", "there is no setting “allow”"),
             ("[a]\nrun = [\"x\"]\ntimeout = \"0s\"", "too short"),
             ("[a]\nrun = [\"x\"]\ncwd = \"x\"", "cwd: “x” is a relative path"),

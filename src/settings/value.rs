@@ -1,11 +1,10 @@
-//! Reads values of the configuration file as the expected types, or says what is wrong with them.
+//! Reads values of the configuration file as the types that are expected, or says what is wrong with them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::nearest::nearest;
 use crate::secret::Secret;
 
 /// A TOML value and its place.
@@ -15,6 +14,13 @@ pub(super) type Spanned<'a> = toml::Spanned<DeValue<'a>>;
 pub(super) fn in_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t toml::Spanned<Cow<'a, str>>, &'t Spanned<'a>)> {
     let by_place: BTreeMap<usize, _> = table.iter().map(|entry| (entry.0.span().start, entry)).collect();
     by_place.into_values().collect()
+}
+
+/// The place of the entry of a table that a reason begins with; else that of the table's own key.
+pub(super) fn place_of_fault(key: &toml::Spanned<Cow<str>>, value: &DeValue, reason: &str) -> usize {
+    let entries = value.as_table().map(in_order).unwrap_or_default();
+    let wrong = entries.into_iter().find(|(name, _)| reason.split(':').next() == Some(name.get_ref()));
+    wrong.map_or(key, |(name, _)| name).span().start
 }
 
 /// The text of a string.
@@ -27,13 +33,13 @@ pub(super) fn not_empty(text: String) -> Result<String, String> {
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
 }
 
-/// A list of strings, such as the example.
+/// A list of strings; an error shows the example.
 pub(super) fn strings(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let words = value.as_array().ok_or_else(|| format!("must be a list such as {example}"))?;
     words.iter().map(|word| string(word.get_ref())).collect()
 }
 
-/// A program and its arguments, such as the example.
+/// A program and its arguments; an error shows the example.
 pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, String> {
     let words = strings(value, example)?;
     if words.first().is_none_or(String::is_empty) {
@@ -42,7 +48,7 @@ pub(super) fn command(value: &DeValue, example: &str) -> Result<Vec<String>, Str
     Ok(words)
 }
 
-/// The name of a variable. A user may have written the value itself there, which no message must show.
+/// The name of a variable. A user may have written the key itself, so errors do not show it.
 pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     let name = not_empty(string(value)?)?;
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -53,16 +59,15 @@ pub(super) fn variable(value: &DeValue) -> Result<String, String> {
     }
 }
 
-/// Names and texts in the order of the file; or what is wrong, and the place of the text at fault if there is one.
-type Texts = Result<Vec<(String, Secret)>, (Option<usize>, String)>;
+/// Names and texts in the order of the file, or what is wrong with them.
+type Texts = Result<Vec<(String, Secret)>, String>;
 
-/// Reads a table such as the example. `read` gets a name and its text, and checks them.
+/// Reads a table whose names and texts `read` checks; an error shows the example.
 pub(super) fn table(value: &DeValue, example: &str, read: impl Fn(&str, String) -> Result<Secret, String>) -> Texts {
-    let table = value.as_table().ok_or_else(|| (None, format!("must be a table such as {example}")))?;
+    let table = value.as_table().ok_or_else(|| format!("must be a table such as {example}"))?;
     let entry = |(name, value): (&toml::Spanned<Cow<str>>, &Spanned)| {
         let text = string(value.get_ref()).and_then(|text| read(name.get_ref(), text));
-        let wrong = |reason| (Some(name.span().start), format!("{}: {reason}", name.get_ref()));
-        Ok((name.get_ref().to_string(), text.map_err(wrong)?))
+        Ok((name.get_ref().to_string(), text.map_err(|reason| format!("{}: {reason}", name.get_ref()))?))
     };
     in_order(table).into_iter().map(entry).collect()
 }
@@ -88,10 +93,7 @@ pub(super) fn must_be(wanted: &str, value: &DeValue) -> String {
     format!("must be {wanted}, not a value of type {}", value.type_str())
 }
 
-/// The error for an unknown key, with the most similar known one.
-pub(super) fn unknown(key: &str, known: impl IntoIterator<Item = &'static str>) -> String {
-    match nearest(key, known) {
-        Some(name) => format!("there is no setting “{key}”; did you mean “{name}”?"),
-        None => format!("there is no setting “{key}”"),
-    }
+/// The error for an unknown key.
+pub(super) fn unknown(key: &str) -> String {
+    format!("there is no setting “{key}”")
 }

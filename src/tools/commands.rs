@@ -1,13 +1,14 @@
 //! Runs a command that the model calls: finds its program and its files, and reads what it writes until it has ended.
 
 use std::borrow::Cow;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use fs_err as fs;
 use serde_json::{Map, Value};
 
 use super::outcome::Outcome;
@@ -18,14 +19,14 @@ use crate::settings::Command;
 use crate::unix;
 
 /// The most bytes of a command's output that are read.
-const MOST_OUTPUT: usize = 1_000_000;
+const MAX_OUTPUT: usize = 1_000_000;
 
 /// The commands of a section, and the programs that they run.
 #[derive(Clone)]
 pub(crate) struct Commands(pub(super) Vec<(Command, Program)>);
 
 impl Commands {
-    /// The tools that they are.
+    /// The commands as tools.
     pub(super) fn about(&self) -> About {
         let tool = |(command, _): &(Command, Program)| ListedTool {
             name: command.name.clone(),
@@ -64,7 +65,7 @@ impl Commands {
 /// The full path of a file in a folder or below it, where every link has been followed.
 ///
 /// # Errors
-/// There is no such file, in words for the model. They do not say whether there is one elsewhere.
+/// There is no such file. The words are for the model, and do not say whether there is one elsewhere.
 fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     let found = fs::canonicalize(folder.join(path)).ok();
     let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
@@ -72,7 +73,7 @@ fn resolve(path: &str, folder: &Path) -> Result<String, String> {
     found.ok_or_else(|| format!("names nothing below {}", folder.display()))
 }
 
-/// Runs a command to its end, or until its time is over, and then ends what it has left running.
+/// Runs a command until it ends or its time is up, and then ends what it has left running.
 fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &Groups) -> Outcome {
     let input = if filled.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     let mut process = match Process::spawn(program, &filled.argv, input, groups) {
@@ -87,41 +88,32 @@ fn run(program: &Program, filled: &Filled, patience: Option<Duration>, groups: &
     let began = Instant::now();
     let mut pipes = Pipes::new(&mut process, filled.stdin.as_deref().unwrap_or_default());
     let [mut pause, longest] = POLL;
-    let end = loop {
+    let too_late = loop {
         let left = patience.map(|patience| patience.saturating_sub(began.elapsed()));
-        if pipes.is_cut {
-            break End::TooMuch;
-        } else if process.has_ended() {
-            break End::Itself;
+        if pipes.is_cut || process.has_ended() {
+            break None;
         } else if left.is_some_and(|left| left.is_zero()) {
-            break End::TooLate(patience.unwrap_or_default());
+            break patience;
         }
         let has_moved = pipes.step(left.map_or(pause, |left| left.min(pause)));
         pause = if has_moved { POLL[0] } else { (pause * 2).min(longest) };
     };
-    let status = process.end();
-    // What it has written before it ended is still there.
+    let status = process.end(Duration::ZERO);
+    // What it wrote before it ended is still in the pipes.
     while pipes.step(Duration::ZERO) {}
     groups.wait_if_closed();
-    outcome(&end, status, &pipes)
-}
-
-/// How a command has ended.
-enum End {
-    Itself,
-    TooLate(Duration),
-    TooMuch,
+    outcome(too_late, status, &pipes)
 }
 
 /// The pipes to and from a command.
 struct Pipes {
-    /// Nothing once all has been written, or nobody reads it.
+    /// `None` once everything has been written, or the command no longer reads it.
     input: Option<ChildStdin>,
     unwritten: Vec<u8>,
-    /// Standard output and standard error, until their ends.
+    /// Standard output and standard error; `None` once they have ended.
     outputs: [Option<File>; 2],
     read: [Vec<u8>; 2],
-    /// There was more output than is read.
+    /// The command wrote more than q reads.
     is_cut: bool,
 }
 
@@ -138,7 +130,7 @@ impl Pipes {
         }
     }
 
-    /// Reads and writes what can be read and written within this time. False: nothing.
+    /// Reads and writes what can be read and written within this time. Returns whether that was anything.
     fn step(&mut self, patience: Duration) -> bool {
         let [output, error] =
             self.outputs.each_ref().map(|pipe| pipe.as_ref().map(|pipe| (pipe.as_fd(), libc::POLLIN)));
@@ -146,7 +138,7 @@ impl Pipes {
         let [output, error, input] = unix::ready([output, error, input], patience);
         for (at, _) in [output, error].into_iter().enumerate().filter(|(_, is_ready)| *is_ready) {
             let mut buffer = [0; 1 << 16];
-            let room = (MOST_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
+            let room = (MAX_OUTPUT - self.read[0].len() - self.read[1].len()).min(buffer.len());
             // One byte above the limit shows that there is more.
             let read = self.outputs[at].as_mut().map_or(Ok(0), |pipe| pipe.read(&mut buffer[..room.max(1)]));
             let count = read.unwrap_or_default();
@@ -157,7 +149,7 @@ impl Pipes {
             }
         }
         if let Some(pipe) = self.input.as_mut().filter(|_| input) {
-            // A pipe that can be written has room for so much.
+            // A pipe that is ready takes at least this much without blocking.
             let piece = &self.unwritten[..self.unwritten.len().min(libc::PIPE_BUF)];
             let written = pipe.write(piece).unwrap_or(self.unwritten.len());
             self.unwritten.drain(..written);
@@ -167,31 +159,30 @@ impl Pipes {
     }
 }
 
-/// What the model gets: standard output; where that is not everything, why; and where it is no success, standard error.
-fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
-    // Where q has ended it, its last character may be incomplete.
-    let is_whole = matches!(end, End::Itself) && !pipes.is_cut;
+/// What the model gets: standard output; if that is not everything, why; and if the command failed, standard error.
+/// `too_late` is the limit that it did not keep, `status` how it ended by itself.
+fn outcome(too_late: Option<Duration>, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
+    // The end of its pipe ends a command that writes too much.
+    let status = status.filter(|_| !pipes.is_cut);
+    // If q has ended it, its last character may be incomplete.
+    let is_whole = too_late.is_none() && !pipes.is_cut;
     let [output, error] = pipes.read.each_ref().map(|bytes| match std::str::from_utf8(bytes) {
         Err(odd) if !is_whole && odd.error_len().is_none() => &bytes[..odd.valid_up_to()],
         _ => bytes,
     });
     let [mut text, error] = [output, error].map(String::from_utf8_lossy);
-    let is_error = match end {
-        End::Itself => status.is_none_or(|status| !status.success()),
-        End::TooLate(_) => true,
-        End::TooMuch => false,
-    };
+    let is_error = too_late.is_some() || status.is_some_and(|status| !status.success());
     let needs_reason = is_error || output.is_empty();
     let mut marks = Vec::new();
     if [&text, &error].iter().any(|text| matches!(text, Cow::Owned(_))) {
         marks.push("what is not UTF-8 is shown as \u{fffd}".to_owned());
     }
     if pipes.is_cut {
-        marks.push(format!("cut after {MOST_OUTPUT} bytes"));
+        marks.push(format!("cut after {MAX_OUTPUT} bytes"));
     }
-    match (end, status) {
-        (End::TooLate(patience), _) => marks.push(format!("ended after {} s, its timeout", patience.as_secs_f64())),
-        (End::Itself, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
+    match (too_late, status) {
+        (Some(limit), _) => marks.push(format!("ended after {} s, its timeout", limit.as_secs_f64())),
+        (None, Some(status)) if needs_reason => marks.push(status.to_string().replace(": ", " ")),
         _ => (),
     }
     if needs_reason && !error.is_empty() {
@@ -212,15 +203,16 @@ fn outcome(end: &End, status: Option<ExitStatus>, pipes: &Pipes) -> Outcome {
 mod tests {
     use super::*;
 
-    /// What a command leads to within a time.
+    /// The outcome of a command with a timeout.
     fn run(argv: &[&str], stdin: Option<&str>, patience: Duration, groups: &Groups) -> Outcome {
         let filled =
             Filled { argv: argv.iter().map(|word| (*word).to_owned()).collect(), stdin: stdin.map(str::to_owned) };
-        let (command, environment) = (vec![filled.argv[0].clone()], vec![("PATH".into(), "/usr/bin:/bin".into())]);
-        super::run(&Program { command, environment, folder: "/".into() }, &filled, Some(patience), groups)
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let program = Program { file: argv[0].into(), command: Vec::new(), environment, folder: "/".into() };
+        super::run(&program, &filled, Some(patience), groups)
     }
 
-    /// What a shell script leads to within a time, and how long it takes.
+    /// The outcome of a shell script with a timeout, and how long it took.
     fn shell(script: &str, stdin: Option<&str>, seconds: u64) -> (Outcome, Duration) {
         let (began, groups) = (Instant::now(), Groups::default());
         let outcome = run(&["/bin/sh", "-c", script], stdin, Duration::from_secs(seconds), &groups);
@@ -232,13 +224,13 @@ mod tests {
     const SOON: Duration = Duration::from_secs(120);
 
     #[test]
-    fn so_much_output_is_read_and_no_more() {
+    fn output_is_read_up_to_the_limit() {
         let of = |count: usize| format!("head -c {count} /dev/zero | tr '\\0' x");
-        assert_eq!(shell(&of(MOST_OUTPUT), None, FOREVER).0.text, "x".repeat(MOST_OUTPUT));
-        for script in [of(MOST_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
+        assert_eq!(shell(&of(MAX_OUTPUT), None, FOREVER).0.text, "x".repeat(MAX_OUTPUT));
+        for script in [of(MAX_OUTPUT + 1), "yes".to_owned(), "yes é".to_owned(), "trap '' TERM; yes".to_owned()] {
             let (outcome, took) = shell(&script, None, FOREVER);
             let (text, mark) = outcome.text.split_once("\n[").expect("a mark");
-            assert!(MOST_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n", "{script}: {mark}");
+            assert!(MAX_OUTPUT - text.len() < 4 && mark == "cut after 1000000 bytes]\n", "{script}: {mark}");
             assert!(!outcome.is_error && took < SOON, "{script}: {took:?}");
         }
         let (outcome, _) = shell("yes >&2", None, FOREVER);
@@ -246,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_its_time_was_over_is_kept() {
+    fn output_before_a_timeout_is_kept() {
         let (outcome, took) = shell("echo a; echo b >&2; trap '' TERM; printf '\\303'; sleep 600", None, 1);
         assert_eq!(outcome.text, "a\n[ended after 1 s, its timeout]\n[standard error]\nb\n");
         assert!(outcome.is_error && took < SOON, "{took:?}");

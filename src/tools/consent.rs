@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
-use std::time::Duration;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -11,34 +10,26 @@ use super::offers::Offer;
 use crate::output::Notes;
 use crate::unix::{self, Size};
 
-/// The size of a terminal that does not say it.
+/// The size assumed for a terminal that does not report one.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// More blanks in a row are shown as their number, so that they cannot push anything out of sight.
+/// More blanks in a row are shown as a number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
-
-/// How long to wait for the signal that comes when the terminal has gone; it may be ignored.
-const HANG_UP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
 
-/// Decides on calls, one after another.
-#[derive(Debug)]
+/// Decides which calls run.
+#[derive(Debug, Default)]
 pub(crate) struct Consent {
     /// Every call runs.
-    yes: bool,
+    pub(super) yes: bool,
     /// The tools that a person has allowed for the rest of this run.
-    always: HashSet<String>,
+    pub(super) always: HashSet<String>,
 }
 
 impl Consent {
-    /// `yes`: every call runs.
-    pub(crate) fn new(yes: bool) -> Consent {
-        Consent { yes, always: HashSet::new() }
-    }
-
-    /// Asks about a call, if that is necessary and a person is there. The arguments are compact JSON.
+    /// Asks whether a call may run, unless that is decided already. The arguments are compact JSON.
     ///
     /// # Errors
     /// Why the call does not run, in words for the model.
@@ -75,7 +66,7 @@ impl Consent {
     }
 }
 
-/// The terminal, if a person sits there and q is in the foreground.
+/// The terminal, if somebody can answer there: standard error is a terminal, and q is in the foreground.
 fn terminal() -> Option<File> {
     if !io::stderr().is_terminal() {
         return None;
@@ -84,19 +75,15 @@ fn terminal() -> Option<File> {
     unix::is_in_foreground(&terminal).then_some(terminal)
 }
 
-/// Asks, and reads a line typed afterwards.
+/// Asks, and reads the line that is typed after that.
 fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
     unix::discard_input(&terminal);
     terminal.write_all(question.as_bytes())?;
     let mut answer = String::new();
     let read = BufReader::new(&terminal).read_line(&mut answer);
     if !answer.ends_with('\n') {
-        // The end of input, from Ctrl-D, leaves the cursor behind the question.
+        // The end of input, from Ctrl-D, leaves the cursor after the question.
         let _ = terminal.write_all(b"\n");
-    }
-    // A closed terminal gives no answer, and the signal that ends q is on its way.
-    if unix::has_hung_up(&terminal) {
-        std::thread::sleep(HANG_UP_TIMEOUT);
     }
     read.map(|_| answer)
 }
@@ -115,7 +102,7 @@ fn rows(line: &str, columns: usize) -> usize {
     rows
 }
 
-/// Text in which nothing can hide: characters that do not print are shown by their numbers, and so are many blanks.
+/// Text in which nothing can hide: characters that do not print, and many blanks, are shown as numbers.
 pub(super) fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -138,8 +125,8 @@ pub(super) fn shown(text: &str) -> String {
     shown
 }
 
-/// Whether the character prints something, or is the space. Control and format characters print nothing, nor do other
-/// blanks; what is for private use or not assigned may look like anything.
+/// Whether a character prints something, or is the space. Control and format characters and other blanks print nothing;
+/// private and unassigned characters may look like anything.
 fn is_printable(character: char) -> bool {
     // The standard library only says what it would escape, and it escapes a combining mark unless a letter comes before.
     let text = String::from_iter(['a', character]);
@@ -147,7 +134,7 @@ fn is_printable(character: char) -> bool {
 }
 
 /// Marks, letters and symbols without a shape: variation selectors, fillers and blanks, and those that change how
-/// others read.
+/// others look.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}'

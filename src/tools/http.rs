@@ -2,23 +2,21 @@
 //! Protocol, streamable HTTP).
 
 use std::io::Read;
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::outcome::{CallError, Failure};
-use super::process::{Report, lock};
-use super::protocol::{Event, Protocol};
+use super::listener::Listener;
+use super::outcome::{Failure, Left};
 use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
 use crate::secret::{self, Secret};
 use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
 use crate::server::retry;
-use crate::server::stream::{self, BYTE_ORDER_MARK};
-use crate::unix;
+use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
+use crate::unix::{self, lock};
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
@@ -38,7 +36,7 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the end of a session may take.
 const SESSION_END_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A connection is closed so much later than its answer is given up, which has words of its own.
+/// How much later than a call its connection times out, so that the message about the call is shown.
 const CLOSED_AFTER: Duration = Duration::from_secs(1);
 
 /// A server over HTTP, ready to be asked.
@@ -47,22 +45,20 @@ pub(crate) struct Site {
     pub(crate) url: Endpoint,
     /// The headers of every request, with the key.
     pub(crate) headers: Vec<(String, Secret)>,
-    /// What nobody else must see, even if the server repeats it.
+    /// Values that must not be shown, even if the server repeats them.
     pub(crate) keys: Vec<Secret>,
     /// What to do if the server refuses the key, or the lack of one.
     pub(crate) key_advice: String,
 }
 
-/// The way to a server. Each request has a thread, because other bytes than progress must not prolong the wait for its
+/// The way to a server. Each request has a thread, because bytes other than progress must not extend the wait for its
 /// answer.
 #[derive(Clone)]
 pub(super) struct Http {
     site: Arc<Site>,
-    protocol: Arc<Mutex<Protocol>>,
+    listener: Listener,
     /// The server's name for the session, if it has sessions.
     session: Arc<Mutex<Option<Secret>>>,
-    events: Sender<Result<Event, CallError>>,
-    report: Report,
     /// Until then the tools must be listed.
     deadline: Option<Instant>,
     start: Option<Duration>,
@@ -70,16 +66,10 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// The way to a server whose answers become `events`. Nothing is sent yet.
-    pub(super) fn new(
-        site: Arc<Site>,
-        protocol: Arc<Mutex<Protocol>>,
-        events: Sender<Result<Event, CallError>>,
-        report: Report,
-        [start, timeout]: [Option<Duration>; 2],
-    ) -> Http {
+    /// The way to a server. Nothing is sent yet.
+    pub(super) fn new(site: Arc<Site>, listener: Listener, [start, timeout]: [Option<Duration>; 2]) -> Http {
         let deadline = start.and_then(|start| Instant::now().checked_add(start));
-        Http { site, protocol, session: Arc::default(), events, report, deadline, start, timeout }
+        Http { site, listener, session: Arc::default(), deadline, start, timeout }
     }
 
     /// Sends a message. The answer to a request is not waited for.
@@ -90,23 +80,23 @@ impl Http {
         let this = self.clone();
         let asked = unix::start_thread(move || {
             let error = this.exchange(&message).err();
-            // What the server has forgotten need not be ended.
-            if matches!(error, Some(CallError::SessionExpired(_))) {
+            // A session that the server has forgotten need not be ended.
+            if error.as_ref().is_some_and(|error| error.left == Left::Server) {
                 lock(&this.session).take();
             }
-            if let Some(error) = error.filter(|_| this.protocol().awaits(&message["id"])) {
-                let _ = this.events.send(Err(error));
+            if let Some(error) = error.filter(|_| this.listener.protocol().awaits(&message["id"])) {
+                let _ = this.listener.events.send(Err(error));
             }
         });
         if let Err(error) = asked {
-            let _ = self.events.send(Err(CallError::CallFailed(Failure::new(error.to_string()))));
+            let _ = self.listener.events.send(Err(Failure::new(error.to_string())));
         }
     }
 
     /// Sends a message that the server does not answer. If that fails, the next request shows whether it matters.
     fn notify(&self, message: &Value) {
         if let Err(error) = self.post(message, Limits { silence: None, total: Some(NOTICE_TIMEOUT) }) {
-            (self.report)(&self.explain(error).into_failure().to_string());
+            (self.listener.report)(&self.explain(error).to_string());
         }
     }
 
@@ -126,22 +116,28 @@ impl Http {
         Failure { address: Some(self.site.url.to_string()), ..Failure::new(what) }
     }
 
-    /// Answers a request of the server on a thread, because the answer to q's own may have come already.
-    fn reply(&self, message: Value) {
-        let this = self.clone();
-        // Without a thread the server has to do without.
-        let _ = unix::start_thread(move || this.notify(&message));
+    /// Takes a message, and returns whether it was the answer. A request of the server is answered on a thread, because the
+    /// answer to q's own may have come already.
+    fn receive(&self, message: Result<&[u8], TooLong>) -> bool {
+        let events = match message {
+            Ok(bytes) => self.listener.protocol().receive(bytes),
+            Err(TooLong) => self.listener.protocol().receive_too_long(stream::MAX_EVENT),
+        };
+        self.listener.hand_on(events, |message| {
+            let this = self.clone();
+            // Without a thread, the server gets no answer.
+            let _ = unix::start_thread(move || this.notify(&message));
+        })
     }
 
     /// Sends a request, and hands on what the server answers.
-    fn exchange(&self, message: &Value) -> Result<(), CallError> {
+    fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
-            // So a server refuses a handshake that it does not know.
+            // A server that does not know a request may refuse it so; with a session, it may have forgotten that.
             Err(TransportError { status: Some(400 | 404), body, .. })
-                if self.protocol().is_starting() && is_error(&body) =>
+                if lock(&self.session).is_none() && is_error(&body) =>
             {
-                let events = self.protocol().receive(body.as_bytes());
-                self.hand_on(events);
+                self.receive(Ok(body.as_bytes()));
                 return Ok(());
             }
             posted => posted.map_err(|error| self.explain(error))?,
@@ -156,7 +152,7 @@ impl Http {
         }
     }
 
-    /// Sends a request, and again where another try may succeed in time. A call may have run.
+    /// Sends a request, and again if another try may succeed in time; but not a call, which may have run.
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
@@ -168,12 +164,12 @@ impl Http {
                 Err(error) if !is_call && error.may_pass && tried < self.site.client.retries() => error,
                 posted => return posted,
             };
-            // The user learns more from this failure than from one that the time cuts off.
+            // This failure says more than a time-out would.
             let took = began.elapsed();
             let is_in_time = |wait: &Duration| self.deadline.is_none_or(|end| Instant::now() + *wait + took < end);
             let Some(wait) = retry::wait(tried, error.error.retry_after).filter(is_in_time) else { return Err(error) };
             let failure = self.failure(&client::with_status(error.status, &error.error.words()));
-            (self.report)(&format!("{failure}; retrying in {:.1} s", wait.as_secs_f64()));
+            (self.listener.report)(&format!("{failure}; retrying in {:.1} s", wait.as_secs_f64()));
             std::thread::sleep(wait);
             tried += 1;
         }
@@ -184,11 +180,11 @@ impl Http {
         self.site.client.exchange(Method::Post(body.as_bytes()), path, &self.headers(message), limits, &self.site.keys)
     }
 
-    /// The headers of a request; those of the configuration replace q's own. Nothing is posted without a message.
+    /// The headers of a request; configured ones replace q's own. The end of a session has no message, which is null.
     fn headers(&self, message: &Value) -> Vec<(String, Secret)> {
         let accept = ("accept".to_owned(), Secret::new("application/json, text/event-stream"));
         let session = lock(&self.session).clone().map(|id| (SESSION.to_owned(), id));
-        let of_protocol = self.protocol().headers(message).into_iter();
+        let of_protocol = self.listener.protocol().headers(message).into_iter();
         let own = (!message.is_null()).then_some(accept).into_iter().chain(session);
         let own = own.chain(of_protocol.map(|(name, value)| (name, Secret::new(value))));
         let configured = &self.site.headers;
@@ -196,65 +192,46 @@ impl Http {
         own.filter(|(name, _)| !is_replaced(name)).chain(configured.iter().cloned()).collect()
     }
 
-    fn read_json(&self, response: Response) -> Result<(), CallError> {
+    fn read_json(&self, response: Response) -> Result<(), Failure> {
         let content_type = response.content_type().to_owned();
         let mut body = Vec::new();
         let mut limited = response.body.take(stream::MAX_EVENT as u64 + 1);
         limited.read_to_end(&mut body).map_err(|error| self.explain(self.site.client.read_failure(error)))?;
-        let events = match body.len() > stream::MAX_EVENT {
-            true => self.protocol().receive_too_long(stream::MAX_EVENT),
-            false => self.protocol().receive(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body)),
-        };
-        match self.hand_on(events) {
+        let is_too_long = body.len() > stream::MAX_EVENT;
+        let message = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+        match self.receive(if is_too_long { Err(TooLong) } else { Ok(message) }) {
             true => Ok(()),
-            false => Err(CallError::CallFailed(self.unexpected(&content_type, &body))),
+            false => Err(self.unexpected(&content_type, &body)),
         }
     }
 
-    /// Reads a stream up to the answer, or until nobody waits for it.
-    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), CallError> {
+    /// Reads a stream up to the answer, or until that is no longer wanted.
+    fn read_stream(&self, mut response: Response, id: &Value) -> Result<(), Failure> {
         let mut parser = stream::Parser::default();
         let mut buffer = vec![0; READ_SIZE];
-        while self.protocol().awaits(id) {
+        while self.listener.protocol().awaits(id) {
             let count = response.body.read(&mut buffer);
             let count = count.map_err(|error| self.explain(self.site.client.read_failure(error)))?;
-            let mut events = Vec::new();
+            let mut is_answered = false;
             let mut message = |data: &str| {
-                events.extend(self.protocol().receive(data.as_bytes()));
+                is_answered |= self.receive(Ok(data.as_bytes()));
                 Ok(())
             };
             let read = match count {
                 0 => parser.finish(&mut message),
                 _ => parser.feed(&buffer[..count], &mut message),
             };
-            if let Err(stream::TooLong) = read {
-                events.extend(self.protocol().receive_too_long(stream::MAX_EVENT));
-            }
-            if self.hand_on(events) {
+            if is_answered || read.is_err_and(|too_long| self.receive(Err(too_long))) {
                 break;
             }
             if count == 0 {
-                return Err(CallError::CallFailed(self.failure("the stream ended before the answer")));
+                return Err(self.failure("the stream ended before the answer"));
             }
         }
         Ok(())
     }
 
-    /// Hands on events, and returns whether the answer was among them.
-    fn hand_on(&self, events: Vec<Event>) -> bool {
-        let mut is_answered = false;
-        for event in events {
-            is_answered |= !matches!(event, Event::Reply(_) | Event::Detail(_) | Event::Progress);
-            match event {
-                Event::Reply(message) => self.reply(message),
-                Event::Detail(text) => (self.report)(&text),
-                event => _ = self.events.send(Ok(event)),
-            }
-        }
-        is_answered
-    }
-
-    /// What is wrong with JSON, or what should have been JSON, in which there is no answer.
+    /// What is wrong with a body that contains no answer.
     fn unexpected(&self, content_type: &str, body: &[u8]) -> Failure {
         if body.starts_with(GZIP) {
             return self.failure(COMPRESSED);
@@ -267,20 +244,20 @@ impl Http {
             (Some(b'{' | b'['), _) => format!("the server sent no answer, but {}", on_one_line(&beginning)),
             (_, Some(title)) => format!("the server sent an HTML page: “{title}”"),
             (_, None) => {
-                format!("what the server sent is neither JSON nor an event stream (its type is “{content_type}”)")
+                format!("the response is neither JSON nor an event stream (content type “{content_type}”)")
             }
         })
     }
 
     /// Describes a failure of the connection, or a status other than success.
-    fn explain(&self, error: TransportError) -> CallError {
+    fn explain(&self, error: TransportError) -> Failure {
         let TransportError { status, error, location, advice, .. } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
-            return CallError::SessionExpired(failure);
+            return Failure { left: Left::Server, ..failure };
         }
         let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
-        CallError::CallFailed(Failure { advice, ..failure })
+        Failure { advice, ..failure }
     }
 
     /// What to do about a status.
@@ -288,7 +265,7 @@ impl Http {
         let bridge = format!("replace url with command = [\"npx\", \"mcp-remote\", \"{}\"]", self.site.url);
         Some(match status {
             401 | 403 => format!("{}\nq cannot sign in by OAuth; for that, {bridge}", self.site.key_advice),
-            404 | 405 if self.protocol().revision().is_empty() => {
+            404 | 405 if self.listener.protocol().revision().is_empty() => {
                 format!("check the url\nif the server speaks only the older HTTP+SSE, {bridge}")
             }
             300..=399 => {
@@ -298,10 +275,6 @@ impl Http {
             429 | 500..=599 => retry::advice(retry_after)?,
             _ => return None,
         })
-    }
-
-    fn protocol(&self) -> MutexGuard<'_, Protocol> {
-        lock(&self.protocol)
     }
 }
 

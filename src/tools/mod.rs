@@ -1,8 +1,9 @@
-//! Tools: commands, and servers that speak the Model Context Protocol; and what a model may do with them.
+//! Tools that a model may call: commands, and servers that speak the Model Context Protocol.
 
 mod commands;
 mod consent;
 mod http;
+mod listener;
 mod names;
 mod offers;
 mod outcome;

@@ -7,17 +7,10 @@ use crate::settings::{Configured, NO_TOOLS, pattern};
 /// Separates a server's name from its tool's.
 pub(crate) const SEPARATOR: &str = "__";
 
-/// The tools that `-t` names.
+/// The tools that `-t` names: each name is a server's, with or without a pattern for the names of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selection {
-    entries: Vec<Entry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    server: String,
-    /// For the names of its tools; `None` matches all of them.
-    pattern: Option<String>,
+    names: Vec<String>,
 }
 
 impl Selection {
@@ -37,77 +30,63 @@ impl Selection {
     /// # Errors
     /// What is wrong with them.
     pub(crate) fn parse<S: AsRef<str>>(names: &[S]) -> Result<Selection, String> {
-        let names: Vec<&str> = names.iter().map(|name| name.as_ref().trim()).collect();
+        let mut names: Vec<String> = names.iter().map(|name| name.as_ref().trim().to_owned()).collect();
         if names == [NO_TOOLS] {
-            return Ok(Selection { entries: Vec::new() });
+            names.clear();
         }
-        let entries = names.iter().map(|name| Entry::parse(name)).collect::<Result<_, _>>()?;
-        Ok(Selection { entries })
+        names.iter().try_for_each(|name| check(name))?;
+        Ok(Selection { names })
     }
 
     /// The names as a conversation remembers them.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.entries.iter().map(Entry::name).collect()
+        self.names.clone()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.names.is_empty()
     }
 
     /// The named servers, each once, in the order of the configuration.
     ///
     /// # Errors
     /// The first name whose server is not configured.
-    pub(crate) fn servers(&self, configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
-        let unknown = self.entries.iter().find(|entry| !configured.iter().any(|one| one.name == entry.server));
-        match unknown {
-            Some(entry) => Err(entry.server.clone()),
-            None => {
-                let named = |one: &Configured| self.entries.iter().any(|entry| entry.server == one.name);
-                Ok(configured.into_iter().filter(named).collect())
-            }
+    pub(crate) fn servers(&self, mut configured: Vec<Configured>) -> Result<Vec<Configured>, String> {
+        let mut servers = self.names.iter().map(|name| split(name).0);
+        if let Some(unknown) = servers.find(|server| !configured.iter().any(|one| one.name == *server)) {
+            return Err(unknown.to_owned());
         }
+        configured.retain(|one| self.names.iter().any(|name| split(name).0 == one.name));
+        Ok(configured)
     }
 
     /// Whether a tool is selected. `full` is its name for models, `own` its server's own name for it.
     pub(crate) fn has(&self, full: &str, own: &str) -> bool {
-        self.entries.iter().any(|entry| entry.fits(full, own))
+        self.names.iter().any(|name| selects(name, full, own))
     }
 
     /// The names that select none of these tools, each given by its name for models and by its server's own.
-    pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<String> {
-        let is_idle = |entry: &&Entry| !tools.iter().any(|(full, own)| entry.fits(full, own));
-        self.entries.iter().filter(is_idle).map(Entry::name).collect()
+    pub(crate) fn without_tools(&self, tools: &[(&str, &str)]) -> Vec<&str> {
+        let selects_one = |name: &str| tools.iter().any(|(full, own)| selects(name, full, own));
+        self.names.iter().map(String::as_str).filter(|name| !selects_one(name)).collect()
     }
 }
 
-impl Entry {
-    fn parse(name: &str) -> Result<Entry, String> {
-        let (server, pattern) = match name.split_once(SEPARATOR) {
-            None => (name, None),
-            Some((server, pattern)) => (server, Some(pattern)),
-        };
-        if name == NO_TOOLS {
-            return Err(format!("“{NO_TOOLS}” must be the only name"));
-        }
-        if server.is_empty() || pattern.is_some_and(str::is_empty) {
-            return Err(format!("“{name}” names no tools; give a server, SERVER__TOOL or 'SERVER__list_*'"));
-        }
-        Ok(Entry { server: server.to_owned(), pattern: pattern.map(str::to_owned) })
+fn check(name: &str) -> Result<(), String> {
+    if name == NO_TOOLS {
+        return Err(format!("“{NO_TOOLS}” must be the only name"));
     }
+    let (server, pattern) = split(name);
+    if server.is_empty() || (pattern.is_empty() && name != server) {
+        return Err(format!("“{name}” names no tools; give a server, SERVER__TOOL or 'SERVER__list_*'"));
+    }
+    Ok(())
+}
 
-    fn name(&self) -> String {
-        match &self.pattern {
-            None => self.server.clone(),
-            Some(pattern) => format!("{}{SEPARATOR}{pattern}", self.server),
-        }
-    }
-
-    fn fits(&self, full: &str, own: &str) -> bool {
-        let (server, shown) = split(full);
-        let matches = |wanted: &String| [own, shown].iter().any(|name| pattern::matches(wanted, name));
-        server == self.server && self.pattern.as_ref().is_none_or(matches)
-    }
+/// Whether a name selects a tool. A server's name selects all of its tools.
+fn selects(name: &str, full: &str, own: &str) -> bool {
+    let ((server, pattern), (of, shown)) = (split(name), split(full));
+    server == of && (pattern.is_empty() || [own, shown].iter().any(|tool| pattern::matches(pattern, tool)))
 }
 
 /// The most characters that OpenAI allows.
@@ -127,7 +106,7 @@ pub(crate) fn full_name(server: &str, tool: &str) -> String {
     format!("{}{:06x}", &plain[..MAX_LENGTH - DIGITS], hash(&full) & 0xff_ffff)
 }
 
-/// The server and the tool of a full name.
+/// The server and the tool of a full name; the tool is empty if the name is only a server's.
 pub(crate) fn split(full: &str) -> (&str, &str) {
     full.split_once(SEPARATOR).unwrap_or((full, ""))
 }

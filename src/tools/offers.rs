@@ -79,8 +79,8 @@ fn setting_that_allows(section: &ToolServer, tool: &str, file: &Path) -> String 
     let (name, file) = (&section.name, file.display());
     let (article, place) = match (section.is_shared, &section.place) {
         (false, _) => ("the", ""),
-        (true, Place::Local(_) | Place::Commands(_)) => ("a", ", together with its command,"),
         (true, Place::Remote(_)) => ("a", ", together with its url,"),
+        (true, _) => ("a", ", together with its command,"),
     };
     // TOML has the same text in quotes as JSON.
     format!("allow = [{}] in {article} section [tools.{name}] of {file}{place}", serde_json::Value::from(tool))
@@ -95,7 +95,7 @@ pub(super) fn choose(selection: &Selection, mut offers: Vec<Offer>) -> Result<Ve
     let without = selection.without_tools(&all);
     if !without.is_empty() {
         let known: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        let meant = did_you_mean(&without[0], &known);
+        let meant = did_you_mean(without[0], &known);
         return Err(Error::settings(format!("no tool has the name {}", without.join(", ")))
             .advise(format!("{meant}the tools are {}", known.join(", "))));
     }
@@ -125,7 +125,7 @@ pub(super) fn leave_out_twins(offers: &mut Vec<Offer>) -> Vec<String> {
     let mut notes = Vec::new();
     offers.dedup_by(|second, first| {
         let is_taken = second.shown.name == first.shown.name;
-        if is_taken && second.tool != first.tool {
+        if is_taken {
             let (name, tool, first) = (&first.shown.name, on_one_line(&second.tool), on_one_line(&first.tool));
             notes.push(format!("the tool {tool} is left out: models know it by the same name as {first}, {name}"));
         }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tools_with_one_name_the_first_is_left_and_there_is_a_limit() {
+    fn the_first_of_two_tools_with_one_name_stays_and_there_is_a_limit() {
         let mut offers = offers(&section(""), &about(&["z", "a.b", "a_b"], true));
         sort(&mut offers);
         let notes = leave_out_twins(&mut offers);

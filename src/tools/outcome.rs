@@ -1,4 +1,4 @@
-//! What comes of a call: text and images for the model, or why there is no answer (pure).
+//! The outcome of a call: text and images for the model, or why there is no answer (pure).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::message::Attachment;
 
-/// What the data of images begin with in base64, and their media types.
+/// What the data of images begins with in base64, and their media types.
 const IMAGES: [(&str, &str); 4] =
     [("iVBORw0KGgo", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp")];
 
@@ -15,7 +15,7 @@ const IMAGES: [(&str, &str); 4] =
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Outcome {
     pub(crate) text: String,
-    /// The text names them, too.
+    /// The text mentions them, too.
     pub(crate) images: Vec<Attachment>,
     pub(crate) is_error: bool,
     /// Why the server cannot continue, with its last lines, for the user alone.
@@ -26,11 +26,6 @@ impl Outcome {
     /// A call that failed, for this reason.
     pub(crate) fn failed(reason: impl Into<String>) -> Outcome {
         Outcome { text: reason.into(), is_error: true, ..Outcome::default() }
-    }
-
-    /// A call without an answer.
-    pub(crate) fn timed_out(patience: Option<Duration>) -> Outcome {
-        Outcome::failed(format!("no answer within {}", seconds(patience)))
     }
 
     /// The outcome that an answer to `tools/call` means.
@@ -52,28 +47,7 @@ impl Outcome {
     }
 }
 
-/// Why a call, or a start, came to nothing.
-#[derive(Debug)]
-pub(crate) enum CallError {
-    /// The server cannot continue.
-    ServerGone(Failure),
-    /// The server has forgotten the session, so it has not run the call.
-    SessionExpired(Failure),
-    /// The server may answer the next call.
-    CallFailed(Failure),
-}
-
-impl CallError {
-    pub(crate) fn into_failure(self) -> Failure {
-        match self {
-            CallError::ServerGone(failure) | CallError::SessionExpired(failure) | CallError::CallFailed(failure) => {
-                failure
-            }
-        }
-    }
-}
-
-/// What went wrong, in words for the user.
+/// Why a call or a start failed, in words for the user.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// What happened, without the server's name; the model may learn this and nothing else.
@@ -83,6 +57,19 @@ pub(crate) struct Failure {
     /// The first and the last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
+    pub(crate) left: Left,
+}
+
+/// What is left of the conversation with a server after a failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The server may answer the next call.
+    #[default]
+    Session,
+    /// The server has forgotten the session, so it has not run the call.
+    Server,
+    /// The server cannot continue.
+    Nothing,
 }
 
 impl Failure {
@@ -112,10 +99,6 @@ pub(crate) fn seconds(time: Option<Duration>) -> String {
 
 /// The text of a result. Structured content usually repeats the text, so it counts only where there is no text.
 fn text_of(result: &Value) -> String {
-    // Some servers forget the list.
-    if let Some(text) = result["content"].as_str() {
-        return text.to_owned();
-    }
     let content = result["content"].as_array().map_or(&[][..], Vec::as_slice);
     let mut pieces: Vec<String> = content.iter().map(describe).collect();
     let has_text = content.iter().filter_map(plain).any(|text| !text.is_empty());
@@ -127,7 +110,7 @@ fn text_of(result: &Value) -> String {
     pieces.join("\n")
 }
 
-/// The text of a text content.
+/// The text of a piece of content, if it has one.
 fn plain(content: &Value) -> Option<&str> {
     match content["type"].as_str()? {
         "text" => content["text"].as_str(),
@@ -136,14 +119,14 @@ fn plain(content: &Value) -> Option<&str> {
     }
 }
 
-/// The media type of a content, and its data in base64.
+/// The media type of a piece of content, and its data in base64.
 fn binary(content: &Value) -> [Option<&str>; 2] {
     let resource = &content["resource"];
     let (holder, data) = if resource.is_object() { (resource, "blob") } else { (content, "data") };
     [holder["mimeType"].as_str(), holder[data].as_str()]
 }
 
-/// An image that models can see. Some servers say a wrong type of it, which no API accepts.
+/// An image that models can see. Some servers state a wrong type, which no API accepts.
 fn image(content: &Value) -> Option<Attachment> {
     let [media, data] = binary(content);
     let data: String = data?.split_ascii_whitespace().collect();
@@ -152,7 +135,7 @@ fn image(content: &Value) -> Option<Attachment> {
     Some(Attachment { media: (*media).to_owned(), data: data.into(), ..Attachment::default() })
 }
 
-/// One content: its text, or a note that says what it is.
+/// A piece of content as text: its own, or a note that says what it is.
 fn describe(content: &Value) -> String {
     if let Some(text) = plain(content) {
         return text.to_owned();
@@ -209,7 +192,7 @@ mod tests {
             ("an embedded text", json!({"content": [embedded]}), "inside"),
             ("a link", json!({"content": [link]}), "[resource_link file:///a a.txt]"),
             ("an image", json!({"content": [image]}), "[image image/png, 6 bytes]"),
-            ("a sound", json!({"content": [audio]}), "[audio audio/wav, 1 bytes]"),
+            ("audio", json!({"content": [audio]}), "[audio audio/wav, 1 bytes]"),
             ("a binary resource", json!({"content": [blob]}), "[resource application/pdf, 5 bytes]"),
             ("an unknown kind", json!({"content": [{"type": "scent"}]}), "[scent]"),
             ("a content of no kind", json!({"content": [7]}), "[content]"),

@@ -1,9 +1,11 @@
-//! Turns a configured server into what starts it: finds its program and folder, or its key.
+//! Turns a section of the configuration into a server that can be started, or commands that can be run: finds programs,
+//! folders and keys.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use fs_err as fs;
 
 use super::commands::Commands;
 use super::http::Site;
@@ -15,16 +17,13 @@ use crate::output::Notes;
 use crate::secret::Secret;
 use crate::server::client::{Client, has_authorization, is_authorization};
 use crate::server::key_command;
-use crate::settings::{
-    Command, Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key,
-};
+use crate::settings::{Environment, KeyPlace, LocalProgram, Place, RemoteServer, Settings, ToolServer, usable_key};
 
 /// Where the system looks for programs if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// A section whose server can be started, or whose commands can be called.
 pub(super) struct Prepared {
-    pub(super) section: ToolServer,
     pub(super) spec: Spec,
     /// Values that only its programs may get.
     pub(super) keys: Vec<Secret>,
@@ -32,46 +31,8 @@ pub(super) struct Prepared {
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Checks what can be checked before anything is started: a missing program is reported before q waits for anything.
-///
-/// # Errors
-/// `Settings`: there is no such program.
-pub(super) fn check(server: &ToolServer, environment: &Environment) -> Result<(), Error> {
-    let Place::Local(local) = &server.place else { return Ok(()) };
-    file_of(&server.name, local, environment).map(drop)
-}
-
-/// The program of a command; its argv is the file alone.
-fn program_of(section: &ToolServer, command: &Command, environment: &Environment) -> Result<Program, Error> {
-    let name = format!("{}.{}", section.name, command.name);
-    let file = file_of(&name, &command.program, environment)?.display().to_string();
-    Ok(Program { command: vec![file], ..program(&name, &command.program, environment)? })
-}
-
-/// The file of a program that has a full path or is in a folder of PATH. A relative folder would depend on where q is
-/// started, so that does not count.
-fn file_of(name: &str, program: &LocalProgram, environment: &Environment) -> Result<PathBuf, Error> {
-    let named = &program.command[0];
-    // The program's own PATH counts, in which the system would search, too.
-    let variables = program.environment(environment);
-    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
-    let is_program =
-        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    let file = match named.contains('/') {
-        true => Some(PathBuf::from(named)).filter(is_program),
-        false => folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
-    };
-    file.ok_or_else(|| {
-        Error::settings(format!("tools.{name}: there is no program {named}")).advise(match named.contains('/') {
-            true => format!("correct its path in [tools.{name}]"),
-            false => "install it\nor write its full path".to_owned(),
-        })
-    })
-}
-
-/// Prepares a server, or commands, of which only those matter that are selected; `None` selects all. A note says when a
-/// key leaves this machine unencrypted.
+/// Prepares a server, or commands; a program may be missing for commands that are not selected. `None` selects all. A note
+/// says when a key leaves this machine unencrypted.
 ///
 /// # Errors
 /// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.
@@ -81,23 +42,25 @@ pub(super) fn prepare(
     settings: &Settings,
     notes: &Notes,
 ) -> Result<Prepared, Error> {
+    let environment = &settings.environment;
     let hidden = |program: &LocalProgram| program.env.iter().flat_map(|(_, value)| value.parts_to_hide()).collect();
     let (location, keys, hidden) = match &section.place {
         Place::Local(local) => {
-            let program = program(&section.name, local, &settings.environment)?;
-            (Location::Local(program), local.keys(&settings.environment), hidden(local))
+            let program = program(&section.name, local, environment)?;
+            (Location::Local(program), local.keys(environment), hidden(local))
         }
         Place::Commands(commands) => {
             let programs = commands.iter().map(|command| &command.program);
-            let keys = programs.clone().flat_map(|program| program.keys(&settings.environment)).collect();
+            let keys = programs.clone().flat_map(|program| program.keys(environment)).collect();
             let hidden = programs.flat_map(hidden).collect();
             let mut ready = Vec::new();
             for command in commands {
                 let full = names::full_name(&section.name, &command.name);
-                match program_of(&section, command, &settings.environment) {
+                match program(&format!("{}.{}", section.name, command.name), &command.program, environment) {
                     Ok(program) => ready.push((command.clone(), program)),
                     Err(_) if !section.offers(&command.name) => (),
                     Err(_) if selection.is_some_and(|selection| !selection.has(&full, &command.name)) => (),
+                    Err(error) if selection.is_none() && commands.len() > 1 => notes.note(&error.message),
                     Err(error) => return Err(error),
                 }
             }
@@ -111,11 +74,29 @@ pub(super) fn prepare(
             (Location::Remote(Arc::new(site)), keys, headers.chain(remote.url.secrets()).collect())
         }
     };
-    let spec = Spec { name: section.name.clone(), location, start: section.start, timeout: section.timeout };
-    Ok(Prepared { section, spec, keys, hidden })
+    Ok(Prepared { spec: Spec { section, location }, keys, hidden })
 }
 
+/// Finds a program by its full path or in PATH, and the folder that it starts in. Relative folders of PATH do not count,
+/// because they would depend on where q is started.
 fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Result<Program, Error> {
+    let command = local.command.clone();
+    let named = &command[0];
+    // The program's own PATH, which the configuration may set.
+    let variables = local.environment(environment);
+    let path = variables.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path);
+    let is_program =
+        |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let (file, advice) = match named.contains('/') {
+        true => (Some(PathBuf::from(named)).filter(is_program), format!("correct its path in [tools.{name}]")),
+        false => (
+            folders.find_map(|folder| Some(folder.join(named)).filter(is_program)),
+            "install it\nor write its full path".to_owned(),
+        ),
+    };
+    let file =
+        file.ok_or_else(|| Error::settings(format!("tools.{name}: there is no program {named}")).advise(advice))?;
     let folder = match local.cwd.as_deref() {
         Some(".") => std::env::current_dir().ok(),
         Some(folder) => Some(PathBuf::from(folder)),
@@ -125,9 +106,8 @@ fn program(name: &str, local: &LocalProgram, environment: &Environment) -> Resul
         let folder = local.cwd.as_deref().unwrap_or("the home folder");
         Error::settings(format!("tools.{name}: {folder} is not a folder, so nothing can start there"))
     })?;
-    let variables = local.environment(environment).into_iter();
-    let environment = variables.map(|(name, value)| (name.into(), value.into())).collect();
-    Ok(Program { command: local.command.clone(), environment, folder })
+    let environment = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    Ok(Program { file, command, environment, folder })
 }
 
 fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes: &Notes) -> Result<Site, Error> {
@@ -165,13 +145,11 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
     Ok(Site { client, url: server.url.clone(), headers, keys, key_advice })
 }
 
-/// What to do about a refusal where no key is configured as such.
+/// Advice for a server that refuses a request, if no key is configured.
 fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     let name = &section.name;
     if has_authorization(&server.headers) {
         format!("check the header authorization of the tool server {name}")
-    } else if server.url.server.authorization().is_some() {
-        format!("check user and password in the url of the tool server {name}")
     } else if section.is_shared {
         format!("add the key to the headers of {name} in the file that the setting mcp names")
     } else {

@@ -1,22 +1,22 @@
 //! A server's process: lines to it and from it, and ending it together with everything that it has started.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::unix;
+use crate::unix::{self, lock};
 
 /// The longest line that a server may write.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// How many of the first and of the last lines of a server's standard error are kept, and how much of each. Many programs
-/// report an error first and then explain how they are used.
+/// How many of the first and last lines of a server's standard error are kept, and how much of each. Many programs report
+/// an error first and then print their usage.
 const FIRST_LINES: usize = 5;
 const LAST_LINES: usize = 15;
 const MAX_KEPT_LINE: usize = 500;
@@ -27,13 +27,13 @@ const MAX_REPORTED: usize = 200;
 /// How long a group may take to end: after the end of its input, after SIGTERM and after SIGKILL.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_millis(300), Duration::from_millis(500)];
 
-/// The shortest and the longest pause between two looks at a group that ends.
+/// The shortest and the longest pause while q waits for a process.
 pub(super) const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 
-/// How long the last lines of a process that has ended may take.
+/// How long to wait for the last lines of a process that has ended.
 const LINES_WAIT: Duration = Duration::from_millis(500);
 
-/// How long groups have between SIGTERM and SIGKILL once a signal has come.
+/// How long groups have between SIGTERM and SIGKILL if a signal ends q.
 const LAST_MOMENT: Duration = Duration::from_millis(150);
 
 /// Prints a detail about a server, for `-v`. Runs on any thread.
@@ -74,22 +74,16 @@ impl Groups {
         let left = || unix::children().into_iter().filter(|child| !strangers.contains(child)).collect::<Vec<i32>>();
         for signal in [libc::SIGTERM, libc::SIGKILL] {
             left().into_iter().for_each(|child| unix::signal(child, signal));
-            let began = Instant::now();
-            while began.elapsed() < PATIENCE[1] && !left().is_empty() {
-                thread::sleep(POLL[0]);
-            }
+            wait_until(PATIENCE[1], || left().is_empty());
         }
     }
 
     fn kill_after(&self, patience: Duration) {
-        let began = Instant::now();
         let is_left = |id: &i32| {
             unix::reap_group(*id);
             unix::signal_group(*id, 0)
         };
-        while began.elapsed() < patience && lock(&self.0).ids.iter().any(is_left) {
-            thread::sleep(POLL[0]);
-        }
+        wait_until(patience, || !lock(&self.0).ids.iter().any(is_left));
         self.signal_all(libc::SIGKILL);
     }
 
@@ -116,10 +110,6 @@ impl Groups {
     /// From now on, servers may take their time to end.
     pub(crate) fn be_patient(&self) {
         lock(&self.0).is_patient = true;
-    }
-
-    pub(crate) fn is_patient(&self) -> bool {
-        lock(&self.0).is_patient
     }
 
     /// Starts a process as the leader of a new session and group.
@@ -187,7 +177,8 @@ pub(crate) struct Line {
 /// What to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// The program and its arguments; no shell reads them.
+    pub(crate) file: PathBuf,
+    /// The program and its arguments as they are configured; no shell reads them.
     pub(crate) command: Vec<String>,
     /// The whole environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -209,7 +200,7 @@ pub(crate) struct Process {
     pub(super) leader: Child,
     id: i32,
     groups: Groups,
-    input: Input,
+    pub(super) input: Input,
     errors: Errors,
     /// Ends when all of standard error has been read.
     errors_end: Option<mpsc::Receiver<()>>,
@@ -234,8 +225,10 @@ impl Process {
         let (stdin, stdout, stderr) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let (queue, lines) = mpsc::channel();
         process.input = Input(Arc::new(Mutex::new(Some(queue))));
-        if let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
-            unix::start_thread(move || write_lines(stdin, &lines))?;
+        if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
+            // Until there are no more lines, or nobody reads them.
+            let mut write = move |line: String| stdin.write_all(format!("{line}\n").as_bytes());
+            unix::start_thread(move || _ = lines.into_iter().try_for_each(&mut write))?;
             let errors = process.errors.clone();
             let (is_open, end) = mpsc::channel();
             unix::start_thread(move || {
@@ -254,14 +247,13 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts a program, in which it sees this argv, and whose output, and input if it has one, the caller takes from `leader`.
+    /// Starts a program with this argv. The caller takes its pipes from `leader`.
     ///
     /// # Errors
     /// The program cannot be run.
     pub(super) fn spawn(program: &Program, argv: &[String], stdin: Stdio, groups: &Groups) -> io::Result<Process> {
-        let (file, (name, arguments)) =
-            program.command.first().zip(argv.split_first()).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(file);
+        let (name, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(&program.file);
         command.arg0(name).args(arguments).current_dir(&program.folder);
         command.env_clear().envs(program.environment.iter().cloned());
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -277,12 +269,7 @@ impl Process {
         })
     }
 
-    /// Sends a line, unless the process has closed its input.
-    pub(crate) fn send(&self, line: String) {
-        self.input.send(line);
-    }
-
-    /// A call begins, during which lines of standard error are reported again.
+    /// Reports lines of standard error again, because a call begins.
     pub(crate) fn report_again(&self) {
         self.errors.reported.store(0, Ordering::Relaxed);
     }
@@ -292,13 +279,16 @@ impl Process {
         self.is_gone() || !matches!(self.leader.try_wait(), Ok(None))
     }
 
-    /// Ends a process that has failed, and its group, and returns how the process itself ended.
-    pub(crate) fn end(&mut self) -> Option<ExitStatus> {
+    /// Ends a process that has failed, and its group. Returns how the process ended by itself within this time; `None`: it
+    /// did not.
+    pub(crate) fn end(&mut self, patience: Duration) -> Option<ExitStatus> {
+        wait_until(patience, || self.has_ended());
+        let status = self.leader.try_wait().ok().flatten();
         self.end_within([Duration::ZERO, PATIENCE[1], PATIENCE[2]]);
-        self.leader.try_wait().ok().flatten()
+        status
     }
 
-    /// The first and the last lines of standard error; if the process still runs, those of what it has written so far.
+    /// The first and last lines of standard error; of a process that still runs, those written so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         if let (true, Some(end)) = (self.is_gone, &self.errors_end) {
             let _ = end.recv_timeout(LINES_WAIT);
@@ -316,12 +306,7 @@ impl Process {
     fn end_within(&mut self, patience: [Duration; 3]) {
         self.input.close();
         for (patience, signal) in patience.into_iter().zip([libc::SIGTERM, libc::SIGKILL, 0]) {
-            let start = Instant::now();
-            let [mut pause, longest] = POLL;
-            while !self.is_gone() && start.elapsed() < patience {
-                thread::sleep(pause);
-                pause = (pause * 2).min(longest);
-            }
+            wait_until(patience, || self.is_gone());
             if self.is_gone {
                 return;
             }
@@ -333,21 +318,12 @@ impl Process {
 /// If the run has failed before any call, the process is asked to end, and [`Groups::end_rest`] waits for it.
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.groups.is_patient() {
+        let is_patient = lock(&self.groups.0).is_patient;
+        if is_patient {
             self.end_within(PATIENCE);
         } else {
             self.input.close();
             self.groups.signal(self.id, libc::SIGTERM);
-        }
-    }
-}
-
-/// Writes lines until there are no more, or nobody reads them.
-fn write_lines(mut stdin: ChildStdin, lines: &mpsc::Receiver<String>) {
-    for mut line in lines {
-        line.push('\n');
-        if stdin.write_all(line.as_bytes()).is_err() {
-            return;
         }
     }
 }
@@ -368,7 +344,7 @@ impl Errors {
             }
             let mut kept = lock(&self.kept);
             kept.push(line);
-            // A mark stands for those between.
+            // A mark stands for the lines between them.
             match kept.len().saturating_sub(FIRST_LINES + LAST_LINES) {
                 0 => (),
                 1 => kept[FIRST_LINES] = "…".to_owned(),
@@ -378,35 +354,30 @@ impl Errors {
     }
 }
 
-/// The next line, or none at the end. Never more than `limit` bytes of it are held.
+/// The next line, or `None` at the end. At most `limit` bytes of it are kept.
 fn read_line(from: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
-    let mut line = Line { bytes: Vec::new(), is_cut: false };
-    let mut has_begun = false;
-    loop {
-        let buffer = match from.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            buffer => buffer?,
-        };
-        if buffer.is_empty() {
-            return Ok(has_begun.then_some(line));
-        }
-        has_begun = true;
-        let end = memchr::memchr(b'\n', buffer);
-        let piece = &buffer[..end.unwrap_or(buffer.len())];
-        let room = piece.len().min(limit - line.bytes.len());
-        line.bytes.extend_from_slice(&piece[..room]);
-        line.is_cut |= room < piece.len();
-        let used = piece.len() + usize::from(end.is_some());
-        from.consume(used);
-        if end.is_some() {
-            return Ok(Some(line));
-        }
+    let mut bytes = Vec::new();
+    if from.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
     }
+    let is_cut = bytes.len() > limit && !bytes.ends_with(b"\n");
+    if is_cut {
+        from.skip_until(b'\n')?;
+        bytes.truncate(limit);
+    } else if bytes.ends_with(b"\n") {
+        bytes.pop();
+    }
+    Ok(Some(Line { bytes, is_cut }))
 }
 
-/// Locks a value, also after a panic.
-pub(super) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
+/// Waits until a condition holds, at most this long.
+fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    let [mut pause, longest] = POLL;
+    while !holds() && began.elapsed() < patience {
+        thread::sleep(pause);
+        pause = (pause * 2).min(longest);
+    }
 }
 
 #[cfg(test)]
@@ -417,7 +388,7 @@ mod tests {
     fn shell(script: &str, groups: &Groups) -> (Process, mpsc::Receiver<Line>) {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { command, environment, folder: "/".into() };
+        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |_: &Input, line| sender.send(line).expect("a test that listens");
         (Process::start(&program, groups, read, Arc::new(|_: &str| ())).expect("a process"), lines)
@@ -492,7 +463,7 @@ mod tests {
     fn a_process_that_does_not_read_does_not_block() {
         let (process, lines) = shell("echo ready; exec sleep 1000", &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("ready"));
-        (0..100).for_each(|_| process.send("x".repeat(1 << 20)));
+        (0..100).for_each(|_| process.input.send("x".repeat(1 << 20)));
         process.groups.terminate();
         end(process);
     }
@@ -510,7 +481,7 @@ mod tests {
     fn no_line_is_lost_that_is_not_read_at_once() {
         let command = ["/bin/sh", "-c", "echo ready; wc -l"].map(str::to_owned).to_vec();
         let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
-        let program = Program { command, environment, folder: "/".into() };
+        let program = Program { file: "/bin/sh".into(), command, environment, folder: "/".into() };
         let (sender, lines) = mpsc::channel();
         let read = move |input: &Input, line: Line| {
             if line == text("ready") {
@@ -537,7 +508,7 @@ mod tests {
         let script = "awk 'BEGIN { for (i = 1; i <= 40; i++) printf \"%d:%0999d\\n\\n\", i, 0 }' >&2; echo done";
         let (mut process, lines) = shell(script, &Groups::default());
         assert_eq!(lines.recv().expect("a line"), text("done"));
-        process.end();
+        process.end(Duration::ZERO);
         let kept = process.lines();
         let numbers: Vec<&str> = kept.iter().map(|line| line.split(':').next().expect("a word")).collect();
         let expected = "1 2 3 4 5 … 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40";
@@ -557,7 +528,8 @@ mod tests {
             lines.recv().expect_err("an end");
         }
         groups.terminate();
-        let program = Program { command: vec!["true".to_owned()], environment: Vec::new(), folder: "/".into() };
+        let (file, command) = ("/bin/true".into(), vec!["true".to_owned()]);
+        let program = Program { file, command, environment: Vec::new(), folder: "/".into() };
         let error = Process::start(&program, &groups, |_, _| (), Arc::new(|_: &str| ())).expect_err("no process");
         assert_eq!(error.to_string(), "q is about to end");
     }

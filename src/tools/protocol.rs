@@ -28,7 +28,7 @@ const MAX_QUOTE: usize = 500;
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// What a text begins with that a header cannot carry as it is.
+/// The beginning of a header's value that is encoded.
 const ENCODED: &str = "=?base64?";
 
 /// A tool as its server lists it.
@@ -65,12 +65,10 @@ pub(crate) type Id = u64;
 /// What a message from the server means.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// This message must be sent to the server, which does not answer it.
-    Notify(Value),
+    /// This message continues the conversation.
+    Send(Value),
     /// This message answers a request of the server.
     Reply(Value),
-    /// This message must be sent to the server, and its answer continues the conversation.
-    Ask(Value),
     /// The tools are listed; calls may begin.
     Ready(About),
     /// The server cannot be used, for this reason.
@@ -84,7 +82,7 @@ pub(crate) enum Event {
 }
 
 /// One conversation with a server, from the first message to the last call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Protocol {
     is_paired: bool,
     state: State,
@@ -96,8 +94,9 @@ pub(crate) struct Protocol {
     cursors: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Initializing,
     Discovering,
     Listing,
@@ -109,17 +108,10 @@ enum State {
 }
 
 impl Protocol {
-    /// A new conversation, and its first message. `is_paired`: each answer comes apart from all others, as over HTTP.
+    /// A new conversation, and its first message. `is_paired`: each answer comes on its request's connection, as over HTTP.
     /// `refusal` is how another process of the same server refused the handshake.
     pub(crate) fn open(is_paired: bool, refusal: Option<String>) -> (Protocol, Value) {
-        let mut protocol = Protocol {
-            is_paired,
-            state: State::Initializing,
-            last_id: 0,
-            refusal: String::new(),
-            about: About::default(),
-            cursors: Vec::new(),
-        };
+        let mut protocol = Protocol { is_paired, ..Protocol::default() };
         let first = match refusal {
             Some(refusal) => protocol.discover(refusal),
             None => {
@@ -133,11 +125,6 @@ impl Protocol {
     /// The revision that both speak; empty until that is known.
     pub(crate) fn revision(&self) -> &str {
         &self.about.revision
-    }
-
-    /// Whether the server has not yet said what it speaks.
-    pub(crate) fn is_starting(&self) -> bool {
-        matches!(self.state, State::Initializing | State::Discovering)
     }
 
     /// How the server refused the handshake, unless it has answered since.
@@ -159,8 +146,7 @@ impl Protocol {
         (self.last_id, message)
     }
 
-    /// Gives up a call: the message to be sent, unless the end of the connection says it. An answer that comes after all
-    /// is dropped.
+    /// Gives up a call: the message to be sent, unless the end of the connection says so. A late answer is dropped.
     pub(crate) fn cancel(&mut self, id: Id) -> Option<Value> {
         if self.state == State::Calling(id) {
             self.state = State::Idle;
@@ -213,7 +199,7 @@ impl Protocol {
             State::Initializing | State::Discovering | State::Listing => self.refuse(message),
             State::Calling(id) => {
                 self.state = State::Idle;
-                vec![Event::Answer(id, Err(format!("the tool's server {message}")))]
+                vec![Event::Answer(id, Err(format!("the tool server {message}")))]
             }
             State::Idle | State::Unusable => vec![Event::Detail(message)],
         }
@@ -222,29 +208,24 @@ impl Protocol {
     fn receive_message(&mut self, message: &Value) -> Vec<Event> {
         let id = Some(&message["id"]).filter(|id| !id.is_null());
         match (message["method"].as_str(), id) {
-            // Without a handshake, no side answers the other's requests.
+            // Without a handshake, a server sends no requests.
             (Some(_), Some(_)) if self.is_stateless() => Vec::new(),
             (Some(method), Some(id)) => vec![Event::Reply(serve(method, id))],
-            (Some(method), None) => self.notice(method, &message["params"]),
+            (Some("notifications/message"), None) => vec![Event::Detail(log_line(&message["params"]))],
+            (Some("notifications/progress"), None) => match self.state {
+                State::Calling(id) if is_number(&message["params"]["progressToken"], id) => vec![Event::Progress],
+                _ => Vec::new(),
+            },
+            (Some(_), None) => Vec::new(),
             (None, _) => self.receive_answer(message),
-        }
-    }
-
-    fn notice(&self, method: &str, parameters: &Value) -> Vec<Event> {
-        match (method, self.state) {
-            ("notifications/message", _) => vec![Event::Detail(log_line(parameters))],
-            ("notifications/progress", State::Calling(id)) if is_number(&parameters["progressToken"], id) => {
-                vec![Event::Progress]
-            }
-            _ => Vec::new(),
         }
     }
 
     fn receive_answer(&mut self, message: &Value) -> Vec<Event> {
         let error = message.get("error").filter(|error| !error.is_null());
         let id = &message["id"];
-        // A server that could not read a request does not know its number. A program may mean a notification with
-        // this, unless there was only the first request.
+        // A server that could not read a request does not know its number. A program's error may be about a notification,
+        // unless only the first request has been sent.
         let is_nameless = id.is_null() && error.is_some() && (self.is_paired || self.state == State::Initializing);
         // Anything else is the late answer to a call that was given up.
         if !is_number(id, self.last_id) && !is_nameless {
@@ -254,7 +235,7 @@ impl Protocol {
         match (self.state, error) {
             (State::Initializing, None) => self.initialized(result),
             (State::Initializing, Some(error)) => {
-                vec![Event::Ask(self.discover(format!("refused to start a conversation: {}", words(error))))]
+                vec![Event::Send(self.discover(format!("refused to start a conversation: {}", words(error))))]
             }
             (State::Discovering, None) => self.discovered(result),
             (State::Discovering, Some(error)) if error["code"] == UNSUPPORTED_VERSION => {
@@ -280,7 +261,7 @@ impl Protocol {
             return self.speaks_others(&json!([version]));
         }
         self.about.revision = version;
-        let initialized = Event::Notify(notification("notifications/initialized", json!({})));
+        let initialized = Event::Send(notification("notifications/initialized", json!({})));
         vec![initialized, self.introduced(result, &result["serverInfo"])]
     }
 
@@ -312,7 +293,7 @@ impl Protocol {
             return self.ready();
         }
         self.state = State::Listing;
-        Event::Ask(self.request("tools/list", json!({})))
+        Event::Send(self.request("tools/list", json!({})))
     }
 
     fn listed(&mut self, result: &Value) -> Vec<Event> {
@@ -334,7 +315,7 @@ impl Protocol {
         }
         let message = self.request("tools/list", json!({"cursor": cursor}));
         self.cursors.push(cursor);
-        vec![Event::Ask(message)]
+        vec![Event::Send(message)]
     }
 
     fn ready(&mut self) -> Event {
@@ -449,7 +430,7 @@ fn header_value(text: &str) -> String {
     }
 }
 
-/// What a server wants to have logged.
+/// A log message of a server.
 fn log_line(parameters: &Value) -> String {
     let level = parameters["level"].as_str().unwrap_or("log");
     let data = &parameters["data"];
@@ -514,7 +495,7 @@ mod tests {
     /// The messages to send.
     fn sent(events: &[Event]) -> Vec<Value> {
         let messages = events.iter().filter_map(|event| match event {
-            Event::Notify(message) | Event::Reply(message) | Event::Ask(message) => Some(message),
+            Event::Send(message) | Event::Reply(message) => Some(message),
             _ => None,
         });
         messages.cloned().collect()
@@ -550,11 +531,11 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_number_is_the_answer_where_it_can_be_no_other() {
+    fn an_error_without_a_number_counts_if_only_one_request_waits() {
         let nameless = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
         for is_paired in [false, true] {
             let events = Protocol::open(is_paired, None).0.receive(nameless);
-            assert!(matches!(events[..], [Event::Ask(_)]), "{events:?}");
+            assert!(matches!(events[..], [Event::Send(_)]), "{events:?}");
             let mut protocol = Protocol { is_paired, ..listing() };
             let is_refused = matches!(protocol.receive(nameless)[..], [Event::Unusable(_)]);
             assert_eq!(is_refused, is_paired);
@@ -864,7 +845,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_a_detail() {
+    fn what_is_not_a_message_is_a_detail() {
         let mut protocol = listing();
         let noise = |text: &str| vec![Event::Detail(format!("wrote a line that is not a message: {text}"))];
         assert_eq!(protocol.receive(b"Listening  on\tstdio\r"), noise("Listening on stdio"));
@@ -887,7 +868,7 @@ mod tests {
         let message = "sent a message of more than 16 MB".to_owned();
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Detail(message.clone())]);
         let (id, _) = protocol.call("a", &Map::new());
-        let refusal = format!("the tool's server {message}");
+        let refusal = format!("the tool server {message}");
         assert_eq!(protocol.receive_too_long(16 << 20), [Event::Answer(id, Err(refusal))]);
     }
 
@@ -952,9 +933,9 @@ mod tests {
                             ready += 1;
                             numbers.push(number(&protocol.call("a", &Map::new()).1));
                         }
-                        Event::Ask(line) => numbers.push(number(&line)),
                         Event::Unusable(_) => is_unusable = true,
-                        Event::Notify(message) | Event::Reply(message) => prop_assert!(message.is_object()),
+                        Event::Send(message) if message["id"].is_u64() => numbers.push(number(&message)),
+                        Event::Send(message) | Event::Reply(message) => prop_assert!(message.is_object()),
                         Event::Answer(..) => prop_assert!(ready == 1 && !is_unusable),
                         Event::Detail(_) | Event::Progress => {}
                     }

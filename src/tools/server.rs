@@ -1,6 +1,6 @@
-//! A tool server from its start to its last call, whether it is a program or an address; or commands, which need no start.
+//! A tool server from its start to its last call: a program, an address, or commands, which need no start.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,21 @@ use serde_json::{Map, Value};
 
 use super::commands::Commands;
 use super::http::{Http, Site};
-use super::outcome::{CallError, Failure, Outcome, seconds};
-use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report, lock};
+use super::listener::Listener;
+use super::outcome::{Failure, Left, Outcome, seconds};
+use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
-use crate::unix;
+use crate::settings::ToolServer;
+use crate::unix::{self, lock};
 
-/// How often to look whether a silent program still runs.
+/// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What is said of a server that has been started a second time in vain.
-const GIVEN_UP: &str = "has failed twice and is not started again";
 
 /// A server as it is configured.
 pub(crate) struct Spec {
-    pub(crate) name: String,
+    pub(crate) section: ToolServer,
     pub(crate) location: Location,
-    /// How long it may take until its tools are listed; `None` is for ever.
-    pub(crate) start: Option<Duration>,
-    /// How long a call may take until its answer, or from one report of progress to the next; `None` is for ever.
-    pub(crate) timeout: Option<Duration>,
 }
 
 /// Where a server is.
@@ -40,7 +35,7 @@ pub(crate) enum Location {
 
 /// A running server. Dropping it ends it.
 pub(crate) struct Server {
-    spec: Spec,
+    pub(super) spec: Spec,
     groups: Groups,
     report: Report,
     /// None after the server has ended, and for commands.
@@ -49,11 +44,11 @@ pub(crate) struct Server {
     is_second: bool,
 }
 
-/// The conversation with a server. What it says arrives as events, which a thread reads.
+/// The conversation with a server. A thread reads what it sends, and hands it on as events.
 struct Session {
     protocol: Arc<Mutex<Protocol>>,
     transport: Transport,
-    events: Receiver<Result<Event, CallError>>,
+    events: Receiver<Result<Event, Failure>>,
 }
 
 enum Transport {
@@ -62,26 +57,22 @@ enum Transport {
 }
 
 impl Server {
-    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows, each line with the server's
-    /// name.
+    /// Starts a server, and waits until its tools are listed. `report` gets what `-v` shows.
     ///
     /// # Errors
     /// `Tools`: the server cannot be started, has ended, is too slow, refuses, or does not speak the protocol.
-    pub(crate) fn open(spec: Spec, groups: &Groups, report: &Report) -> Result<(Server, About), Error> {
-        let report: Report = {
-            let (report, name) = (Arc::clone(report), spec.name.clone());
-            Arc::new(move |text: &str| report(&format!("{name}: {text}")))
+    pub(crate) fn open(spec: Spec, groups: &Groups, report: Report) -> Result<(Server, About), Error> {
+        let (session, about) = if let Location::Commands(commands) = &spec.location {
+            (None, commands.about())
+        } else {
+            let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
+                groups.wait_if_closed();
+                let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.section.name));
+                Error { advice: failure.advice, ..error }
+            })?;
+            (Some(session), about)
         };
-        if let Location::Commands(commands) = &spec.location {
-            let about = commands.about();
-            return Ok((Server { spec, groups: groups.clone(), report, session: None, is_second: false }, about));
-        }
-        let (session, about) = Session::open(&spec, groups, &report).map_err(|failure| {
-            groups.wait_if_closed();
-            let error = Error::new(Kind::Tools, format!("{}: {failure}", spec.name));
-            Error { advice: failure.advice, ..error }
-        })?;
-        Ok((Server { spec, groups: groups.clone(), report, session: Some(session), is_second: false }, about))
+        Ok((Server { spec, groups: groups.clone(), report, session, is_second: false }, about))
     }
 
     /// Checks what can be checked before a person is asked.
@@ -105,100 +96,99 @@ impl Server {
             return commands.call(tool, arguments, &self.groups);
         }
         let mut called = self.try_call(tool, arguments);
-        if let Err(CallError::SessionExpired(failure)) = &called {
+        if let Err(failure) = &called
+            && failure.left == Left::Server
+        {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
             self.session = None;
             called = self.try_call(tool, arguments);
         }
-        let error = match called {
+        let failure = match called {
             Ok(outcome) => return outcome,
-            Err(error) => error,
+            Err(failure) => failure,
         };
         self.groups.wait_if_closed();
-        if !matches!(error, CallError::CallFailed(_)) {
+        if failure.left != Left::Session {
             self.session = None;
         }
-        let (failure, name) = (error.into_failure(), &self.spec.name);
-        // A program's own lines are not for the model: nobody knows what is in them.
-        let for_model = format!("the tool's server {name} failed: {}", failure.what);
+        let name = &self.spec.section.name;
+        // The model does not get the program's own lines, which may contain anything.
+        let for_model = format!("the tool server {name} failed: {}", failure.what);
         let advice: String = failure.advice.iter().map(|advice| format!("\n{advice}")).collect();
         Outcome { server_failed: Some(format!("{name}: {failure}{advice}")), ..Outcome::failed(for_model) }
     }
 
-    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, CallError> {
-        if self.session.as_mut().is_some_and(Session::has_ended) {
-            self.session = None;
-        }
+    fn try_call(&mut self, tool: &str, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+        self.session.take_if(Session::has_ended);
         let session = match self.session.take() {
             Some(session) => session,
-            None if self.is_second => return Err(CallError::ServerGone(Failure::new(GIVEN_UP))),
+            None if self.is_second => return Err(Failure::new("has failed twice and is not started again")),
             None => {
                 self.is_second = true;
-                Session::open(&self.spec, &self.groups, &self.report).map_err(CallError::ServerGone)?.0
+                let opened = Session::open(&self.spec, &self.groups, &self.report);
+                opened.map_err(|failure| Failure { left: Left::Nothing, ..failure })?.0
             }
         };
-        self.session.insert(session).call(tool, arguments, self.spec.timeout)
+        self.session.insert(session).call(tool, arguments, self.spec.section.timeout)
     }
 }
 
 impl Session {
-    /// Starts the server, or reaches it, and lists its tools. One that ends as it refuses the handshake is started once
-    /// more, without it.
+    /// Starts or reaches the server, and lists its tools. A program that refuses the handshake and ends is started again
+    /// without it.
     fn open(spec: &Spec, groups: &Groups, report: &Report) -> Result<(Session, About), Failure> {
-        let deadline = after(spec.start);
+        let deadline = after(spec.section.start);
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
-        if let (Err(CallError::ServerGone(_)), Some(refusal)) = (&listed, session.refusal()) {
-            session = Session::begin(spec, Some(refusal), groups, report)?;
+        let refusal = session.protocol().refusal();
+        if refusal.is_some() && matches!(listed, Err(Failure { left: Left::Nothing, .. })) {
+            session = Session::begin(spec, refusal, groups, report)?;
             listed = session.list_tools(spec, deadline);
         }
-        match (listed, session.refusal()) {
+        let refusal = session.protocol().refusal();
+        match (listed, refusal) {
             (Ok(about), _) => Ok((session, about)),
-            (Err(error), None) => Err(error.into_failure()),
-            // What the server does with a question that it does not know says less.
-            (Err(error), Some(what)) => Err(Failure { what, advice: None, ..error.into_failure() }),
+            (Err(failure), None) => Err(failure),
+            // The refusal says more than how the server failed after it.
+            (Err(failure), Some(what)) => Err(Failure { what, advice: None, ..failure }),
         }
     }
 
     /// Begins the conversation and does not wait for the server.
     fn begin(spec: &Spec, refusal: Option<String>, groups: &Groups, report: &Report) -> Result<Session, Failure> {
-        let (sender, events) = mpsc::channel();
+        let (events, receiver) = mpsc::channel();
         let (protocol, first) = Protocol::open(matches!(spec.location, Location::Remote(_)), refusal);
         let protocol = Arc::new(Mutex::new(protocol));
+        let listener = Listener { protocol: Arc::clone(&protocol), events, report: Arc::clone(report) };
         let transport = match &spec.location {
             Location::Local(program) => {
-                let (protocol, report) = (Arc::clone(&protocol), Arc::clone(report));
-                let details = Arc::clone(&report);
-                let read = move |input: &Input, line: Line| on_line(&line, &protocol, input, &sender, &report);
-                let process = Process::start(program, groups, read, details);
-                Transport::Local(
-                    process
-                        .map_err(|error| Failure::new(format!("cannot run {}: {error}", program.command.join(" "))))?,
-                )
+                let read = move |input: &Input, line: Line| on_line(&line, &listener, input);
+                let cannot = |error| Failure::new(format!("cannot run {}: {error}", program.command.join(" ")));
+                Transport::Local(Process::start(program, groups, read, Arc::clone(report)).map_err(cannot)?)
             }
             Location::Commands(_) => return Err(Failure::new("has commands, and no server")),
             Location::Remote(site) => {
-                let (site, protocol, report) = (Arc::clone(site), Arc::clone(&protocol), Arc::clone(report));
-                Transport::Remote(Http::new(site, protocol, sender, report, [spec.start, spec.timeout]))
+                let limits = [spec.section.start, spec.section.timeout];
+                Transport::Remote(Http::new(Arc::clone(site), listener, limits))
             }
         };
-        let session = Session { protocol, transport, events };
+        let session = Session { protocol, transport, events: receiver };
         session.send(first);
         Ok(session)
     }
 
-    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, CallError> {
+    fn list_tools(&mut self, spec: &Spec, deadline: Option<Instant>) -> Result<About, Failure> {
         loop {
             match self.next(deadline, "before its tools were listed")? {
-                Some(Event::Ask(message) | Event::Notify(message)) => self.send(message),
+                Some(Event::Send(message)) => self.send(message),
                 Some(Event::Ready(about)) => return Ok(about),
-                Some(Event::Unusable(reason)) => return Err(CallError::CallFailed(self.failure(&reason))),
+                Some(Event::Unusable(reason)) => return Err(self.failure(&reason)),
                 Some(_) => (),
                 None => {
-                    let (name, limit) = (&spec.name, seconds(spec.start));
+                    let (name, limit) = (&spec.section.name, seconds(spec.section.start));
                     let advice = format!("a longer start may help, such as start = \"2m\" in [tools.{name}]");
                     let failure = self.failure(&format!("did not list its tools within {limit}"));
-                    return Err(CallError::CallFailed(Failure { advice: Some(advice), ..failure }));
+                    return Err(Failure { advice: Some(advice), ..failure });
                 }
             }
         }
@@ -210,7 +200,7 @@ impl Session {
         tool: &str,
         arguments: &Map<String, Value>,
         patience: Option<Duration>,
-    ) -> Result<Outcome, CallError> {
+    ) -> Result<Outcome, Failure> {
         let (id, message) = self.protocol().call(tool, arguments);
         if let Transport::Local(process) = &self.transport {
             process.report_again();
@@ -225,7 +215,7 @@ impl Session {
                 None => {
                     let message = self.protocol().cancel(id);
                     message.into_iter().for_each(|message| self.send(message));
-                    return Ok(Outcome::timed_out(patience));
+                    return Ok(Outcome::failed(format!("no answer within {}", seconds(patience))));
                 }
             }
         }
@@ -233,14 +223,14 @@ impl Session {
 
     fn send(&self, message: Value) {
         match &self.transport {
-            Transport::Local(process) => process.send(message.to_string()),
+            Transport::Local(process) => process.input.send(message.to_string()),
             Transport::Remote(http) => http.send(message),
         }
     }
 
-    /// What the server says next; `None` if that takes too long. Words that have arrived count even after the deadline.
-    /// A server without a process is gone, though something that it started may hold its output open.
-    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, CallError> {
+    /// What the server sends next; `None` if that takes too long. What has arrived counts even after the deadline. A program
+    /// that has ended is gone, even if something that it started holds its output open.
+    fn next(&mut self, deadline: Option<Instant>, when: &str) -> Result<Option<Event>, Failure> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match self.events.recv_timeout(left.map_or(POLL_INTERVAL, |left| left.min(POLL_INTERVAL))) {
@@ -257,14 +247,10 @@ impl Session {
         }
     }
 
-    /// Whether the server has ended, or has closed its output. Words between two calls are dropped.
+    /// Whether the server has ended, or has closed its output. What it sends between two calls is dropped.
     fn has_ended(&mut self) -> bool {
-        loop {
-            match self.events.try_recv() {
-                Ok(_) => (),
-                Err(error) => return error == TryRecvError::Disconnected || self.process_has_ended(),
-            }
-        }
+        self.events.try_iter().for_each(drop);
+        self.events.try_recv() == Err(TryRecvError::Disconnected) || self.process_has_ended()
     }
 
     /// An address cannot end.
@@ -275,22 +261,18 @@ impl Session {
         }
     }
 
-    /// How a program failed that writes no more: it has ended, or has closed its output, and then q ends it. Nothing of
-    /// it is left after this.
-    fn output_closed(&mut self, when: &str) -> CallError {
-        // A program that ends closes its output a moment before it is gone.
-        let began = Instant::now();
-        while !self.process_has_ended() && began.elapsed() < POLL_INTERVAL {
-            std::thread::sleep(POLL_INTERVAL / 50);
-        }
-        let has_ended = self.process_has_ended();
+    /// Ends a program that has closed its output, and says how it failed.
+    fn output_closed(&mut self, when: &str) -> Failure {
         let status = match &mut self.transport {
-            Transport::Local(process) => process.end().filter(|_| has_ended),
+            // A program that ends closes its output a moment before it is gone.
+            Transport::Local(process) => process.end(POLL_INTERVAL),
             Transport::Remote(_) => None,
         };
-        let status = status.map(|status| format!(" ({})", status.to_string().replace(": ", " "))).unwrap_or_default();
-        let did = if has_ended { "ended" } else { "closed its output" };
-        CallError::ServerGone(self.failure(&format!("{did} {when}{status}")))
+        let what = match status {
+            Some(status) => format!("ended {when} ({})", status.to_string().replace(": ", " ")),
+            None => format!("closed its output {when}"),
+        };
+        Failure { left: Left::Nothing, ..self.failure(&what) }
     }
 
     fn failure(&self, what: &str) -> Failure {
@@ -300,16 +282,12 @@ impl Session {
         }
     }
 
-    fn refusal(&self) -> Option<String> {
-        self.protocol().refusal()
-    }
-
     fn protocol(&self) -> MutexGuard<'_, Protocol> {
         lock(&self.protocol)
     }
 }
 
-/// Ends a session over HTTP; a program ends with its process.
+/// Ends a session over HTTP; a program ends when its process is dropped.
 impl Drop for Session {
     fn drop(&mut self) {
         if let Transport::Remote(http) = &self.transport {
@@ -320,24 +298,12 @@ impl Drop for Session {
 
 /// Handles a line that a program wrote. A thread does this, so that the server's own requests are answered while q does
 /// something else.
-fn on_line(
-    line: &Line,
-    protocol: &Mutex<Protocol>,
-    input: &Input,
-    events: &Sender<Result<Event, CallError>>,
-    report: &Report,
-) {
+fn on_line(line: &Line, listener: &Listener, input: &Input) {
     let received = match line.is_cut && protocol::is_message(&line.bytes) {
-        true => lock(protocol).receive_too_long(MAX_LINE),
-        false => lock(protocol).receive(&line.bytes),
+        true => listener.protocol().receive_too_long(MAX_LINE),
+        false => listener.protocol().receive(&line.bytes),
     };
-    for event in received {
-        match event {
-            Event::Reply(message) => input.send(message.to_string()),
-            Event::Detail(text) => report(&text),
-            event => _ = events.send(Ok(event)),
-        }
-    }
+    listener.hand_on(received, |message| input.send(message.to_string()));
 }
 
 fn after(patience: Option<Duration>) -> Option<Instant> {
@@ -354,10 +320,7 @@ impl Drop for Servers {
         for server in self.0.drain(..).filter(|server| server.session.is_some()) {
             let is_open = is_open.clone();
             // Without a thread it ends here.
-            let _ = unix::start_thread(move || {
-                drop(server);
-                drop(is_open);
-            });
+            let _ = unix::start_thread(move || drop((server, is_open)));
         }
         drop(is_open);
         // Nothing is ever sent: this waits until every server has ended.
@@ -369,7 +332,7 @@ impl Drop for Servers {
 mod tests {
     use super::*;
 
-    /// What a scripted server does before its tools are listed, and the first number of a call, which is 3.
+    /// What a scripted server does until its tools are listed. The first call has the number 3.
     const START: &str = r#"
         say() { printf '%s\n' "$1"; }
         answer() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
@@ -383,7 +346,8 @@ mod tests {
 
     fn program(script: &str) -> Program {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        Program { command, environment: vec![("PATH".into(), "/usr/bin:/bin".into())], folder: "/".into() }
+        let environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        Program { file: "/bin/sh".into(), command, environment, folder: "/".into() }
     }
 
     fn spec(script: &str) -> Spec {
@@ -391,12 +355,8 @@ mod tests {
     }
 
     fn with(program: Program) -> Spec {
-        Spec {
-            name: "db".to_owned(),
-            location: Location::Local(program),
-            start: Some(Duration::from_secs(60)),
-            timeout: Some(Duration::from_secs(60)),
-        }
+        let section = ToolServer::parse("db", "command = [\"x\"]\nstart = \"60s\"");
+        Spec { section, location: Location::Local(program) }
     }
 
     fn silent() -> Report {
@@ -409,7 +369,7 @@ mod tests {
     }
 
     fn open(spec: Spec, report: &Report) -> Result<(Server, About), Error> {
-        Server::open(spec, &Groups::default(), report)
+        Server::open(spec, &Groups::default(), Arc::clone(report))
     }
 
     fn process(server: &mut Server) -> &mut Process {
@@ -422,7 +382,7 @@ mod tests {
     /// What the model learns about a server that cannot continue, and what only the user learns.
     fn failed(what: &str, lines: &str) -> Outcome {
         let server_failed = Some(format!("db: {what}{lines}"));
-        Outcome { server_failed, ..outcome(&format!("the tool's server db failed: {what}"), true) }
+        Outcome { server_failed, ..outcome(&format!("the tool server db failed: {what}"), true) }
     }
 
     /// Calls a tool with arguments in JSON.
@@ -435,43 +395,48 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_only_the_first_are_reported_while_it_starts_and_in_each_call() {
+    fn only_the_first_of_many_lines_are_reported_at_the_start_and_in_each_call() {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let noise = "awk 'BEGIN { for (i = 0; i < 300; i++) print \"noise\" }' >&2";
         let script = format!("{noise}; {START} read -r call; {noise}; text 3 ok; read -r end");
         let mut server = open(spec(&script), &report).expect("tools").0;
-        // What it has written before its tools were listed has been read before the call, or is read during it.
+        // Every line of the start is read before the call begins.
         while !format!("{:?}", process(&mut server)).contains("reported: 300") {
             std::thread::yield_now();
         }
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-        process(&mut server).end();
+        process(&mut server).end(Duration::ZERO);
         process(&mut server).lines();
         drop((server, report));
         let details: Vec<String> = details.iter().collect();
-        assert_eq!(details.iter().filter(|line| *line == "db: noise").count(), 400);
-        assert_eq!(details[200], "db: writes more to standard error, which is not shown");
+        assert_eq!(details.iter().filter(|line| *line == "noise").count(), 400);
+        assert_eq!(details[200], "writes more to standard error, which is not shown");
         assert_eq!(details.len(), 402);
     }
 
     #[test]
     fn a_program_that_cannot_be_run_is_reported() {
         let error = |spec: Spec| open(spec, &silent()).map(|_| ()).expect_err("no process").message;
-        let missing = error(with(Program { command: vec!["/no/such".to_owned()], ..program("") }));
+        let missing =
+            error(with(Program { file: "/no/such".into(), command: vec!["/no/such".to_owned()], ..program("") }));
         assert_eq!(missing, "db: cannot run /no/such: No such file or directory (os error 2)");
     }
 
     #[test]
     fn a_server_that_does_not_start_says_why() {
-        let hurry = |time: u64, script: &str| Spec { start: Some(Duration::from_millis(time)), ..spec(script) };
+        let hurry = |time: u64, script: &str| {
+            let mut spec = spec(script);
+            spec.section.start = Some(Duration::from_millis(time));
+            spec
+        };
         let refused = r#"read -r line; echo '{"id":1,"error":{"code":-32601,"message":"no initialize"}}'; read -r end"#;
         for (spec, expected) in [
             (spec("echo no module >&2; exit 1"), "db: ended before its tools were listed (exit status 1): no module"),
             (spec("echo a >&2; echo b >&2"), "db: ended before its tools were listed (exit status 0):\na\nb"),
             (spec("kill -9 $$"), "db: ended before its tools were listed (signal 9 (SIGKILL))"),
             (spec("exec >&-; read -r line; read -r end"), "db: closed its output before its tools were listed"),
-            // It gets no time for what it would still do.
+            // It is ended at once.
             (
                 spec("exec >/dev/null; cat; sleep 1; echo late >&2"),
                 "db: closed its output before its tools were listed",
@@ -489,7 +454,7 @@ mod tests {
         // Only the first one is meant as a message.
         let script = format!("read -r call; printf '{{'; {long}; read -r call; {long}; text 4 ok; read -r end");
         let mut server = started(&script);
-        assert_eq!(call(&mut server, "{}"), outcome("the tool's server sent a message of more than 16 MB", true));
+        assert_eq!(call(&mut server, "{}"), outcome("the tool server sent a message of more than 16 MB", true));
         assert_eq!(call(&mut server, "{}"), outcome("ok", false));
     }
 
@@ -499,9 +464,9 @@ mod tests {
             case $cancel in *notifications/cancelled*'"requestId":3'*) text 4 cancelled;; *) text 4 not;; esac
             read -r end"#;
         let mut server = started(script);
-        server.spec.timeout = Some(Duration::from_millis(1));
+        server.spec.section.timeout = Some(Duration::from_millis(1));
         assert_eq!(call(&mut server, "{}"), outcome("no answer within 0.001 s", true));
-        server.spec.timeout = None;
+        server.spec.section.timeout = None;
         assert_eq!(call(&mut server, "{}"), outcome("cancelled", false));
     }
 
@@ -560,6 +525,6 @@ mod tests {
         let (sender, details) = mpsc::channel();
         let report: Report = Arc::new(move |text: &str| _ = sender.send(text.to_owned()));
         let _server = open(spec(&format!("{START}{ping}")), &report).expect("tools");
-        assert_eq!(details.recv().expect("a line"), r#"db: pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
+        assert_eq!(details.recv().expect("a line"), r#"pong: {"jsonrpc":"2.0","id":"p","result":{}}"#);
     }
 }

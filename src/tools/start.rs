@@ -10,7 +10,7 @@ use super::offers::{self, Offer};
 use super::prepare::{self, Prepared};
 use super::process::{Groups, Report};
 use super::protocol::About;
-use super::server::{Server, Servers};
+use super::server::{Location, Server, Servers, Spec};
 use super::toolbox::Toolbox;
 use crate::error::{Error, Kind};
 use crate::interrupt::{Interrupts, When};
@@ -23,16 +23,19 @@ use crate::unix;
 /// A server that has listed its tools, and the time that it took.
 type Opened = Result<(Server, About, Duration), Error>;
 
+/// The servers, their tools, and what each server, by its name, wants the model to know.
+type Collected = (Servers, Vec<Offer>, Vec<(String, String)>);
+
 /// Servers that are starting.
 pub(crate) struct Starting {
     /// `None`: all tools.
     selection: Option<Selection>,
-    /// One for each server.
-    sections: Vec<ToolServer>,
-    /// What comes of each, by its index.
-    opened: Receiver<(usize, Opened)>,
-    /// What has come, where there is nothing to wait for.
-    collected: Option<(Servers, Vec<Offer>)>,
+    /// The names of the servers that must start; commands need not.
+    awaited: Vec<String>,
+    /// The result for each server, and for commands.
+    opened: Receiver<Opened>,
+    /// The result of all, if there is nothing to wait for.
+    collected: Option<Collected>,
     groups: Groups,
     /// The configuration file.
     file: PathBuf,
@@ -43,62 +46,20 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Starts the selected servers; from now on, a signal ends them.
+    /// Starts the selected servers; from now on, a signal ends them. Without a selection, starts every configured server,
+    /// and a note names each one that cannot be started.
     ///
     /// # Errors
-    /// `Settings`: a server is not configured, its configuration is invalid, or its command is missing.
+    /// `Settings`: a selected server is not configured, its configuration is invalid, or its command is missing; or the
+    /// file that the setting `mcp` names cannot be read.
     pub(crate) fn new(
-        selection: &Selection,
+        selection: Option<&Selection>,
         settings: &Settings,
         interrupts: &Arc<Interrupts>,
         groups: &Groups,
         notes: &Notes,
     ) -> Result<Starting, Error> {
-        let mut prepared = Vec::new();
-        if !selection.is_empty() {
-            let configured = settings.tool_servers()?;
-            let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
-            let named = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
-            let sections = named.into_iter().map(valid).collect::<Result<Vec<_>, _>>()?;
-            // No key is asked for where a program is missing.
-            for section in &sections {
-                prepare::check(section, &settings.environment)?;
-            }
-            let servers =
-                sections.into_iter().map(|section| prepare::prepare(section, Some(selection), settings, notes));
-            prepared = servers.collect::<Result<_, _>>()?;
-        }
-        Starting::begin(Some(selection.clone()), prepared, settings, interrupts, groups, notes)?.check_commands(notes)
-    }
-
-    /// Starts every configured server; a note names each one that cannot be started.
-    ///
-    /// # Errors
-    /// `Settings`: the file that the setting `mcp` names cannot be read.
-    pub(crate) fn all(
-        settings: &Settings,
-        interrupts: &Arc<Interrupts>,
-        groups: &Groups,
-        notes: &Notes,
-    ) -> Result<Starting, Error> {
-        let prepare = |one: Configured| {
-            let section = valid(one)?;
-            prepare::check(&section, &settings.environment)?;
-            prepare::prepare(section, None, settings, notes)
-        };
-        let servers = settings.tool_servers()?.into_iter().map(prepare);
-        let prepared = servers.filter_map(|server| server.inspect_err(|error| note(error, notes)).ok()).collect();
-        Starting::begin(None, prepared, settings, interrupts, groups, notes)?.check_commands(notes)
-    }
-
-    fn begin(
-        selection: Option<Selection>,
-        prepared: Vec<Prepared>,
-        settings: &Settings,
-        interrupts: &Arc<Interrupts>,
-        groups: &Groups,
-        notes: &Notes,
-    ) -> Result<Starting, Error> {
+        let prepared = prepared(selection, settings, notes)?;
         let of_providers = settings.providers.iter().filter_map(|provider| match &provider.key {
             Key::Variables { found: Some((_, key)), .. } => Some(key),
             _ => None,
@@ -111,51 +72,36 @@ impl Starting {
             interrupts.before_the_end(When::First, move || first.terminate());
             interrupts.before_the_end(When::Last, move || last.kill());
         }
-        let report: Report = {
-            let (notes, secrets) = (notes.clone(), secrets.clone());
-            Arc::new(move |text: &str| notes.detail(|| secret::redact(text, &secrets)))
-        };
         let (sender, opened) = mpsc::channel();
-        let mut sections = Vec::new();
-        for (index, Prepared { section, spec, .. }) in prepared.into_iter().enumerate() {
-            let (sender, groups, report) = (sender.clone(), groups.clone(), Arc::clone(&report));
-            let began = Instant::now();
-            let open = move || {
-                let opened = Server::open(spec, &groups, &report);
-                // Where nobody waits any more, the server ends here.
-                let _ = sender.send((index, opened.map(|(server, about)| (server, about, began.elapsed()))));
+        let mut awaited = Vec::new();
+        for Prepared { spec, .. } in prepared {
+            let (name, is_command) = (spec.section.name.clone(), matches!(spec.location, Location::Commands(_)));
+            let report: Report = {
+                let (notes, secrets, name) = (notes.clone(), secrets.clone(), name.clone());
+                Arc::new(move |text: &str| notes.detail(|| secret::redact(&format!("{name}: {text}"), &secrets)))
             };
-            if matches!(section.place, Place::Commands(_)) {
+            let (sender, groups, began) = (sender.clone(), groups.clone(), Instant::now());
+            let open = move || {
+                let opened = Server::open(spec, &groups, report);
+                // If the run has failed meanwhile, the server ends here.
+                let _ = sender.send(opened.map(|(server, about)| (server, about, began.elapsed())));
+            };
+            if is_command {
                 open();
             } else {
                 interrupts.install();
-                let failed = |error| Error::new(Kind::Tools, format!("{}: {error}", section.name));
-                unix::start_thread(open).map_err(failed)?;
+                unix::start_thread(open).map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
+                awaited.push(name);
             }
-            sections.push(section);
         }
         drop(sender);
-        let (file, groups) = (settings.file.clone(), groups.clone());
-        Ok(Starting { selection, sections, opened, collected: None, groups, file, keys, secrets })
-    }
-
-    /// Where there are only commands, their names are checked before q waits for input.
-    fn check_commands(mut self, notes: &Notes) -> Result<Starting, Error> {
-        if self.awaited().is_empty() {
-            self.collected = Some(self.collect(&mut Vec::new(), notes)?);
+        let (selection, groups, file) = (selection.cloned(), groups.clone(), settings.file.clone());
+        let mut starting = Starting { selection, awaited, opened, collected: None, groups, file, keys, secrets };
+        // If there are only commands, their names are checked before q waits for input.
+        if starting.awaited.is_empty() {
+            starting.collected = Some(starting.collect(notes)?);
         }
-        Ok(self)
-    }
-
-    /// The names of all that must start.
-    fn awaited(&self) -> Vec<&str> {
-        let awaited = self.sections.iter().filter(|section| !matches!(section.place, Place::Commands(_)));
-        awaited.map(|section| section.name.as_str()).collect()
-    }
-
-    /// Whether there is any server.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sections.is_empty()
+        Ok(starting)
     }
 
     /// Waits until the tools are listed. `None` if no tools are selected.
@@ -166,8 +112,7 @@ impl Starting {
         if self.selection.as_ref().is_none_or(Selection::is_empty) {
             return Ok(None);
         }
-        let mut instructions = Vec::new();
-        let (servers, offers) = self.collect(&mut instructions, notes)?;
+        let (servers, offers, instructions) = self.collect(notes)?;
         offers::check_count(&offers)?;
         let (keys, secrets) = (self.keys.clone(), self.secrets.clone());
         Ok(Some(Toolbox::new(servers, offers, &instructions, yes, keys, secrets)))
@@ -178,32 +123,28 @@ impl Starting {
     /// # Errors
     /// As for [`Starting::finish`].
     pub(crate) fn list(mut self, notes: &Notes) -> Result<Vec<Offer>, Error> {
-        let (_servers, offers) = self.collect(&mut Vec::new(), notes)?;
+        let (_servers, offers, _) = self.collect(notes)?;
         self.groups.be_patient();
         Ok(offers)
     }
 
-    /// Waits for all servers. Where one of the selected fails, the user need not wait for the others.
-    fn collect(
-        &mut self,
-        instructions: &mut Vec<(String, String)>,
-        notes: &Notes,
-    ) -> Result<(Servers, Vec<Offer>), Error> {
+    /// Waits for all servers, or until a selected one has failed.
+    fn collect(&mut self, notes: &Notes) -> Result<Collected, Error> {
         if let Some(collected) = self.collected.take() {
             return Ok(collected);
         }
-        notes.spinner().wait_for(&format!("waiting for {}", self.awaited().join(", ")));
-        let (mut servers, mut offers, mut remarks) = (Servers::default(), Vec::new(), Vec::new());
-        for (index, opened) in &self.opened {
-            let section = &self.sections[index];
+        notes.spinner().wait_for(&format!("waiting for {}", self.awaited.join(", ")));
+        let (mut servers, mut offers, mut instructions, mut remarks) = <(Servers, Vec<_>, Vec<_>, Vec<_>)>::default();
+        for opened in &self.opened {
             let offered = opened.and_then(|(server, about, took)| {
-                if !matches!(section.place, Place::Commands(_)) {
+                let Spec { section, location } = &server.spec;
+                if !matches!(location, Location::Commands(_)) {
                     notes.detail(|| secret::redact(&introduction(section, &about, took), &self.secrets));
                 }
                 let (offered, noted) = offers::of_server(servers.0.len(), section, &about, &self.file)?;
-                servers.0.push(server);
                 instructions.push((section.name.clone(), about.instructions));
                 remarks.extend(noted);
+                servers.0.push(server);
                 Ok(offered)
             });
             match offered {
@@ -229,11 +170,11 @@ impl Starting {
         }
         remarks.extend(offers::leave_out_twins(&mut offers));
         remarks.iter().for_each(|remark| notes.note(remark));
-        Ok((servers, offers))
+        Ok((servers, offers, instructions))
     }
 }
 
-/// Servers that nobody waits for are asked to end.
+/// Asks servers to end that are still starting.
 impl Drop for Starting {
     fn drop(&mut self) {
         if self.opened.try_recv().err() != Some(TryRecvError::Disconnected) {
@@ -250,12 +191,35 @@ fn introduction(section: &ToolServer, about: &About, took: Duration) -> String {
     format!("{name}: {}, protocol {}, {count} {tools}, {took:.3} s", of.trim(), about.revision)
 }
 
+/// The selected servers, or all that can be started, ready to start.
+fn prepared(selection: Option<&Selection>, settings: &Settings, notes: &Notes) -> Result<Vec<Prepared>, Error> {
+    let mut configured = match selection {
+        Some(selection) if selection.is_empty() => Vec::new(),
+        _ => settings.tool_servers()?,
+    };
+    if let Some(selection) = selection {
+        let names: Vec<String> = configured.iter().map(|one| one.name.clone()).collect();
+        configured = selection.servers(configured).map_err(|name| unknown(&name, &names, settings))?;
+    }
+    // No key is asked for where a program is missing.
+    configured.sort_by_key(|one| one.server.as_ref().is_ok_and(|server| matches!(server.place, Place::Remote(_))));
+    let mut prepared = Vec::new();
+    for one in configured {
+        match valid(one).and_then(|section| prepare::prepare(section, selection, settings, notes)) {
+            Ok(ready) => prepared.push(ready),
+            Err(error) if selection.is_none() => note(&error, notes),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(prepared)
+}
+
 /// The server, or what is wrong with its configuration.
 fn valid(configured: Configured) -> Result<ToolServer, Error> {
     configured.server.map_err(|reason| Error::settings(format!("the tool server {}: {reason}", configured.name)))
 }
 
-/// An error that does not end q, with its advice.
+/// Reports an error that does not end q.
 fn note(error: &Error, notes: &Notes) {
     let advice = error.advice.as_ref().map_or_else(String::new, |advice| format!("\n{advice}"));
     notes.note(&format!("{}{advice}", error.message));

@@ -66,7 +66,7 @@ impl Toolbox {
             tools: offers.iter().map(|offer| offer.shown.clone()).collect(),
             offers,
             instructions: fence::join(instructions.iter().map(String::as_str)),
-            consent: Consent::new(yes),
+            consent: Consent { yes, ..Consent::default() },
             keys,
             secrets,
             room: MAX_RESULTS,
@@ -90,7 +90,7 @@ impl Toolbox {
         ToolRun::new(call, result, true)
     }
 
-    /// Runs a call, if it may run, and calls `runs` just before. `watched`: a person sees each call as a line.
+    /// Runs a call if it may run, and calls `runs` just before that. `watched`: each call is shown as a line.
     pub(crate) fn run(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> ToolRun {
         let began = Instant::now();
         let outcome = self.outcome(call, watched, runs, notes).unwrap_or_else(Outcome::failed);
@@ -128,14 +128,14 @@ impl Toolbox {
     fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
         let there = || self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let at = self.tools.iter().position(|tool| tool.name == call.name);
-        let at = at.ok_or_else(|| format!("There is no tool {}. There are: {}.", call.name, there()))?;
+        let at = at.ok_or_else(|| format!("There is no tool {}. The tools are: {}.", call.name, there()))?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         let server = &mut self.servers.0[offer.server];
         server.check(&offer.tool, &arguments)?;
-        // The user must see all of it to agree.
+        // The user must see the complete arguments to agree.
         self.consent.ask(offer, &whole, notes)?;
         let shown = consent::shown(&secret::redact(&whole, &self.secrets));
         if watched {
@@ -149,7 +149,7 @@ impl Toolbox {
     }
 }
 
-/// A text of at most so many bytes; a mark says what is left out.
+/// At most this many bytes of a text; a mark says how much is missing.
 fn shortened(text: &str, limit: usize) -> String {
     if text.len() <= limit { text.to_owned() } else { outcome::cut(text, limit.saturating_sub(MAX_MARK)) }
 }

@@ -2,19 +2,23 @@
 //! nothing.
 //!
 //! `cargo bench --bench speed`, or with names of its parts after `--`: `cargo bench --bench speed -- short long`. State is on
-//! /dev/shm where that is there, so that the cost of fsync on a disk can be told apart. The static archive takes part where
-//! `.ci/run` has built it.
+//! /dev/shm where that is there, so that the cost of fsync on a disk can be seen. The static archive takes part where `.ci/run`
+//! has built it.
 
 #![allow(unsafe_code, clippy::expect_used, clippy::unwrap_used)]
 
 #[path = "../authority.rs"]
 mod authority;
+#[path = "../http.rs"]
+mod http;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::net::TcpListener;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -330,21 +334,14 @@ impl Bench {
 
     /// From the moment in which the server lists its tools to the request of the model.
     fn request_after_tools(&self) {
-        let configured = self.configure_tools();
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let gap = |_| {
-            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
-            command.env("XDG_CONFIG_HOME", &configured).env("Q_RETRIES", "0").stderr(Stdio::null());
-            let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+        let gap = |listener: &TcpListener| {
             let (stream, _) = listener.accept().expect("a connection");
             stream.peek(&mut [0]).expect("a request");
             let asked = now();
-            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
             let listed = std::fs::read_to_string(self.stamp("now")).expect("a server that ran");
-            asked - listed.parse::<f64>().expect("a time")
+            (stream, asked - listed.parse::<f64>().expect("a time"))
         };
-        alone("from a tool server's answer to the request", middle((0..50).map(gap).collect()), "5 ms");
+        self.request_after("from a tool server's answer to the request", &self.configure_tools(), gap);
     }
 
     /// From the model's call of a command to the next request, without the time that the command takes by itself.
@@ -353,26 +350,30 @@ impl Bench {
         std::fs::create_dir_all(configured.join("q")).expect("a folder");
         let section = "[tools.now.true]\nrun = [\"true\"]\nreads = true\n";
         std::fs::write(configured.join("q/config.toml"), section).expect("a file");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let gap = |_| {
-            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
-            command.env("XDG_CONFIG_HOME", &configured).env("Q_RETRIES", "0").stderr(Stdio::null());
-            let mut child = command.stdin(Stdio::null()).spawn().expect("q");
+        let gap = |listener: &TcpListener| {
             let (stream, _) = listener.accept().expect("a connection");
-            reply(stream, CALL.as_bytes()).expect("a reply");
+            reply(stream, [HEAD, CALL].concat().as_bytes()).expect("a reply");
             let called = Instant::now();
             let (stream, _) = listener.accept().expect("a connection");
             stream.peek(&mut [0]).expect("a request");
             let took = called.elapsed().as_secs_f64();
-            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
-            took - measure(quiet("true"), "true").time.as_secs_f64()
+            (stream, took - measure(quiet("true"), "true").time.as_secs_f64())
         };
-        alone(
-            "from a call of a command to the request, beside its own time",
-            middle((0..50).map(gap).collect()),
-            "5 ms",
-        );
+        self.request_after("from a call of a command to the request, beside its own time", &configured, gap);
+    }
+
+    /// Measures how long a request takes, which is the last of a question with the tools `now`.
+    fn request_after(&self, what: &str, configured: &Path, gap: impl Fn(&TcpListener) -> (TcpStream, f64)) {
+        let (listener, address) = listen();
+        let gaps = (0..50).map(|_| {
+            let mut command = self.q(&address, &self.state, &["--no-save", "-t", "now", "question"]);
+            command.env("XDG_CONFIG_HOME", configured).env("Q_RETRIES", "0").stdin(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().expect("q");
+            let (stream, seconds) = gap(&listener);
+            reply(stream, &answer(1)).and_then(|()| child.wait()).expect("an end");
+            seconds
+        });
+        alone(what, middle(gaps.collect()), "5 ms");
     }
 
     fn binary(&self) {
@@ -404,7 +405,7 @@ impl Bench {
         std::fs::create_dir_all(&sessions).expect("a folder");
         let text = "a line of \\\"text\\\" as it is\\n".repeat(100);
         let time = "2026-11-21T10:00:00.000Z";
-        // Piece by piece: what this process has had at once would be told as what its children have.
+        // Piece by piece: the system would count the memory of this process as that of its children.
         let mut file = BufWriter::new(File::create(sessions.join(format!("{name}.json"))).expect("a file"));
         let mut write = |piece: String| file.write_all(piece.as_bytes()).expect("a file");
         write(format!(
@@ -433,28 +434,16 @@ fn with<A: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item
     command
 }
 
-/// A pseudo-terminal of 80 columns: our end, and that of a program.
-fn terminal() -> (File, OwnedFd) {
-    // SAFETY: plain system calls; the name's buffer is used by this thread alone, and a descriptor is owned by nobody else
-    // once it is known to be one.
-    let (own, program) = unsafe {
-        let own = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
-        assert!(libc::grantpt(own) == 0 && libc::unlockpt(own) == 0, "no pseudo-terminal");
-        let name = libc::ptsname(own);
-        assert!(!name.is_null(), "no pseudo-terminal");
-        let program = libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
-        assert!(program >= 0, "no pseudo-terminal");
-        (File::from_raw_fd(own), OwnedFd::from_raw_fd(program))
-    };
-    let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: a plain system call; the size outlives it.
-    assert_eq!(unsafe { libc::ioctl(own.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }, 0, "no pseudo-terminal");
-    (own, program)
+/// A port, and its address.
+fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    (listener, address)
 }
 
 /// A pseudo-terminal on which everything is read at once.
 fn drained_terminal() -> OwnedFd {
-    let (mut own, program) = terminal();
+    let (mut own, program) = pseudo_terminal::open(80).expect("a pseudo-terminal");
     std::thread::spawn(move || {
         let mut buffer = [0; 64 << 10];
         while own.read(&mut buffer).is_ok_and(|count| count > 0) {}
@@ -465,15 +454,15 @@ fn drained_terminal() -> OwnedFd {
 /// Sends a program one delta after another, each once the word of the one before can be read; returns how long each took,
 /// in seconds.
 fn watch(program: &dyn Fn(&str) -> Command, on_terminal: bool) -> Vec<f64> {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (listener, address) = listen();
     let (mut output, stdout): (Box<dyn Read>, Stdio) = if on_terminal {
-        let (own, program) = terminal();
+        let (own, program) = pseudo_terminal::open(80).expect("a pseudo-terminal");
         (Box::new(own), program.into())
     } else {
         let (output, stdout) = std::io::pipe().expect("a pipe");
         (Box::new(output), stdout.into())
     };
-    let mut command = program(&format!("http://{}", listener.local_addr().expect("an address")));
+    let mut command = program(&address);
     let mut child = command.stdout(stdout).stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program");
     // Only the program has the other end now.
     drop(command);
@@ -599,7 +588,7 @@ fn measure(mut command: Command, name: &str) -> Run {
     let (success, memory) = wait(&child);
     let time = began.elapsed();
     assert!(success, "{name} failed");
-    // It has been waited for, of which the standard library knows nothing.
+    // The standard library does not know that it has been waited for.
     let _ = child.try_wait();
     Run { time, memory }
 }
@@ -617,16 +606,16 @@ fn wait(child: &Child) -> (bool, i64) {
     (libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, usage.ru_maxrss)
 }
 
-/// Tells a new process that it is the server, and of how many deltas.
+/// Makes a new process the server; the value is its number of deltas.
 const SERVE: &str = "Q_BENCH_SERVE";
 
-/// Tells the server to speak TLS, and where to leave its authority's certificate.
+/// Makes the server speak TLS; the value is the file for its authority's certificate.
 const AUTHORITY: &str = "Q_BENCH_AUTHORITY";
 
-/// Tells a new process that it is a tool server, and how many milliseconds it takes to start.
+/// Makes a new process a tool server; the value is how many milliseconds it takes to start.
 const TOOLS: &str = "Q_BENCH_TOOLS";
 
-/// Tells the tool server where to write down when it listed its tools.
+/// The file in which the tool server writes when it listed its tools.
 const STAMP: &str = "Q_BENCH_STAMP";
 
 /// A server in a process of its own, which ends with this value.
@@ -675,15 +664,14 @@ fn answer(deltas: usize) -> Vec<u8> {
 
 /// Answers every request with a stream of so many deltas, and prints at which address.
 fn serve(deltas: usize) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
+    let (listener, address) = listen();
     let answer = answer(deltas);
     let tls = std::env::var_os(AUTHORITY).map(|path| {
         let authority = Authority::new("bench");
         std::fs::write(path, authority.pem()).expect("a file");
         authority.server(&["127.0.0.1"], 2000..=2999)
     });
-    println!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    println!("{}", if tls.is_some() { address.replace("http", "https") } else { address });
     for stream in listener.incoming().flatten() {
         // A client that goes away early is no concern.
         let _ = match &tls {
@@ -700,9 +688,8 @@ fn serve(deltas: usize) {
     }
 }
 
-/// A reply that calls a command.
+/// The events of a reply that calls a command.
 const CALL: &str = concat!(
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
     r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call00001","function":{"name":"now__true","arguments":"{}"}}]}}]}"#,
     "\n\n",
     r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
@@ -710,21 +697,7 @@ const CALL: &str = concat!(
 );
 
 fn reply(mut stream: impl Read + Write, answer: &[u8]) -> std::io::Result<()> {
-    let mut reader = BufReader::new(&mut stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    reader.take(length).read_to_end(&mut Vec::new())?;
+    http::read_body(&mut stream)?;
     stream.write_all(answer)
 }
 

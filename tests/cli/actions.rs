@@ -11,7 +11,7 @@ use crate::fixtures::{
     numbered, prompt, snapshot, stored, with, with_every_kind,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Running, Sandbox};
 use crate::server::Server;
 
 /// A sandbox with a current conversation of two exchanges.
@@ -46,7 +46,7 @@ fn no_action_needs_a_provider_a_valid_configuration_input_or_a_request() {
 }
 
 #[test]
-fn where_nothing_is_each_action_says_so_and_makes_nothing() {
+fn each_action_reports_that_there_is_nothing_and_creates_nothing() {
     let sandbox = Sandbox::new();
     for (action, exit, stdout, says) in [
         (&["--history"][..], 0, "", "no conversation"),
@@ -70,48 +70,13 @@ fn where_nothing_is_each_action_says_so_and_makes_nothing() {
         outcome.check(outcome.stderr.is_empty() == says.is_empty(), || "expected words or silence".to_owned());
         sandbox.expect_no_files();
     }
-    // A named conversation is as unknown where others are.
+    // The same if there are other conversations.
     sandbox.write_current(&stored(&["one", "two"]));
     for action in ["--history", "--last", "--undo", "--clear"] {
         let before = snapshot(sandbox.sessions());
         sandbox.q(&[action, "-s", "work"]).run().exit(1).stdout_is_empty().stderr_contains("work");
         before.expect_unchanged();
     }
-}
-
-#[test]
-fn what_cannot_go_together_is_refused_and_nothing_is_done() {
-    let sandbox = with_current();
-    sandbox.write_session("work.json", &stored(&["five", "six"]));
-    let before = snapshot(sandbox.sessions());
-    for arguments in [
-        &["--clear", "--all", "-s", "work"][..],
-        &["-s", "work", "--all", "--clear"],
-        &["--list", "-s", "work"],
-        &["--clear", "--undo"],
-        &["--undo", "--clear", "--all"],
-        &["--history", "--last"],
-        &["--list", "--clear"],
-        &["--clear", "--help", "--undo"],
-        &["--all"],
-        &["--all", "words"],
-        &["--undo", "--all"],
-        &["--clear", "words"],
-        &["--undo", "--", "words"],
-        &["-f", "--undo"],
-        &["--clear", "-m", "model"],
-        &["-p", "openai", "--last"],
-        &["--history", "--messages", "2"],
-        &["--undo", "--no-save"],
-        &["--clear", "-n"],
-    ] {
-        sandbox.q(arguments).stdin_open().run().exit(2).stdout_is_empty().stderr_contains("q: ");
-    }
-    for action in ["--last", "--undo", "--clear"] {
-        let outcome = sandbox.q(&[action, "--json", "words"]).stdin_open().run();
-        outcome.exit(2).stdout_contains("{\"error\":").stderr_contains("q: ");
-    }
-    before.expect_unchanged();
 }
 
 #[test]
@@ -252,7 +217,7 @@ fn undo_drops_the_last_exchange_and_an_earlier_state_keeps_it() {
         ("current-tty1.json", &["--undo"], "tty1"),
         ("work.json", &["--undo", "-s", "work"], ""),
         (ARCHIVED, &["--undo", "-s", ID], ""),
-        // Of a file elsewhere the earlier state is one by itself.
+        // The earlier state of a file elsewhere is a conversation of its own.
         ("../../../home/talk.json", &["--undo", "-s", "talk.json"], ""),
     ] {
         let _case = case(name);
@@ -317,7 +282,7 @@ fn undo_and_follow_ask_the_last_question_again() {
         assert_eq!(prompt(&server.requests()[asked]), sent);
         sandbox.expect_texts(name, &["one", "two", question, &format!("answer {asked}")]);
 
-        // The only question of all.
+        // The same with the only question.
         sandbox.write_session(name, &stored(&["one", "two"]));
         sandbox.shell(script).run().exit(0).stdout(format!("answer {}\n", asked + 1));
         assert_eq!(prompt(&server.requests()[asked + 1]), "<context>\none\n</context>\n\nin one line");
@@ -351,20 +316,24 @@ fn a_question_that_stays_is_not_printed() {
 }
 
 #[test]
-fn without_the_lock_undo_prints_nothing() {
+fn without_the_lock_nothing_is_undone_or_copied_and_everything_can_be_read() {
     let sandbox = Sandbox::new();
     sandbox.write_current(&stored(&["one", "two"]));
     let before = sandbox.read_bytes("current.json");
     let _lock = hold_the_lock(&sandbox);
-    for args in [&["--undo"][..], &["--undo", "-j"]] {
-        let outcome = sandbox.q(args).run();
-        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
-        sandbox.expect_bytes("current.json", &before);
+    for action in ["--history", "--last", "--list", "--status"] {
+        sandbox.q(&[action]).run().success();
     }
+    let refused = [&["--undo"][..], &["--undo", "-j"], &["--copy", "branch"]].map(|args| sandbox.q(args).spawn());
+    for outcome in refused.map(Running::wait) {
+        outcome.exit(1).stderr_contains("another q holds the lock").stdout_lacks("one");
+    }
+    sandbox.expect_bytes("current.json", &before);
+    sandbox.expect_files(&["current.json"]);
 }
 
 #[test]
-fn undo_keeps_nobody_waiting_while_its_question_is_read() {
+fn undo_releases_the_lock_before_its_question_is_read() {
     let (_server, sandbox) = numbered();
     // More than a pipe holds.
     sandbox.write_current(&stored(&["x".repeat(300_000).as_str(), "answer", "last", "answer"]));
@@ -391,7 +360,7 @@ fn of_two_undos_at_once_each_drops_an_exchange() {
 }
 
 #[test]
-fn a_link_to_nothing_is_not_taken_for_no_conversations() {
+fn a_broken_link_to_the_folder_is_an_error() {
     for link in ["q", "q/sessions"] {
         let _case = case(link);
         let sandbox = Sandbox::new();
@@ -429,7 +398,7 @@ fn clear_deletes_one_and_mentions_the_others() {
 }
 
 #[test]
-fn clear_is_silent_where_nothing_else_is_kept_and_deletes_what_cannot_be_read() {
+fn clear_is_silent_if_nothing_else_is_kept_and_deletes_unreadable_files() {
     for text in [stored(&["one", "two"]).to_string(), String::new(), "{".to_owned()] {
         let _case = case(&text);
         let sandbox = Sandbox::new();
@@ -508,7 +477,7 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     assert_eq!(printed(&["--clear", "-j"]), json!({"cleared": 1}));
     let none = sandbox.q(&["--clear", "-j"]).run();
     assert_eq!(none.stdout_json(), json!({"cleared": 0}));
-    none.exit(0).stderr_contains_all(&["there was no conversation", "kept: q --list"]);
+    none.exit(0).stderr_contains_all(&["there was no conversation", "other conversations kept: 1; q --list"]);
     let mut odd = stored(&["one", "```\nls\n```\nmore"]);
     let answer = &mut odd["messages"][1];
     (answer["finish"], answer["provider"], answer["model"]) = (json!("length"), json!("groq"), json!("big"));
@@ -540,14 +509,14 @@ fn a_copy_has_all_that_the_original_has_and_a_life_of_its_own() {
     let copy = sandbox.session("branch.json");
     assert_ne!(copy["created"], original["created"]);
     assert_eq!(with(copy, "created", CREATED), original);
-    // Branched at an earlier point, each goes on by itself.
+    // After an undo, each continues by itself.
     sandbox.q(&["--undo", "-s", "branch"]).run().success().stdout("three\n");
     sandbox.q(&["-s", "branch", "instead"]).run().success();
     sandbox.q(&["-f", "more"]).run().success();
     assert!(prompt(&server.requests()[0]).contains("two\n\nHuman: instead"));
     sandbox.expect_texts("branch.json", &["one", "two", "instead", "answer 0"]);
     sandbox.expect_texts("current.json", &["one", "two", "three", "four", "more", "answer 1"]);
-    // Of a named one, and into a file.
+    // A named conversation can be copied, and a copy can be a file.
     sandbox.q(&["-s", "branch", "--copy", "talk.json"]).run().success();
     assert_eq!(sandbox.home_session("talk.json")["messages"], sandbox.session("branch.json")["messages"]);
 }
@@ -571,7 +540,7 @@ fn a_copy_overwrites_nothing_and_has_a_name_that_a_user_may_give() {
 }
 
 #[test]
-fn a_copy_that_nobody_could_read_is_not_made() {
+fn a_copy_that_would_be_too_large_to_read_is_refused() {
     let sandbox = Sandbox::new();
     // q writes more bytes than another program, which leaves out line ends.
     let short = stored(&["", "two"]).to_string();

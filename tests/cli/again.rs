@@ -1,4 +1,4 @@
-//! `--again`: the last question asked once more, and nothing changed until the new answer is whole.
+//! `--again`: the last question asked once more, and nothing changed until the new answer is complete.
 
 use serde_json::json;
 
@@ -179,7 +179,7 @@ fn first_held_back() -> (Server, Gate) {
 }
 
 #[test]
-fn an_answer_to_what_is_not_the_last_question_any_more_is_saved_on_its_own() {
+fn an_answer_to_a_question_that_is_no_longer_the_last_is_saved_on_its_own() {
     for (meanwhile, kept) in [(&["-f", "more"][..], &["one", "two", "more", "other"][..]), (&["--undo"], &[])] {
         let _case = case(meanwhile);
         let (server, gate) = first_held_back();
@@ -213,7 +213,7 @@ fn an_answer_reaches_its_conversation_though_another_is_current_by_then() {
 }
 
 #[test]
-fn nothing_is_saved_or_kept_where_that_is_not_wanted() {
+fn nothing_is_saved_or_kept_if_that_is_not_wanted() {
     let (server, sandbox) = talked();
     let before = snapshot(sandbox.state());
     sandbox.q(&["--again", "--no-save"]).run().success();
@@ -226,7 +226,7 @@ fn nothing_is_saved_or_kept_where_that_is_not_wanted() {
 }
 
 #[test]
-fn code_and_json_come_of_the_new_answer() {
+fn code_and_json_are_those_of_the_new_answer() {
     let server = Server::always(Reply::sse(openai_stream(&["Use:\n```\nls\n```\n"])));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&with(stored(&["one", "two"]), "system", "be brief"));
@@ -253,7 +253,7 @@ fn a_conversation_does_not_grow_too_large_by_another_question() {
 }
 
 #[test]
-fn the_current_conversation_keeps_its_last_pairs_here_too() {
+fn asking_again_keeps_the_last_pairs() {
     let (_server, sandbox) = numbered();
     sandbox.write_current(&stored(&["one", "1", "two", "2", "three", "3"]));
     sandbox.q(&["--again"]).env("Q_PAIRS", "2").run().success();

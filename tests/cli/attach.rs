@@ -660,15 +660,10 @@ fn a_history_names_attachments() {
 }
 
 #[test]
-fn an_undo_says_what_its_question_had_attached() {
-    for (attachments, note) in [
-        (vec![error_png()], "q: the question had error.png attached, which is not printed\n"),
-        (
-            vec![error_png(), png("b.png", 8), attachment("c\n.pdf", "application/pdf", PIXEL)],
-            "q: the question had error.png, b.png and c .pdf attached, which are not printed\n",
-        ),
-        (vec![], ""),
-    ] {
+fn an_undo_says_that_its_question_had_attachments() {
+    for (attachments, note) in
+        [(vec![error_png()], "q: the images and PDFs of the question are not printed\n"), (vec![], "")]
+    {
         for json in [false, true] {
             let _case = case((note, json));
             let sandbox = Sandbox::new();

@@ -227,6 +227,15 @@ fn a_program_is_looked_for_in_full_folders_of_path() {
 }
 
 #[test]
+fn a_list_of_all_tools_lacks_only_the_command_whose_program_is_missing() {
+    let sandbox = Sandbox::new();
+    sandbox.config("[tools.shop.a]\nrun = [\"no-such-program\"]\n[tools.shop.b]\nrun = [\"ls\"]\n");
+    let listed = sandbox.q(&["--list-tools"]).run();
+    listed.exit(0).stdout("shop__b\twrites\tasks\t\n").stderr("q: tools.shop.a: there is no program no-such-program\n");
+    sandbox.q(&["--list-tools", "-t", "shop"]).run().exit(2).stderr_contains("there is no program no-such-program");
+}
+
+#[test]
 fn a_path_leads_to_something_below_the_folder() {
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     let root = sandbox.root().display().to_string();

@@ -13,12 +13,12 @@ use crate::fixtures::{
 use crate::sandbox::{Outcome, Q, Running, Sandbox};
 use crate::server::{Gate, Server};
 
-/// How many run at once where they are to get into each other's way. Each gives up the lock after five seconds, which
-/// more of them need where the disk is slow and the machine busy.
+/// How many run at once when they compete. Each waits five seconds for the lock; with more of them that would not be enough
+/// on a slow disk and a busy machine.
 const CROWD: usize = 16;
 
 #[test]
-fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
+fn follow_ups_at_the_same_time_are_all_saved_in_one_conversation() {
     let sandbox = Sandbox::new().env("Q_PAIRS", "1000");
     sandbox.write_current(&idle_for(HOUR, &["the first", "1"]));
     let (sandbox, outcomes) = crowd(sandbox, &["-f", "--messages", "0"]);
@@ -32,7 +32,7 @@ fn follow_ups_at_the_same_time_all_land_in_one_conversation() {
 }
 
 #[test]
-fn follow_ups_at_the_same_time_with_nothing_to_follow_all_land() {
+fn follow_ups_at_the_same_time_with_nothing_to_continue_are_all_saved() {
     let (sandbox, outcomes) = crowd(Sandbox::new().env("Q_PAIRS", "1000"), &["-f"]);
     for outcome in outcomes {
         outcome.exit(0).stderr_contains("q: there is no conversation to continue").stderr_has_lines(1);
@@ -75,7 +75,7 @@ fn a_new_file_replaces_none_and_a_taken_id_is_counted_up() {
 }
 
 #[test]
-fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
+fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_saved_on_its_own() {
     let clear = |sandbox: &Sandbox| {
         sandbox.q(&["--clear"]).run().success();
     };
@@ -108,7 +108,7 @@ fn a_follow_up_whose_conversation_was_cleared_meanwhile_is_kept_on_its_own() {
 }
 
 #[test]
-fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_seconds() {
+fn without_the_lock_an_exchange_is_saved_on_its_own_after_five_seconds() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "1"]));
@@ -138,12 +138,12 @@ fn where_the_lock_cannot_be_had_an_exchange_is_kept_on_its_own_after_five_second
 }
 
 #[test]
-fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
+fn an_exchange_waits_for_a_lock_that_is_released_in_time() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let lock = hold_the_lock(&sandbox);
     let mut running = sandbox.q(&["-s", "work", "one"]).spawn();
-    // All of the answer is there before it is saved.
+    // The complete answer is printed before it is saved.
     running.read_stdout_until("answer\n");
     sandbox.expect_no_files();
     drop(lock);
@@ -152,7 +152,7 @@ fn an_exchange_waits_for_a_lock_that_is_given_back_in_time() {
 }
 
 #[test]
-fn however_many_there_are_a_new_one_pushes_none_out() {
+fn a_new_conversation_removes_no_other_however_many_there_are() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     for number in 0..1_500 {
@@ -200,7 +200,7 @@ fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_ea
             let ends = kept[0] == long && kept[kept.len() - 2].ends_with("two") && kept[kept.len() - 1] == "answer";
             outcome.check(ends, || "expected old messages first and the new exchange last".to_owned());
             assert_eq!(continued["created"], old["created"]);
-            // What is left is whole.
+            // The exchanges that remain are complete.
             assert_eq!(continued["messages"][kept.len() - 4]["attachments"], json!(attached));
             sandbox.q(args).args(&["--messages", "2", "three"]).run().success();
             assert_eq!(texts(&sandbox.session(name)).len(), kept.len() + 2);
@@ -209,7 +209,7 @@ fn a_conversation_that_would_grow_too_large_loses_its_oldest_exchanges_and_an_ea
 }
 
 #[test]
-fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
+fn leftovers_of_a_killed_run_are_removed_by_the_next_that_writes() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.write_current(&idle_for(HOUR, &["one", "1"]));
@@ -225,27 +225,19 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_that_writes_there() {
 }
 
 #[test]
-fn a_follow_up_overtaken_by_a_new_question_lands_in_its_own_conversation() {
-    for linked in [false, true] {
-        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
-            sandbox.q(&["new"]).run().success();
-        });
-        overtaken.success().stdout("late\n");
-        sandbox.expect_texts("current.json", &["new", "answer"]);
-        sandbox.expect_texts(ARCHIVED, &["one", "1", "slow", "late"]);
-        assert_eq!(sandbox.archived(), [ARCHIVED]);
-    }
-}
-
-#[test]
-fn a_follow_up_is_added_to_what_is_there_by_then() {
-    for linked in [false, true] {
-        let (overtaken, sandbox) = overtaken(linked, |sandbox| {
-            sandbox.q(&["-f", "quick"]).run().success();
-        });
-        overtaken.success();
-        sandbox.expect_texts("current.json", &["quick", "answer", "slow", "late"]);
-        sandbox.expect_files(&["current.json"]);
+fn a_follow_up_lands_in_its_conversation_whatever_was_asked_meanwhile() {
+    for (meanwhile, current, own) in [
+        (&["new"][..], &["new", "answer"][..], &["one", "1", "slow", "late"][..]),
+        (&["-f", "quick"], &["quick", "answer", "slow", "late"], &[]),
+    ] {
+        for linked in [false, true] {
+            let _case = case((meanwhile, linked));
+            let (overtaken, sandbox) = overtaken(linked, |sandbox| drop(sandbox.q(meanwhile).run()));
+            overtaken.success().stdout("late\n");
+            sandbox.expect_texts("current.json", current);
+            assert_eq!(sandbox.archived(), own.first().map(|_| ARCHIVED).into_iter().collect::<Vec<_>>());
+            sandbox.expect_texts(ARCHIVED, if own.is_empty() { current } else { own });
+        }
     }
 }
 
@@ -277,7 +269,7 @@ fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
         let question = format!("question {round}");
         let follow = if round % 4 == 0 { "-n" } else { "-f" };
         let mut running = sandbox.q(&[follow, "--messages", "0", &question]).spawn();
-        // Spread over the whole of a run, with more of them towards its end, where files are written.
+        // Spread over the second half of a run and a bit beyond, when files are written.
         std::thread::sleep(undisturbed.elapsed().mul_f64(0.5 + f64::from(round) / f64::from(ROUNDS)));
         running.signal(libc::SIGKILL);
         let outcome = running.wait();
@@ -287,7 +279,7 @@ fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
         } else {
             outcome.killed_by(libc::SIGKILL);
         }
-        // Each file that a user would look at is whole.
+        // Each file that a user can see is complete.
         let kept: BTreeSet<String> = sandbox
             .session_files()
             .iter()
@@ -304,7 +296,7 @@ fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
     sandbox.current_id();
 }
 
-/// The questions of a conversation, each of which has its own answer.
+/// The questions of a conversation, after a check that each has its own answer.
 #[track_caller]
 fn whole_exchanges(conversation: &Value) -> Vec<String> {
     let kept = texts(conversation);
@@ -333,7 +325,7 @@ fn crowd_exchanges() -> Vec<(String, String)> {
     exchanges(&texts)
 }
 
-/// Asks many questions at once with the same options; nobody is answered before all have asked.
+/// Asks many questions at once with the same options; no answer comes before all have asked.
 fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
     let gate = Gate::new();
     let server = echo(Some(gate.clone()));
@@ -357,7 +349,7 @@ fn echo(gate: Option<Gate>) -> Server {
     })
 }
 
-/// What becomes of a follow-up, `slow`, if something else happens while its answer is held back; two pairs are kept.
+/// Asks a follow-up, `slow`, and does something else while its answer is held back; two pairs are kept.
 fn overtaken(linked: bool, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbox) {
     let gate = Gate::new();
     let held = gate.clone();
@@ -378,7 +370,7 @@ fn overtaken(linked: bool, meanwhile: impl FnOnce(&Sandbox)) -> (Outcome, Sandbo
 }
 
 #[test]
-fn what_stays_with_a_conversation_gets_into_no_other_that_was_begun_meanwhile() {
+fn a_system_prompt_stays_out_of_a_conversation_that_was_started_meanwhile() {
     let gate = Gate::new();
     let held = gate.clone();
     let server = Server::start(move |request, _| match prompt(request) == "slow" {

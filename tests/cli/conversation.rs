@@ -16,7 +16,7 @@ use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
 #[test]
-fn a_question_is_kept_in_the_format_that_is_promised() {
+fn a_question_is_saved_in_the_documented_format() {
     let server = Server::openai("Hello there");
     let sandbox = Sandbox::new().server_env(&server);
     let before = OffsetDateTime::now_utc() - Duration::from_millis(1);
@@ -77,7 +77,7 @@ fn a_plain_question_starts_a_new_conversation_and_a_follow_up_continues_it() {
 }
 
 #[test]
-fn nothing_is_saved_before_the_answer_is_whole() {
+fn nothing_is_saved_before_the_answer_is_complete() {
     for args in [&["two"][..], &["-f", "two"], &["-s", "work", "two"]] {
         let _case = case(args);
         let gate = Gate::new();
@@ -115,7 +115,7 @@ fn follow_ups_in_a_pipeline_continue_one_conversation_in_order() {
 }
 
 #[test]
-fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
+fn a_conversation_is_continued_until_it_was_idle_for_too_long() {
     for (idle, variable, file) in [
         (23 * HOUR, "", ""),
         (25 * HOUR, "2d", ""),
@@ -140,10 +140,10 @@ fn a_conversation_is_followed_until_it_was_idle_for_too_long() {
 }
 
 #[test]
-fn a_conversation_with_somebody_else_is_not_followed() {
+fn a_conversation_with_another_provider_or_model_is_not_continued() {
     let old = || with(idle_for(HOUR, &["one", "1"]), "model", "odd-model");
     for (args, variable, file) in [
-        // Where none is named, the conversation continues with its own model.
+        // Without a model in options and settings, the conversation continues with its own.
         (&["-f", "two"][..], "", ""),
         (&["-f", "-p", "openai", "two"], "", ""),
         (&["-f", "-m", "odd-model", "two"], "", ""),
@@ -217,7 +217,7 @@ fn with_current(conversation: &Value, file: &str) -> (Server, Sandbox) {
 }
 
 #[test]
-fn what_cannot_be_followed_is_put_aside_once_the_new_answer_is_there() {
+fn an_unreadable_conversation_is_archived_once_the_new_answer_has_come() {
     let valid = idle_for(HOUR, &["one", "1"]);
     let mut unknown_role = valid.clone();
     unknown_role["messages"][0]["role"] = json!("system");
@@ -260,7 +260,7 @@ fn what_cannot_be_followed_is_put_aside_once_the_new_answer_is_there() {
 }
 
 #[test]
-fn a_follow_up_with_nothing_to_follow_says_so_and_begins_a_conversation() {
+fn a_follow_up_with_nothing_to_continue_says_so_and_starts_a_conversation() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let outcome = sandbox.q(&["-f", "one"]).run();
@@ -306,7 +306,7 @@ fn the_current_conversation_keeps_its_last_pairs() {
 }
 
 #[test]
-fn fields_that_q_does_not_know_keep_their_values() {
+fn unknown_fields_keep_their_values() {
     let question = json!({"role": "user", "content": "café 😀", "timestamp": CREATED,
         "stars": 1e2, "attachments": [{"name": "a.png", "type": "image/png", "data": PIXEL, "alt": {"x": null}}]});
     let call =
@@ -322,7 +322,7 @@ fn fields_that_q_does_not_know_keep_their_values() {
             let _case = case((beginning, name));
             let (server, sandbox) = numbered();
             let old = with(conversation.clone(), "messages", json!([question, answer]));
-            // A number of more digits than any type of Rust holds.
+            // A number with more digits than any type of Rust can hold.
             let text = format!("{beginning}{old}").replace("1.25", "12345678901234567890123");
             sandbox.write_bytes(name, text);
             for more in ["two", "three"] {
@@ -354,16 +354,12 @@ fn a_request_that_fails_before_its_first_word_changes_no_file() {
         ("an empty answer", Reply::sse([finish("stop"), DONE.to_vec()])),
         ("no more than thoughts", Reply::sse([openai_event(json!({"reasoning": "hm"}), None)]).cut()),
         ("a blocked answer", Reply::sse([finish("content_filter")])),
+        ("nothing but blanks", Reply::sse([word("\n\n"), finish("stop")])),
+        ("blanks before a cut", Reply::sse([word(" \n")]).cut()),
     ] {
         let _case = case(what);
         nothing_changes(reply);
     }
-}
-
-#[test]
-fn an_answer_of_nothing_but_blanks_changes_no_file() {
-    nothing_changes(Reply::sse([word("\n\n"), finish("stop")]));
-    nothing_changes(Reply::sse([word(" \n")]).cut());
 }
 
 /// A request that fails like this leaves the state as it is, whatever it was.
@@ -409,7 +405,7 @@ fn no_save_leaves_no_trace() {
             sandbox.q(args).env("Q_SAVE", variable).run().exit(0).stdout("answer\n");
             before.expect_unchanged();
         }
-        // What is there is used all the same.
+        // The conversation is sent all the same.
         let sent = prompt(&server.last_request());
         assert_eq!(sent.contains("Human: one\n\nAssistant: 1"), args.contains(&"-f"), "{sent}");
     }
@@ -449,7 +445,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_conversation_is_handed_over_where_that_is_wanted_and_stays_there() {
+fn a_conversation_is_handed_over_if_configured_and_stays_there() {
     let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
     for (args, variable, provider, model, printed) in [
         (
@@ -478,7 +474,7 @@ fn a_conversation_is_handed_over_where_that_is_wanted_and_stays_there() {
         let outcome = sandbox.q(&["-f"]).args(args).arg("two").env("Q_MODEL", variable).run();
         outcome.exit(0).stderr(printed);
         let server = if provider == "openai" { &openai } else { &claude };
-        // It is asked again, and nothing more is said.
+        // That model is asked again, without another note.
         for question in ["three", "four"] {
             assert_eq!(server.last_request().json()["model"], model);
             let current = sandbox.current();
@@ -490,7 +486,7 @@ fn a_conversation_is_handed_over_where_that_is_wanted_and_stays_there() {
         assert_eq!(texts(&sandbox.current()).len(), 8);
         sandbox.expect_files(&["current.json"]);
     }
-    // What is too old is not handed over.
+    // A conversation that is too old is not handed over.
     let sandbox = Sandbox::new().server_env(&openai).env("Q_MISMATCH", "continue");
     sandbox.write_current(&stored(&["one", "1"]));
     sandbox.q(&["-f", "-m", "big", "two"]).run().exit(0).stderr_contains("idle");
@@ -525,7 +521,7 @@ fn a_provider_and_a_model_that_were_named_stay_with_their_conversation() {
         outcome.exit(0).check(outcome.stderr.is_empty() == continues, || "expected a note for a new one".to_owned());
         assert_eq!(server.last_request().json()["model"], model);
         assert_eq!(texts(&sandbox.current()).len(), if continues { 4 } else { 2 });
-        // From now on it is pinned, also where it was not before; a new one does not inherit it.
+        // From now on the model is pinned, even if it was not before; a new conversation does not inherit it.
         sandbox.q(&["--undo"]).run().success();
         let pinned = !second.is_empty() || (continues && !first.is_empty());
         assert_eq!(sandbox.current().get("pinned"), pinned.then_some(&json!(true)));
@@ -579,7 +575,7 @@ fn a_system_prompt_belongs_to_its_conversation() {
     assert_eq!(sent(&["-s", "work", "two"]), "clerk");
     sandbox.write_current(&with(stored(&["one", "1"]), "system", "old"));
     assert_eq!(sent(&["-f", "two"]), "of the setting");
-    // An empty one stays, too: no other takes its place.
+    // An empty system prompt stays, too: no other takes its place.
     assert_eq!(sent(&["-S", "", "one"]), "one");
     assert!(sent(&["-f", "two"]).ends_with("Human: two"));
     assert!(sent(&["-f", "--messages", "0", "three"]).ends_with("three"));

@@ -22,7 +22,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 const KEYS: &[&str] = &[
     "why", "provider", "options", "stream", "history", "retries", "status", "type", "header", "lines", "begins",
     "trimmed", "body", "cut", "pause", "exit", "answer", "shown", "stdout", "saved", "finish", "word", "usage", "note",
-    "error", "lacks", "requests", "takes", "blocked",
+    "error", "lacks", "requests", "takes", "blocked", "sources",
 ];
 
 /// Providers that need nothing but their variables; every other one is written into the configuration file.
@@ -95,6 +95,15 @@ impl Case {
 
     fn exit(&self) -> i32 {
         self.one("exit").and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{}: no exit", self.name))
+    }
+
+    /// The sources as a file has them.
+    fn sources(&self) -> Option<Value> {
+        let source = |text: &str| match text.split_once(' ') {
+            Some((url, title)) => json!({"url": url, "title": title}),
+            None => json!({"url": text}),
+        };
+        self.one("sources").map(|all| all.split(" | ").map(source).collect())
     }
 
     fn requests(&self) -> usize {
@@ -285,6 +294,16 @@ impl<'a> Run<'a> {
         for text in case.all("note").chain(case.all("error")) {
             wrong.unless(stderr.contains(text), || format!("standard error lacks {text:?}"));
         }
+        let (listed, stderr): (Vec<&str>, Vec<&str>) =
+            stderr.split_inclusive('\n').partition(|line| line.starts_with("q: ["));
+        let (listed, stderr) = (listed.concat(), stderr.concat());
+        let sources = case.sources().unwrap_or_default();
+        let line = |(source, number): (&Value, usize)| {
+            let title = source["title"].as_str().map_or_else(String::new, |title| format!("{title} "));
+            format!("q: [{number}] {title}{}\n", source["url"].as_str().expect("an address"))
+        };
+        let lines: String = sources.as_array().into_iter().flatten().zip(1..).map(line).collect();
+        wrong.unless(listed == lines, || format!("the sources are {listed:?}, not {lines:?}"));
         let saved = self.sandbox.session_files().iter().map(|name| self.sandbox.read_bytes(name)).collect::<Vec<_>>();
         let saved = String::from_utf8_lossy(&saved.concat()).into_owned();
         let output = self.outcome.stdout_text() + &stderr + &saved;
@@ -350,6 +369,8 @@ impl<'a> Run<'a> {
         wrong.unless(answer.get("interrupted") == interrupted, || {
             format!("interrupted is not {interrupted:?} in the file")
         });
+        let sources = case.sources();
+        wrong.unless(answer.get("sources") == sources.as_ref(), || format!("the file has not the sources {sources:?}"));
         // What broke off may or may not have a word for it.
         let word = case.one("word").map(Value::from);
         let kept = answer.get("finish") == word.as_ref() || case.exit() == 1;
@@ -379,6 +400,8 @@ impl<'a> Run<'a> {
         wrong.unless(printed["answer"] == answer.as_str(), || format!("the answer is not {answer:?}"));
         let finish = case.one("finish").unwrap_or("stop");
         wrong.unless(printed["finish"] == finish, || format!("the finish is not {finish:?}"));
+        let sources = case.sources();
+        wrong.unless(printed.get("sources") == sources.as_ref(), || format!("the sources are not {sources:?}"));
         if let Some(usage) = case.one("usage") {
             let count = |text: &str| text.parse().unwrap_or(Value::Null);
             let usage = match usage.split(' ').collect::<Vec<_>>()[..] {

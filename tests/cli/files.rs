@@ -1,4 +1,4 @@
-//! Conversations are plain files: the commands that one would type around q work, and q stays away from other files.
+//! Conversations are plain files: the usual commands work with them, and q does not open other files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn script(sandbox: &Sandbox, script: &str) -> Outcome {
     sandbox.shell(&format!("set -e; {sessions}; {script}")).run()
 }
 
-/// Three conversations, in two of which a word was said.
+/// Three conversations; two have the word that is looked for.
 fn library(sandbox: &Sandbox) {
     sandbox.write_session("work.json", &stored(&["hello", "Hi."]));
     sandbox.write_session(OTHER, &other(&["squash?", "An interactive rebase does it."]));
@@ -79,7 +79,7 @@ fn all_conversations_are_searched_with_jq() {
     let documents = documents();
     let lines = documents.lines().skip_while(|line| !line.trim_start().starts_with("jq -r 'select"));
     let search = lines.take(2).collect::<Vec<_>>().join("\n");
-    // Each conversation once, however often the word is said, and so that one can see which it is.
+    // Each conversation once, by the name of its file, however often it has the word.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
     let newest = "q --list --json | jq -r '.[] | select(.messages < 2) | .path | split(\"/\") | last'";

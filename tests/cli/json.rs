@@ -86,7 +86,7 @@ fn a_command_line_that_makes_no_sense_is_reported_in_json_too() {
 }
 
 #[test]
-fn a_failure_in_json_of_an_answer_that_began_is_saved_as_interrupted() {
+fn an_answer_that_breaks_off_in_json_is_saved_as_interrupted() {
     let server = Server::always(Reply::sse(&openai_stream(&["half "])[..2]).cut());
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["-j", "hi"]).run().exit(1).stdout_lacks("half");
@@ -94,7 +94,7 @@ fn a_failure_in_json_of_an_answer_that_began_is_saved_as_interrupted() {
 }
 
 #[test]
-fn json_with_code_has_the_code_as_answer_and_the_whole_is_saved() {
+fn json_with_code_has_the_code_as_answer_and_all_of_it_is_saved() {
     let answer = "Try:\n```sh\nls\n```\n";
     let server = Server::openai(answer);
     let sandbox = Sandbox::new().server_env(&server);

@@ -26,6 +26,8 @@ mod network;
 mod options;
 mod output;
 mod providers;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod pty;
 mod question;
 mod readme;
@@ -47,4 +49,5 @@ mod toolserver;
 mod trouble;
 mod unreadable;
 mod upgrade;
+mod web;
 mod wrap;

@@ -31,7 +31,7 @@ fn each_piece_leaves_before_the_next_arrives() {
         let mut next = gates.iter();
         let mut reply = Reply::sse::<&[u8]>([]);
         for piece in (dialect.stream)(&words) {
-            // The first events that hold a word are those that may not be answered with more before it is out.
+            // After each event with a word the server waits until the word has been printed.
             let text = String::from_utf8(piece.clone()).unwrap();
             reply = reply.piece(piece);
             if ["one ", "two\\n", "three"].iter().any(|word| text.contains(word))
@@ -81,12 +81,12 @@ fn an_answer_ends_with_a_newline_and_is_otherwise_unchanged_in_a_pipe() {
 }
 
 #[test]
-fn no_stream_prints_nothing_before_the_answer_is_whole() {
+fn no_stream_prints_nothing_before_the_answer_is_complete() {
     let half = [word("half ")];
     let whole = json!({"choices": [{"message": {"role": "assistant", "content": "half"}}]}).to_string();
     let cut = Reply::new(200).header("content-type", "application/json").piece(&whole[..whole.len() - 4]).cut();
     for (what, reply) in [
-        // Some servers stream whatever they are asked for.
+        // Some servers always stream.
         ("a stream", Reply::sse(half).cut()),
         ("one piece", cut),
     ] {
@@ -98,11 +98,11 @@ fn no_stream_prints_nothing_before_the_answer_is_whole() {
 }
 
 #[test]
-fn the_exit_code_says_who_is_to_blame() {
+fn the_exit_status_distinguishes_failures_from_wrong_usage() {
     let server = Server::openai("fine");
     let refusing = Server::always(failure(400, "no such thing"));
     let failing = Server::always(failure(500, "out of order"));
-    // Taken and let go again: nobody listens there now.
+    // Taken and released again: nothing listens there now.
     let nobody = format!("http://{}/v1", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let sandbox = sandbox_of(&server);
     sandbox.q(&["why"]).run().success().stdout("fine\n");
@@ -120,36 +120,13 @@ fn the_exit_code_says_who_is_to_blame() {
         let _case = case(words);
         let outcome = change(sandbox.q(&["-p", "openai", "-f", "why"])).run();
         outcome.exit(*code).stdout_is_empty().explains().stderr_contains(words);
-        // What fails before its first word changes nothing.
+        // A question that fails before the first word changes nothing.
         before.expect_unchanged();
     }
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_q_quietly() {
-    for words_read in [0, 1, 2] {
-        let _case = case(words_read);
-        let gate = Gate::new();
-        let mut reply = Reply::sse::<&[u8]>([]);
-        for (number, event) in openai_stream(&["one ", "two ", "three"]).iter().enumerate() {
-            // The first event has no words.
-            if number == words_read + 1 {
-                reply = reply.wait_for(&gate);
-            }
-            reply = reply.piece(event);
-        }
-        let server = Server::always(reply);
-        let sandbox = sandbox_of(&server);
-        let mut running = sandbox.q(&["why"]).spawn();
-        match words_read {
-            0 => server.wait_for_requests(1),
-            1 => drop(running.read_stdout_until("one ")),
-            _ => drop(running.read_stdout_until("two ")),
-        }
-        running.close_stdout();
-        gate.open();
-        running.wait().success();
-    }
     let server = Server::openai(&"yes\n".repeat(100_000));
     let sandbox = sandbox_of(&server);
     let script = "{ q why; echo \"exit $?\" >&2; } | head -n 1";
@@ -179,6 +156,11 @@ fn a_full_device_as_output_is_an_error() {
         outcome.exit(1).stderr_contains("standard output").stderr_contains("No space left");
         outcome.stderr_has_lines(1);
     }
+    // An answer that has come is kept.
+    let server = Server::always(Reply::sse([openai_stream(&["answer"]).concat()]));
+    let sandbox = sandbox_of(&server);
+    sandbox.q(&["one"]).stdout_to(full_device()).run().exit(1).stderr_contains("q: cannot write to standard output");
+    sandbox.expect_texts("current.json", &["one", "answer"]);
 }
 
 #[test]

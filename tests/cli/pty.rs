@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::fixtures::GUARD;
+use crate::pseudo_terminal;
 
 /// Wide enough that no line of a test wraps, unless the test is about that.
 pub const WIDE: u16 = 2_000;
@@ -35,7 +36,7 @@ struct State {
 
 impl Terminal {
     pub fn new(columns: u16) -> Terminal {
-        let (own_end, program_end) = open(columns);
+        let (own_end, program_end) = pseudo_terminal::open(columns).expect("a pseudo-terminal");
         let keyboard = own_end.try_clone().expect("a descriptor");
         let arrived = Arc::new(Arrived::default());
         thread::spawn({
@@ -58,7 +59,7 @@ impl Terminal {
     /// From now on it has so many columns.
     pub fn resize(&mut self, columns: u16) {
         self.columns = columns;
-        set_columns(&self.keyboard, columns);
+        pseudo_terminal::set_columns(&self.keyboard, columns).expect("a terminal");
     }
 
     /// Waits until `text` has arrived after the first `from` bytes, and returns all that has arrived up to now.
@@ -127,42 +128,6 @@ impl Arrived {
     }
 }
 
-/// Both ends. They are closed in every program that is started, so that no other test's program holds the terminal open,
-/// and neither becomes the controlling terminal of the test process.
-pub fn open(columns: u16) -> (File, OwnedFd) {
-    /// `ptsname` returns the same buffer each time; macOS has no other call for it.
-    static NAME: Mutex<()> = Mutex::new(());
-    let _name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
-    // else once it is known to be one.
-    unsafe {
-        let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
-        let number = own.as_raw_fd();
-        assert_eq!(libc::grantpt(number), 0, "{}", io::Error::last_os_error());
-        assert_eq!(libc::unlockpt(number), 0, "{}", io::Error::last_os_error());
-        let name = libc::ptsname(number);
-        assert!(!name.is_null(), "{}", io::Error::last_os_error());
-        let program = owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC));
-        set_columns(&own, columns);
-        (own.into(), program)
-    }
-}
-
-fn set_columns(terminal: &impl AsRawFd, columns: u16) {
-    let size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: a plain system call; the size outlives it.
-    let set = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
-    assert_eq!(set, 0, "{}", io::Error::last_os_error());
-}
-
-/// # Safety
-/// A descriptor that is not negative must be open and belong to nobody else.
-unsafe fn owned(descriptor: libc::c_int) -> OwnedFd {
-    assert!(descriptor >= 0, "no pseudo-terminal: {}", io::Error::last_os_error());
-    // SAFETY: what the caller promises.
-    unsafe { OwnedFd::from_raw_fd(descriptor) }
-}
-
 fn collect(mut terminal: File, arrived: &Arrived) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -192,7 +157,7 @@ pub fn without_styles(text: &str) -> String {
 }
 
 /// The lines that a terminal shows after these bytes: text, CR, LF, styles and "erase to the end of the line" are all that
-/// q may use; anything else fails. A line that is full goes on in the next one, and cannot be reached again.
+/// q may use; anything else fails. A line that is full continues in the next one, and cannot be reached again.
 pub fn screen(bytes: &[u8], columns: u16) -> Vec<String> {
     let text = without_styles(&String::from_utf8_lossy(bytes));
     let mut lines = vec![Vec::new()];

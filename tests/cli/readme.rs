@@ -13,7 +13,7 @@ use crate::server::Server;
 /// What the answer is where nothing else is wanted: a script, so that there is code in it.
 const ANSWER: &str = "```\nprint('hello')\n```";
 
-/// Programs of a desktop, of which these commands need only that they are there.
+/// Programs of a desktop; these commands need only that they exist.
 const STUBS: &[(&str, &str)] = &[
     ("journalctl", "echo failed"),
     ("make", "echo error >&2"),

@@ -220,10 +220,7 @@ fn the_parts_of_an_address_are_no_secrets() {
     let outcome = sandbox.q(&["-t", "web", "go"]).run();
     // The user sees neither query nor headers; the model sees what there is.
     outcome.exit(0).stderr_contains(&format!("nothing at {path} for [redacted] ({}{path})", site.url()));
-    assert_eq!(
-        kept(&sandbox)[0]["result"],
-        format!("the tool's server web failed: 500 Internal Server Error: {words}")
-    );
+    assert_eq!(kept(&sandbox)[0]["result"], format!("the tool server web failed: 500 Internal Server Error: {words}"));
     assert_eq!(kept(&sandbox)[1]["result"], words);
 }
 
@@ -741,10 +738,13 @@ fn a_start_that_breaks_off_after_its_headers_is_not_tried_again() {
 }
 
 #[test]
-fn a_server_without_sessions_needs_no_goodbye() {
+fn a_server_without_sessions_needs_no_goodbye_and_may_refuse_a_call_with_a_status() {
     let site = Server::start(|request, _| {
         let message = request.json();
         match message["method"].as_str() {
+            Some("tools/call") if message["params"]["arguments"]["text"] == "hi 1" => {
+                Reply::json(400, json!({"id": message["id"], "error": {"code": -32602, "message": "no such row"}}))
+            }
             Some("tools/call") => echo(&message, 0),
             Some("initialize") => {
                 answer(&message, json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}))
@@ -752,10 +752,12 @@ fn a_server_without_sessions_needs_no_goodbye() {
             _ => usual(request, &message, ""),
         }
     });
-    let model = model(1);
+    let model = model(2);
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
     sandbox.q(&["-t", "web", "go"]).run().success().stdout("the answer\n");
-    assert_eq!(heard(&site), ONE_CALL[..4]);
+    assert_eq!(heard(&site), [&ONE_CALL[..4], &["tools/call"]].concat());
+    // With a session, such a status may mean that the server has forgotten it.
+    assert_eq!(kept(&sandbox)[1]["result"], "no such row (-32602)");
     assert!(site.requests().iter().all(|request| request.header("mcp-session-id").is_none()));
 }
 

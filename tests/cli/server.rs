@@ -238,8 +238,6 @@ struct Shared {
 #[derive(Default)]
 struct State {
     requests: Vec<Recorded>,
-    /// Replies that the client did not stay for.
-    abandoned: usize,
     handler_panicked: bool,
     stopping: bool,
     connections: HashMap<usize, Open>,
@@ -316,25 +314,14 @@ impl Server {
     /// Returns once that many requests have arrived, those before included.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
-        self.wait_until("requests", |state| state.requests.len() >= count);
-    }
-
-    /// Returns once that many replies have been abandoned by clients that closed their connection.
-    #[track_caller]
-    pub fn wait_for_abandoned(&self, count: usize) {
-        self.wait_until("abandoned replies", |state| state.abandoned >= count);
-    }
-
-    #[track_caller]
-    fn wait_until(&self, what: &str, reached: impl Fn(&State) -> bool) {
         let (state, time_out) = self
             .shared
             .changed
-            .wait_timeout_while(lock(&self.shared.state), GUARD, |state| !reached(state))
+            .wait_timeout_while(lock(&self.shared.state), GUARD, |state| state.requests.len() < count)
             .unwrap_or_else(PoisonError::into_inner);
-        let (requests, abandoned) = (state.requests.len(), state.abandoned);
+        let found = state.requests.len();
         drop(state);
-        assert!(!time_out.timed_out(), "waited in vain for {what}: {requests} requests, {abandoned} abandoned");
+        assert!(!time_out.timed_out(), "waited in vain for {count} requests, not {found}");
     }
 }
 
@@ -429,15 +416,10 @@ fn serve(stream: Arc<TcpStream>, sender: Sender<Event>, events: Receiver<Event>,
             lock(&shared.state).handler_panicked = true;
             break;
         };
-        match connection.answer(&reply) {
-            End::Keep => continue,
-            End::Abandoned => {
-                lock(&shared.state).abandoned += 1;
-                shared.changed.notify_all();
-            }
-            other => end = other,
+        end = connection.answer(&reply);
+        if end != End::Keep {
+            break;
         }
-        break;
     }
     let stream = connection.stream;
     match end {
@@ -487,7 +469,6 @@ enum End {
     Keep,
     Close,
     Reset,
-    Abandoned,
 }
 
 impl Connection {
@@ -517,32 +498,32 @@ impl Connection {
     fn answer(&mut self, reply: &Reply) -> End {
         // A head and the body's first piece may not share a write: a test may want the head alone.
         if self.send(&reply.head()).is_err() {
-            return End::Abandoned;
+            return End::Close;
         }
         for step in &reply.steps {
             match step {
                 Step::Piece(bytes) => {
                     if self.send(&framed(reply.framing, bytes)).is_err() {
-                        return End::Abandoned;
+                        return End::Close;
                     }
                 }
                 Step::Wait(gate) => {
                     gate.tell(self.sender.clone());
                     self.wait_while(|| !gate.is_open());
                     if self.ended {
-                        return End::Abandoned;
+                        return End::Close;
                     }
                 }
                 Step::Hang => {
                     self.wait_while(|| true);
-                    return End::Abandoned;
+                    return End::Close;
                 }
                 Step::Cut => return End::Close,
                 Step::Reset => return End::Reset,
             }
         }
         if reply.framing == Framing::Chunked && self.send(b"0\r\n\r\n").is_err() {
-            return End::Abandoned;
+            return End::Close;
         }
         if reply.keep_alive { End::Keep } else { End::Close }
     }

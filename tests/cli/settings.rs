@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, make_pipe, openai_reply, talked};
-use crate::sandbox::{API_KEY, Outcome, Sandbox};
+use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
 /// What can be seen from outside of one run.
@@ -14,7 +14,6 @@ struct Seen {
     requests: usize,
     files: Vec<String>,
     current: Value,
-    outcome: Outcome,
 }
 
 impl Seen {
@@ -31,213 +30,136 @@ impl Seen {
     }
 
     /// How many messages of the conversation the flattened prompt holds.
-    fn history(&self) -> usize {
+    fn history(&self) -> String {
         let prompt = self.messages().concat();
-        prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()
+        (prompt.matches("Human: question").count() + prompt.matches("Assistant: answer").count()).to_string()
     }
 }
 
-/// A setting, and how one sees which of its levels has won. The conversation has the pairs 1 and 2.
-struct Setting {
-    /// As it stands in the file, and what is seen then.
-    file: (&'static str, &'static str),
-    variable: (&'static str, &'static str, &'static str),
-    option: Option<(&'static [&'static str], &'static str)>,
-    default: &'static str,
-    /// Follows up where nothing is said.
-    args: &'static [&'static str],
-    seen: fn(&Seen) -> String,
-}
+/// A setting: its variable, what is asked, how one sees which of its levels has won, and what is seen where nothing is set,
+/// in the file, in the variable and as an option (none where there is none). The conversation has the pairs 1 and 2.
+type Setting = (&'static str, &'static str, fn(&Seen) -> String, &'static str, [(&'static str, &'static str); 3]);
 
 const SETTINGS: &[Setting] = &[
-    Setting {
-        file: ("provider = \"groq\"", "/groq/chat/completions"),
-        variable: ("Q_PROVIDER", "mistral", "/mistral/chat/completions"),
-        option: Some((&["-p", "xai"], "/xai/chat/completions")),
-        default: "/v1/chat/completions",
-        args: &["hi"],
-        seen: |seen| seen.request.path.clone(),
-    },
-    Setting {
-        file: ("model = \"of-file\"", "of-file"),
-        variable: ("Q_MODEL", "of-variable", "of-variable"),
-        option: Some((&["-m", "of-option"], "of-option")),
-        default: OPENAI_MODEL,
-        args: &["hi"],
-        seen: |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
-    },
-    Setting {
-        file: ("system = \"of file\"", "of file"),
-        variable: ("Q_SYSTEM", "of variable", "of variable"),
-        option: Some((&["-S", "of option"], "of option")),
-        default: "You",
-        args: &["hi"],
-        seen: |seen| {
-            let system = seen.body()["messages"][0]["content"].as_str().expect("text").to_owned();
-            if system.starts_with("of ") { system } else { system[..3].to_owned() }
-        },
-    },
-    Setting {
-        file: ("messages = 3", "3"),
-        variable: ("Q_MESSAGES", "2", "2"),
-        option: Some((&["--messages", "1"], "1")),
-        default: "4",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("max_history = 1_8", "2"),
-        variable: ("Q_MAX_HISTORY", "9", "1"),
-        option: None,
-        default: "4",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("history = \"messages\"", "5"),
-        variable: ("Q_HISTORY", "prompt", "1"),
-        option: None,
-        default: "1",
-        args: &["-f", "hi"],
-        seen: |seen| seen.messages().len().to_string(),
-    },
-    Setting {
-        file: ("pairs = 2", "4"),
-        variable: ("Q_PAIRS", "1", "2"),
-        option: None,
-        default: "6",
-        args: &["-f", "hi"],
-        seen: |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
-    },
-    Setting {
-        file: ("expire = \"never\"", "4"),
-        variable: ("Q_EXPIRE", "1s", "0"),
-        option: None,
-        default: "0",
-        args: &["-f", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("keep = \"0\"", "1"),
-        variable: ("Q_KEEP", "never", "2"),
-        option: None,
-        default: "2",
-        args: &["hi"],
-        seen: |seen| seen.files.len().to_string(),
-    },
-    Setting {
-        file: ("max_tokens = 7_000", "7000"),
-        variable: ("Q_MAX_TOKENS", "8", "8"),
-        option: None,
-        default: "null",
-        args: &["hi"],
-        seen: |seen| seen.body()["max_completion_tokens"].to_string(),
-    },
-    Setting {
-        file: ("effort = \"low\"", "\"low\""),
-        variable: ("Q_EFFORT", "medium", "\"medium\""),
-        option: Some((&["-e", "high"], "\"high\"")),
-        default: "null",
-        args: &["hi"],
-        seen: |seen| seen.body()["reasoning_effort"].to_string(),
-    },
-    Setting {
-        file: ("retries = 1", "2"),
-        variable: ("Q_RETRIES", "2", "3"),
-        option: None,
-        default: "4",
-        args: &["busy"],
-        seen: |seen| seen.requests.to_string(),
-    },
-    Setting {
-        file: ("mismatch = \"continue\"", "4"),
-        variable: ("Q_MISMATCH", "new", "0"),
-        option: None,
-        default: "0",
-        args: &["-f", "-m", "other", "hi"],
-        seen: |seen| seen.history().to_string(),
-    },
-    Setting {
-        file: ("save = false", "question 1"),
-        variable: ("Q_SAVE", "true", "hi"),
-        option: Some((&["--no-save"], "question 1")),
-        default: "hi",
-        args: &["hi"],
-        seen: |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
-    },
+    (
+        "Q_PROVIDER",
+        "hi",
+        |seen| seen.request.path.replace("/chat/completions", ""),
+        "/v1",
+        [("provider = \"groq\"", "/groq"), ("mistral", "/mistral"), ("-p xai", "/xai")],
+    ),
+    (
+        "Q_MODEL",
+        "hi",
+        |seen| seen.body()["model"].as_str().expect("a model").to_owned(),
+        OPENAI_MODEL,
+        [("model = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-m of-option", "of-option")],
+    ),
+    (
+        "Q_SYSTEM",
+        "hi",
+        |seen| seen.body()["messages"][0]["content"].as_str().expect("text").split(' ').next().unwrap_or("").to_owned(),
+        "You",
+        [("system = \"of-file\"", "of-file"), ("of-variable", "of-variable"), ("-S of-option", "of-option")],
+    ),
+    ("Q_MESSAGES", "-f hi", Seen::history, "4", [("messages = 3", "3"), ("2", "2"), ("--messages 1", "1")]),
+    ("Q_MAX_HISTORY", "-f hi", Seen::history, "4", [("max_history = 1_8", "2"), ("9", "1"), ("", "")]),
+    (
+        "Q_HISTORY",
+        "-f hi",
+        |seen| seen.messages().len().to_string(),
+        "1",
+        [("history = \"messages\"", "5"), ("prompt", "1"), ("", "")],
+    ),
+    (
+        "Q_PAIRS",
+        "-f hi",
+        |seen| seen.current["messages"].as_array().expect("messages").len().to_string(),
+        "6",
+        [("pairs = 2", "4"), ("1", "2"), ("", "")],
+    ),
+    ("Q_EXPIRE", "-f hi", Seen::history, "0", [("expire = \"never\"", "4"), ("1s", "0"), ("", "")]),
+    ("Q_KEEP", "hi", |seen| seen.files.len().to_string(), "2", [("keep = \"0\"", "1"), ("never", "2"), ("", "")]),
+    (
+        "Q_MAX_TOKENS",
+        "hi",
+        |seen| seen.body()["max_completion_tokens"].to_string(),
+        "null",
+        [("max_tokens = 7_000", "7000"), ("8", "8"), ("", "")],
+    ),
+    (
+        "Q_EFFORT",
+        "hi",
+        |seen| seen.body()["reasoning_effort"].to_string(),
+        "null",
+        [("effort = \"low\"", "\"low\""), ("medium", "\"medium\""), ("-e high", "\"high\"")],
+    ),
+    ("Q_RETRIES", "busy", |seen| seen.requests.to_string(), "4", [("retries = 1", "2"), ("2", "3"), ("", "")]),
+    ("Q_MISMATCH", "-f -m other hi", Seen::history, "0", [("mismatch = \"continue\"", "4"), ("new", "0"), ("", "")]),
+    (
+        "Q_SAVE",
+        "hi",
+        |seen| seen.current["messages"][0]["content"].as_str().expect("text").to_owned(),
+        "hi",
+        [("save = false", "question 1"), ("true", "hi"), ("--no-save", "question 1")],
+    ),
 ];
 
-impl Setting {
-    #[track_caller]
-    fn check(&self, file: &str, variable: Option<&str>, options: &[&str], expected: &str) {
-        let _case = case((self.variable.0, file, variable, options));
-        let server = Server::start(|request, _| match request.text().contains("busy") {
-            true => Reply::new(503).header("retry-after", "0"),
-            false => openai_reply(request, "ok"),
-        });
-        let sandbox = talked("openai", 2).server_env(&server);
-        sandbox.config(file);
-        let mut q = sandbox.q(&[options, self.args].concat());
-        if self.variable.0 == "Q_EXPIRE" {
-            q = q.env_remove("Q_EXPIRE");
-        }
-        for name in ["GROQ", "MISTRAL", "XAI"] {
-            let url = format!("{}/{}", server.url(), name.to_lowercase());
-            q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
-        }
-        if let Some(value) = variable {
-            q = q.env(self.variable.0, value);
-        }
-        let outcome = q.run();
-        let seen = Seen {
-            request: server.last_request(),
-            requests: server.requests().len(),
-            files: sandbox.session_files(),
-            current: sandbox.current(),
-            outcome,
-        };
-        let found = (self.seen)(&seen);
-        seen.outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
+#[track_caller]
+fn check(setting: &Setting, file: &str, variable: Option<&str>, options: &str, expected: &str) {
+    let (name, args, see, ..) = setting;
+    let _case = case((name, file, variable, options));
+    let server = Server::start(|request, _| match request.text().contains("busy") {
+        true => Reply::new(503).header("retry-after", "0"),
+        false => openai_reply(request, "ok"),
+    });
+    let sandbox = talked("openai", 2).server_env(&server);
+    sandbox.config(file);
+    let args: Vec<&str> = options.split(' ').chain(args.split(' ')).filter(|arg| !arg.is_empty()).collect();
+    let mut q = sandbox.q(&args);
+    if *name == "Q_EXPIRE" {
+        q = q.env_remove(name);
     }
+    for name in ["GROQ", "MISTRAL", "XAI"] {
+        let url = format!("{}/{}", server.url(), name.to_lowercase());
+        q = q.env(format!("{name}_BASE_URL"), url).env(format!("{name}_API_KEY"), API_KEY);
+    }
+    if let Some(value) = variable {
+        q = q.env(name, value);
+    }
+    let outcome = q.run();
+    let seen = Seen {
+        request: server.last_request(),
+        requests: server.requests().len(),
+        files: sandbox.session_files(),
+        current: sandbox.current(),
+    };
+    let found = see(&seen);
+    outcome.check(found == expected, || format!("expected {expected:?}, found {found:?}, with {file:?}"));
 }
 
 #[test]
 fn options_win_over_variables_and_variables_over_the_file() {
     for setting in SETTINGS {
-        let (file, of_file) = setting.file;
-        let (_, value, of_variable) = setting.variable;
-        setting.check("", None, &[], setting.default);
-        setting.check(file, None, &[], of_file);
+        let (.., default, [(file, of_file), (value, of_variable), (options, of_option)]) = setting;
+        check(setting, "", None, "", default);
+        check(setting, file, None, "", of_file);
         // One that is empty counts as unset.
-        setting.check(file, Some(""), &[], of_file);
-        setting.check("", Some(value), &[], of_variable);
-        setting.check(file, Some(value), &[], of_variable);
-        if let Some((options, of_option)) = setting.option {
-            setting.check(file, Some(value), options, of_option);
+        check(setting, file, Some(""), "", of_file);
+        check(setting, "", Some(value), "", of_variable);
+        check(setting, file, Some(value), "", of_variable);
+        if !options.is_empty() {
+            check(setting, file, Some(value), options, of_option);
         }
     }
 }
 
 #[test]
 fn a_variable_that_is_empty_counts_as_unset_whatever_it_is_for() {
-    let variables = [
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "OLLAMA_HOST",
-        "GROQ_BASE_URL",
-        "GROQ_API_KEY",
-        "Q_SESSION",
-        "Q_MCP",
-        "Q_PROVIDER",
-        "Q_EFFORT",
-        "Q_TIMEOUT",
-    ];
+    let variables = "SSL_CERT_FILE SSL_CERT_DIR HTTPS_PROXY https_proxy ALL_PROXY NO_PROXY OLLAMA_HOST GROQ_BASE_URL \
+                     GROQ_API_KEY Q_SESSION Q_MCP Q_PROVIDER Q_EFFORT Q_TIMEOUT";
     let sandbox = Sandbox::new().openai_at(format!("https://{UNKNOWN_HOST}/v1"));
-    let empty = variables.iter().fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
+    let empty = variables.split(' ').fold(sandbox.q(&["hi"]), |q, name| q.env(name, ""));
     // It gets as far as a question can get there; a wrong setting would be an exit status of 2.
     empty.run().exit(1).stderr_contains(UNKNOWN_HOST);
 }
@@ -279,7 +201,7 @@ fn a_wrong_variable_is_named() {
     let sandbox = Sandbox::new().server_env(&server);
     for (name, values) in [
         ("Q_PROVIDER", &["nobody", "OpenAI", " "][..]),
-        ("Q_MESSAGES", &["ten", "-1", "1.5", "+1", " 1", "99999999999999999999"]),
+        ("Q_MESSAGES", &["ten", "-1", "1.5", " 1", "99999999999999999999"]),
         ("Q_MAX_HISTORY", &["1_000", "1k", "-1"]),
         ("Q_HISTORY", &["chat", "Prompt"]),
         ("Q_PAIRS", &["0", "-1", "x"]),
@@ -310,33 +232,23 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
         ("provider = \"nobody\"", 1, "nobody"),
         ("model = 5", 1, "model"),
         ("system = [\"a\"]", 1, "system"),
-        ("# a comment\n\nmessages = \"10\"", 3, "messages"),
-        ("messages = -1", 1, "messages"),
         ("messages = 1.5", 1, "messages"),
         ("max_history = \"1k\"", 1, "max_history"),
         ("history = \"chat\"", 1, "history"),
         ("pairs = 0", 1, "pairs"),
         ("expire = 24", 1, "expire"),
         ("expire = \"1w\"", 1, "expire"),
-        ("keep = 0", 1, "keep"),
         ("max_tokens = 0", 1, "max_tokens"),
         ("timeout = \"0s\"", 1, "timeout"),
         ("retries = true", 1, "retries"),
-        ("save = \"false\"", 1, "save"),
         ("wrap = 0", 1, "wrap"),
         ("mismatch = \"old\"", 1, "mismatch"),
         ("effort = 3", 1, "effort"),
         ("rounds = 0", 1, "rounds"),
         ("mcp = [\"/a\"]", 1, "mcp"),
-        ("save = true\nsave = false", 2, "duplicate"),
         ("messages = 1\nmodel = \"unfinished\nsave = true", 2, ""),
-        ("providers = 1", 1, "providers"),
-        ("[provider.work]\nmodel = \"m\"", 1, "provider"),
         ("[providers.work]\nbase_url = \"http://h\"\nmodle = \"m\"", 3, "modle"),
-        ("[providers.work]\nbase_url = \"h:8080\"", 2, "base_url"),
         ("[providers.work]\nbase_url = \"http://h/v1?a=b\"", 2, "base_url"),
-        ("[providers.work]\nbase_url = \"http://h\"\napi = \"cohere\"", 3, "api"),
-        ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = \"pass show\"", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = []", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nkey_cmd = [\"a\", 1]", 3, "key_cmd"),
         ("[providers.work]\nbase_url = \"http://h\"\nheaders = \"x-a: b\"", 3, "headers"),
@@ -363,13 +275,6 @@ fn what_is_wrong_in_the_file_is_reported_with_file_line_and_key() {
 }
 
 #[test]
-fn a_wrong_header_is_reported_with_its_own_line() {
-    let sandbox = Sandbox::new();
-    sandbox.config("[providers.work.headers]\nx-team = \"infra\"\n\"a b\" = \"c\"\n");
-    sandbox.q(&["hi"]).stdin_open().run().refused(&["line 3", "a b"]);
-}
-
-#[test]
 fn a_model_without_a_name_is_refused() {
     let server = Server::openai("never");
     let sandbox = Sandbox::new().server_env(&server);
@@ -392,20 +297,4 @@ fn a_file_that_cannot_be_read_is_named() {
     fs::remove_dir(&file).unwrap();
     make_pipe(&file);
     sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
-}
-
-#[test]
-fn the_file_actions_work_though_the_file_is_broken() {
-    let sandbox = talked("openai", 2);
-    sandbox.config("nonsense = = 1");
-    sandbox.q(&["--history"]).run().success().stdout_contains("answer 2");
-    sandbox.q(&["--last"]).run().success().stdout("answer 2\n");
-    sandbox.q(&["--list"]).run().success().stdout_contains("question 1");
-    sandbox.q(&["--undo"]).run().exit(0).stdout("question 2\n");
-    sandbox.q(&["--clear"]).run().exit(0).stdout("Conversation cleared\n");
-    sandbox.q(&["--clear", "--all"]).run().exit(0);
-    sandbox.expect_no_files();
-    for args in [["--help"], ["-h"], ["-V"]] {
-        sandbox.q(&args).run().success();
-    }
 }

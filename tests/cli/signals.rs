@@ -1,7 +1,8 @@
 //! Signals: what has come is saved, nothing else is touched, and q dies of the signal itself.
 
 use std::io::{PipeReader, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use libc::{SIGHUP, SIGINT, SIGTERM};
@@ -11,7 +12,7 @@ use crate::fixtures::{
     GUARD, HOUR, case, finish, first_word_then_silence, hold_the_lock, idle_for, in_two_parts, openai_event,
     openai_reply, prompt, snapshot, word,
 };
-use crate::pty;
+use crate::pseudo_terminal;
 use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -26,9 +27,10 @@ fn a_signal_before_the_first_word_changes_nothing_and_ends_q() {
     let before = snapshot(sandbox.root());
     let mut asked = 0;
     for signal in SIGNALS {
-        for option in ["-n", "-f"] {
-            let _case = case((signal, option));
-            let mut running = sandbox.q(&[option, "two"]).spawn();
+        for args in [&["-n", "two"][..], &["-f", "two"], &["-fj", "two"], &["-f", "--no-stream", "two"], &["--models"]]
+        {
+            let _case = case((signal, args));
+            let mut running = sandbox.q(args).spawn();
             asked += 1;
             server.wait_for_requests(asked);
             running.signal(signal);
@@ -82,24 +84,20 @@ fn a_signal_ends_q_while_nobody_takes_its_answer_and_all_that_has_come_is_saved(
     for signal in SIGNALS {
         let _case = case(signal);
         let sandbox = Sandbox::new().server_env(&server);
-        let (reader, writer) = std::io::pipe().unwrap();
-        let mut running = sandbox.q(&["one"]).stdout_to(writer).spawn();
-        wait_until_written(&reader);
-        running.signal(signal);
-        running.wait().killed_by(signal);
-        sandbox.expect_answer(&answer, true);
-        // So it is on a terminal, whatever it makes of the text.
-        let (reader, terminal) = pty::open(80);
-        let mut running = sandbox.q(&["two"]).stdout_to(terminal).spawn();
-        wait_until_written(&reader);
-        running.signal(signal);
-        running.wait().killed_by(signal);
-        sandbox.expect_answer(&answer, true);
+        let (pipe, writer) = std::io::pipe().unwrap();
+        let (terminal, end) = pseudo_terminal::open(80).unwrap();
+        for (reader, stdout) in [(OwnedFd::from(pipe), Stdio::from(writer)), (terminal.into(), end.into())] {
+            let mut running = sandbox.q(&["one"]).stdout_to(stdout).spawn();
+            wait_until_written(&reader);
+            running.signal(signal);
+            running.wait().killed_by(signal);
+            sandbox.expect_answer(&answer, true);
+        }
     }
 }
 
 #[test]
-fn a_signal_does_not_swallow_the_note_where_the_exchange_went() {
+fn a_signal_does_not_suppress_the_note_where_the_exchange_is_saved() {
     let server = Server::openai("answer");
     let sandbox = Sandbox::new().server_env(&server);
     let _lock = hold_the_lock(&sandbox);
@@ -240,7 +238,7 @@ fn a_second_signal_ends_q_at_once() {
 }
 
 #[test]
-fn an_answer_that_had_come_whole_is_not_marked_though_the_stream_continues() {
+fn a_complete_answer_is_not_marked_though_the_stream_continues() {
     let whole = [word("all of it"), finish("stop")].concat();
     let server = Server::always(Reply::sse([whole]).hang());
     let sandbox = Sandbox::new().server_env(&server);
@@ -279,7 +277,7 @@ fn a_signal_ends_q_though_nobody_reads_its_notes() {
 fn a_loop_in_a_shell_ends_with_the_q_that_is_interrupted() {
     let server = Server::always(first_word_then_silence());
     let sandbox = Sandbox::new().server_env(&server);
-    // This shell continues its loop unless what it waits for dies of the signal as well.
+    // This shell continues its loop unless the program that it waits for dies of the signal, too.
     let mut running = sandbox.shell("exec bash -c 'for i in one two three; do q -n $i; done; echo ended'").spawn();
     running.read_stdout_until("first ");
     interrupt_group(&running);
@@ -301,7 +299,7 @@ fn interrupted(conversation: &Value) -> Vec<usize> {
     (0..messages.len()).filter(|index| messages[*index].get("interrupted") == Some(&json!(true))).collect()
 }
 
-/// A pipe that takes nothing more, so that who writes to it waits.
+/// A full pipe: a program that writes to it waits.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set_flags = |flags: libc::c_int| {

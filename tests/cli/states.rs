@@ -1,4 +1,4 @@
-//! Earlier states: what `--undo` and `--again` leave of a conversation as it was, under `ID~1`, `ID~2`, …
+//! Earlier states: `--undo` and `--again` keep the conversation as it was, under `ID~1`, `ID~2`, …
 
 use crate::fixtures::{
     ARCHIVED, CREATED, DAY, EARLIER, ID, age, another_day, case, numbered, prompt, snapshot, stored, texts, with,
@@ -17,7 +17,7 @@ fn talked() -> (Server, Sandbox) {
     (server, sandbox)
 }
 
-/// The same, and an earlier state of each, in which more was said.
+/// The same with an earlier state of each, which has one exchange more.
 fn with_states() -> (Server, Sandbox) {
     let (server, sandbox) = talked();
     for name in [EARLIER, "work~1.json"] {
@@ -45,7 +45,7 @@ fn a_conversation_that_changes_at_its_end_leaves_its_earlier_states() {
             sandbox.expect_bytes(&format!("{state}~1.json"), &first);
             sandbox.expect_bytes(&format!("{state}~2.json"), &second);
             assert_eq!(sandbox.target("current.json").as_deref(), Some(ARCHIVED));
-            // Its days begin when it was left behind.
+            // Its days begin when it became an earlier state.
             another_day(&sandbox);
             sandbox.q(&["-s", "new", "one"]).run().success();
             sandbox.expect_bytes(&format!("{state}~1.json"), &first);
@@ -104,7 +104,7 @@ fn a_question_to_an_earlier_state_is_appended_to_it() {
 }
 
 #[test]
-fn an_earlier_state_that_there_is_not_is_not_begun() {
+fn an_earlier_state_that_does_not_exist_is_not_started() {
     let (server, sandbox) = with_states();
     let before = snapshot(sandbox.sessions());
     for id in ["session_20260102030405678~7", "work~7", "play~1"] {
@@ -127,7 +127,7 @@ fn earlier_states_go_with_their_conversation_or_when_they_are_too_old() {
     ] {
         let _case = case(args);
         let (_server, sandbox) = with_states();
-        // Not one of theirs.
+        // Earlier states are not counted.
         sandbox.q(args).run().exit(0).stdout_lacks("4");
         sandbox.expect_files(left);
     }
@@ -159,7 +159,7 @@ fn a_list_shows_earlier_states_only_where_all_are_wanted() {
 }
 
 #[test]
-fn an_undo_of_everything_leaves_the_file_with_what_belongs_to_the_conversation() {
+fn undoing_everything_leaves_the_file_with_all_but_its_messages() {
     for args in [&[][..], &["-s", "work"]] {
         let _case = case(args);
         let (server, sandbox) = numbered();

@@ -6,56 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{
-    HOUR, case, data, idle_for, in_two_parts, make_pipe, openai_reply, openai_stream, prompt, with, word,
-};
+use crate::fixtures::{HOUR, case, data, idle_for, make_pipe, openai_stream, prompt, with, word};
 use crate::pty::{Terminal, WIDE, screen};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
 /// Text that must pass as it is: marks, joiners, both directions, tabs; and CR LF, which passes as LF.
 const ORDINARY: &str = "e\u{301} 👩\u{200d}👧 \u{200f}שלום\u{200e} ü 日本\u{ad}\u{2028}\ttab\r\nnext\r\n\r\n";
-
-#[test]
-fn controls_in_an_answer_are_shown_on_a_terminal_wherever_the_stream_is_split() {
-    let answer = format!("{}{ORDINARY}", all_controls());
-    let event = word(&answer);
-    let bytes: Vec<(Vec<u8>, Vec<u8>)> =
-        (0..=event.len()).map(|at| (event[..at].to_vec(), event[at..].to_vec())).collect();
-    let characters: Vec<(Vec<u8>, Vec<u8>)> = (answer.char_indices().map(|(at, _)| at))
-        .map(|at| answer.split_at(at))
-        .map(|(one, other)| (word(one), word(other)))
-        .collect();
-    for (what, halves) in [("bytes", bytes), ("characters", characters)] {
-        let _case = case(what);
-        let sandbox = Sandbox::new();
-        let count = halves.len();
-        let whole = |answer: &str| (0..count).map(|part| format!("ready {part}\n{answer}")).collect::<String>();
-
-        let (server, gates) = halting(halves.clone());
-        let terminal = Terminal::new(WIDE);
-        // No standard error on the terminal: no waiting sign in between.
-        let running = sandbox.q(&["hi"]).server_env(&server).stdout_to(terminal.end()).env("Q_WRAP", "false").spawn();
-        let mut seen = 0;
-        for (part, gate) in gates.iter().enumerate() {
-            seen = terminal.wait_for(&format!("ready {part}\r\n"), seen).len();
-            gate.open();
-        }
-        running.wait().success();
-        let bytes = terminal.bytes();
-        assert_harmless(&bytes);
-        let expected = whole(&shown(&answer)).replace('\n', "\r\n");
-        assert!(bytes == expected.as_bytes(), "{:?}\n\n{expected:?}", String::from_utf8_lossy(&bytes));
-
-        let (server, gates) = halting(halves);
-        let mut running = sandbox.q(&["hi"]).server_env(&server).spawn();
-        for (part, gate) in gates.iter().enumerate() {
-            running.read_stdout_until(&format!("ready {part}\n"));
-            gate.open();
-        }
-        running.wait().success().stdout(whole(&answer));
-    }
-}
 
 #[test]
 fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
@@ -66,12 +23,16 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
 
     let blocked = json!({"promptFeedback": {"blockReason": said}});
     let block = format!("```\n{said}\n```\n");
+    let answer = format!("{said}{ORDINARY}");
+    let letters: Vec<String> = answer.chars().map(String::from).collect();
     // What q is called with, what the server says to that, and what must arrive in a pipe.
     let table: Vec<(&[&str], Reply, &str)> = vec![
         (&["hi"], Reply::json(400, error.clone()), &spaced),
         (&["hi"], Reply::new(400).piece(&said), &spaced[..spaced.find('\u{1c}').expect("a later control")]),
         (&["hi"], Reply::sse(vec![word("x"), data(&error)]), &spaced),
         (&["-p", "gemini", "hi"], Reply::sse(vec![data(&blocked)]), &said),
+        (&["hi"], Reply::sse(openai_stream(&[&answer])), &answer),
+        (&["hi"], Reply::sse(openai_stream(&letters)), &answer),
         (&["-x", "hi"], Reply::sse(openai_stream(&[&block])), &said),
         (&["-j", "hi"], Reply::sse(openai_stream(&[&said])), &quoted),
         (&["--models"], Reply::json(200, json!({"data": [{"id": said}]})), &said),
@@ -98,7 +59,7 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let both_outputs = outcome.stdout_text() + &outcome.stderr_text();
         outcome.check(both_outputs.contains(expected), || format!("expected unchanged: {expected:?}"));
 
-        // As many columns as fit all of a line.
+        // Wide enough for the longest line.
         let terminal = Terminal::new(WIDE);
         both(used().q(args), &terminal).run();
         let bytes = terminal.bytes();
@@ -106,22 +67,6 @@ fn nothing_that_a_server_or_a_file_says_reaches_a_terminal_unchanged() {
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
         assert!(text.contains(&shown(expected)), "{text:?}\nexpected {:?}", shown(expected));
     }
-}
-
-#[test]
-fn the_first_word_leaves_before_the_second_arrives() {
-    let gate = Gate::new();
-    let server = Server::always(in_two_parts("first ", &gate, "second"));
-    let sandbox = Sandbox::new().server_env(&server);
-    let terminal = Terminal::new(WIDE);
-    let on_terminal = both(sandbox.q(&["hi"]), &terminal).env("TERM", "dumb").spawn();
-    let mut in_pipe = sandbox.q(&["hi"]).spawn();
-    assert_eq!(terminal.wait_for("first", 0), b"first ");
-    assert_eq!(in_pipe.read_stdout_until("first"), b"first ");
-    gate.open();
-    on_terminal.wait().exit(0);
-    in_pipe.wait().success().stdout("first second\n");
-    assert_eq!(terminal.screen(), ["first second", ""]);
 }
 
 #[test]
@@ -165,7 +110,7 @@ fn the_waiting_sign_comes_after_a_while_and_goes_before_the_first_word() {
 }
 
 #[test]
-fn the_waiting_sign_is_only_for_those_who_see_it() {
+fn the_waiting_sign_appears_only_if_both_outputs_are_a_terminal() {
     let gate = Gate::new();
     let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
     let sandbox = Sandbox::new().server_env(&server);
@@ -182,7 +127,7 @@ fn the_waiting_sign_is_only_for_those_who_see_it() {
     };
     let unseen = ["stdout", "stderr", "quiet", "dumb"].map(|variant| (variant, start(variant)));
     server.wait_for_requests(unseen.len());
-    // It was started last: when it has waited for long enough, so have the others.
+    // It was started last: when it has waited long enough, the others have, too.
     let (seeing, running) = start("both");
     seeing.wait_for_seconds("waiting for openai, ", 0);
     for (variant, (terminal, _)) in &unseen {
@@ -226,30 +171,29 @@ fn the_waiting_sign_is_wiped_when_a_signal_ends_q() {
 }
 
 #[test]
-fn the_waiting_sign_is_wiped_before_an_error() {
-    let gate = Gate::new();
-    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).piece(data(&json!({"error": "no"}))));
-    let sandbox = Sandbox::new();
-    let terminal = Terminal::new(80);
-    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
-    terminal.wait_for("waiting for openai", 0);
-    gate.open();
-    running.wait().exit(1);
-    assert_eq!(terminal.screen(), [format!("q: openai: no ({}/v1)", server.url()), String::new()]);
-}
-
-#[test]
-fn the_waiting_sign_says_when_q_tries_again() {
-    let server = Server::start(|request, number| match number {
-        0 => Reply::new(503).header("retry-after", "2").piece("{}"),
-        _ => openai_reply(request, "Hello"),
-    });
-    let sandbox = Sandbox::new();
-    let terminal = Terminal::new(80);
-    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
-    terminal.wait_for("retrying in ", 0);
-    running.wait().exit(0);
-    assert_eq!(terminal.screen(), ["Hello", ""]);
+fn the_waiting_sign_is_wiped_before_an_answer_or_an_error() {
+    // How many columns the terminal has, what the sign says, what comes then, and the last line.
+    let error = data(&json!({"error": "no"}));
+    for (columns, sign, busy, comes, last) in [
+        (80, "waiting for openai", false, vec![error], "q: openai: no"),
+        (16, "waiting", false, openai_stream(&["Hello"]), "Hello"),
+        (80, "retrying in ", true, openai_stream(&["Hello"]), "Hello"),
+    ] {
+        let _case = case((columns, sign, last));
+        let gate = Gate::new();
+        let reply = Reply::sse([":\n\n"]).wait_for(&gate).pieces(comes);
+        let server = Server::start(move |_, number| match number {
+            0 if busy => Reply::new(503).header("retry-after", "2").piece("{}"),
+            _ => reply.clone(),
+        });
+        let terminal = Terminal::new(columns);
+        let running = both(Sandbox::new().q(&["hi"]).server_env(&server), &terminal).spawn();
+        terminal.wait_for(sign, 0);
+        gate.open();
+        running.wait();
+        let screen = terminal.screen();
+        assert!(screen.len() == 2 && screen[0].starts_with(last) && screen[1].is_empty(), "{screen:?}");
+    }
 }
 
 #[test]
@@ -327,19 +271,6 @@ fn the_waiting_sign_does_not_write_over_what_a_key_command_asks() {
 }
 
 #[test]
-fn the_waiting_sign_is_wiped_whole_on_a_narrow_terminal() {
-    let gate = Gate::new();
-    let server = Server::always(Reply::sse([":\n\n"]).wait_for(&gate).pieces(openai_stream(&["Hello"])));
-    let sandbox = Sandbox::new();
-    let terminal = Terminal::new(16);
-    let running = both(sandbox.q(&["hi"]).server_env(&server), &terminal).spawn();
-    terminal.wait_for("waiting", 0);
-    gate.open();
-    running.wait().exit(0);
-    assert_eq!(terminal.screen(), ["Hello", ""]);
-}
-
-#[test]
 fn what_q_says_after_an_answer_begins_on_a_line_of_its_own() {
     let broken = Reply::sse([word("Hello")]).cut();
     let whole = Reply::sse(openai_stream(&["Hello"]));
@@ -369,23 +300,7 @@ fn both(q: Q, terminal: &Terminal) -> Q {
     q.stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
-/// A server that sends pairs of halves, each one after a line `ready N`, and stops between the halves until the N-th gate
-/// opens. Who has read the line has been sent the first half, and cannot have the second.
-fn halting(halves: Vec<(Vec<u8>, Vec<u8>)>) -> (Server, Vec<Gate>) {
-    let gates: Vec<Gate> = halves.iter().map(|_| Gate::new()).collect();
-    let mut reply = Reply::sse([""; 0]);
-    let mut rest = Vec::new();
-    for (part, ((first, second), gate)) in halves.into_iter().zip(&gates).enumerate() {
-        rest.extend(word(&format!("ready {part}\n")));
-        rest.extend(first);
-        reply = reply.piece(&rest).wait_for(gate);
-        rest = second;
-    }
-    let end = openai_stream::<&str>(&[]);
-    (Server::always(reply.piece(rest).pieces(&end[1..])), gates)
-}
-
-/// A conversation in which everything that a stranger can have written is this text.
+/// A conversation with this text in every field that somebody else can have written.
 fn all_of(text: &str) -> Value {
     with(idle_for(HOUR, &[text, text]), "model", text)
 }
@@ -405,7 +320,7 @@ fn all_controls() -> String {
     controls().iter().flat_map(|(control, _)| ['a', *control]).chain(['z']).collect()
 }
 
-/// What a terminal is to get for a text.
+/// What a terminal should get for a text.
 fn shown(text: &str) -> String {
     let controls = controls();
     let form = |character: char| match controls.iter().find(|(control, _)| *control == character) {

@@ -47,7 +47,7 @@ fn exchanges(questions: &[&str]) -> Vec<String> {
     questions.iter().flat_map(|question| [(*question).to_owned(), format!("answer to {question}")]).collect()
 }
 
-/// What each conversation has said but the one in `changed`, wherever its file is now.
+/// All conversations but the one in `changed` still have their texts, wherever their files are now.
 #[track_caller]
 fn expect_others(sandbox: &Sandbox, changed: &str) {
     let all: Vec<Vec<String>> = sandbox
@@ -184,15 +184,15 @@ fn all_that_0_2_0_has_kept_is_cleared_and_swept() {
 }
 
 #[test]
-fn a_lock_of_0_2_0_holds_nobody_up() {
+fn a_lock_of_0_2_0_blocks_nothing() {
     let (_server, sandbox) = upgraded();
     let _held = lock_folder(&sandbox.state().join("q/lock"));
     sandbox.q(&["-f", "more"]).run().success();
 }
 
 #[test]
-fn images_that_0_2_0_has_dropped_hold_nobody_up() {
-    // Over 10 MB it dropped the oldest contents; from now on whole exchanges go.
+fn images_that_0_2_0_has_dropped_block_nothing() {
+    // Over 10 MB, 0.2.0 dropped the contents of the oldest images; q now drops the oldest exchanges.
     let (_server, sandbox) = upgraded();
     let mut conversation: Value = sandbox.session("work.json");
     conversation["messages"][0]["attachments"] = json!([{"name": "gone.png", "type": "image/png"}]);

@@ -80,7 +80,7 @@ fn an_answer_is_broken_between_words_on_a_terminal_and_nowhere_else() {
 }
 
 #[test]
-fn lines_are_left_alone_where_that_is_asked_for() {
+fn lines_are_not_wrapped_if_that_is_configured() {
     let server = Server::openai(ANSWER);
     let sandbox = Sandbox::new().server_env(&server);
     let ask = |name: &str, value: &str| on_terminal(sandbox.q(&["hi"]).env(name, value), 40);
@@ -93,7 +93,7 @@ fn lines_are_left_alone_where_that_is_asked_for() {
 }
 
 #[test]
-fn code_and_json_are_no_prose() {
+fn code_and_json_are_not_wrapped() {
     let code = "a line of code that is longer than the terminal, and must be pasted as it is\n";
     let answer = format!("```\n{code}```\n");
     let server = Server::openai(&answer);
@@ -115,7 +115,7 @@ fn code_and_json_are_no_prose() {
 const ASSISTANT: &str = "[assistant openai/stored-model]";
 
 #[test]
-fn what_is_shown_again_is_broken_too_even_if_the_configuration_is_wrong() {
+fn last_and_history_are_wrapped_even_if_the_configuration_is_wrong() {
     let sandbox = Sandbox::new();
     let mut conversation = idle_for(HOUR, &["question one two three four five six seven", ANSWER, "again", ANSWER]);
     for message in conversation["messages"].as_array_mut().expect("messages") {
@@ -164,7 +164,7 @@ fn a_word_leaves_when_it_has_ended_and_half_a_word_after_a_pause() {
 }
 
 #[test]
-fn what_is_held_when_a_signal_comes_is_kept() {
+fn held_text_is_saved_when_a_signal_comes() {
     let server = Server::always(Reply::sse([word("one two three\nfour fi")]).hang());
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(12);
@@ -176,7 +176,7 @@ fn what_is_held_when_a_signal_comes_is_kept() {
 }
 
 #[test]
-fn what_is_held_when_the_connection_breaks_is_shown_and_kept() {
+fn held_text_is_shown_and_saved_when_the_connection_breaks() {
     let server = Server::always(Reply::sse([word("one two thr")]).cut());
     let sandbox = Sandbox::new().server_env(&server);
     let terminal = Terminal::new(80);

@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 
 from scenarios import all_scenarios
 from steps import Trouble, World
-from transcript import difference, readable, volatile
+from transcript import difference, volatile
 
 HERE = Path(__file__).parent
 
@@ -105,13 +105,11 @@ class Bench:
         world = World(scenario, program.path, root, closed_port)
         try:
             for step in scenario.steps:
-                step.run(world)
-            if world.running:
-                raise Trouble(f"still running at the end: {', '.join(world.running)}")
+                step.action(world)
         except Trouble as trouble:
             raise Trouble(f"{name}: {trouble}") from None
         finally:
-            world.close()
+            world.server.close()
         return world.transcript.normalized(volatile(root, world.server.server_port, closed_port, program.version))
 
 
@@ -119,11 +117,7 @@ def main():
     arguments = parse_arguments()
     # Names and arguments need not be UTF-8.
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
-        # A shell starts background jobs with some signals ignored, and the programs would inherit that; a handler they
-        # do not.
-        ignored = signal.getsignal(number) == signal.SIG_IGN
-        signal.signal(number, do_nothing if ignored else end)
+    signal.signal(signal.SIGTERM, end)
     scenarios = all_scenarios()
     twice = [name for name, count in Counter(scenario.name for scenario in scenarios).items() if count > 1]
     if twice:
@@ -141,8 +135,6 @@ def main():
                 old, new = transcripts
                 fitting = [entry for entry in replacements if fnmatchcase(scenario.name, entry.scenario)]
                 old, new = old.lines(fitting), new.lines()
-                if arguments.transcripts:
-                    print("\n".join([f"=== {scenario.name}", *readable(new), ""]))
             same = not trouble and old == new
             if arguments.v:
                 print(f"{'same' if same else 'differs'}: {scenario.name}", flush=True)
@@ -166,10 +158,6 @@ def main():
     sys.exit(1 if unexpected else 0)
 
 
-def do_nothing(*_):
-    pass
-
-
 def end(number, _):
     """Ends by an exception, so that everything is cleaned up."""
     sys.exit(128 + number)
@@ -191,7 +179,6 @@ def parse_arguments():
         "-k", metavar="PATTERN", default="", help="only scenarios with this in their name; * and ? as in a shell"
     )
     parser.add_argument("-v", action="store_true", help="list the scenarios, each with what came of it")
-    parser.add_argument("--transcripts", action="store_true", help="print what the new program did")
     parser.add_argument("old")
     parser.add_argument("new")
     return parser.parse_args()
@@ -227,8 +214,7 @@ def in_order(bench):
 def become_worker(bench):
     global worker_bench
     # The first process ends this one.
-    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
-        signal.signal(number, do_nothing)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker_bench = bench
 
 

@@ -15,27 +15,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 # A question and its answer never fall into the same millisecond, so which times are equal does not depend on speed.
 BEFORE_ANSWERING = 0.005
 
-# What may stand among the pieces of a reply: wait until the client leaves; close too early.
-HANG, CUT = "hang", "cut"
-
-
-@dataclass
-class Gate:
-    """Holds the rest of a reply back until the scenario opens it."""
-
-    name: str
+# What may stand at the end of a reply: it breaks off there.
+CUT = "cut"
 
 
 @dataclass
 class Reply:
-    """The script of one reply: its head, then pieces of bytes and what holds them back or breaks them off."""
+    """The script of one reply: its head, then pieces of bytes, and perhaps a cut."""
 
     pieces: list
     status: int = 200
     headers: dict = field(default_factory=dict)
     kind: str = "text/event-stream"
-    # Without a head, a server accepts the request and says nothing.
-    silent: bool = False
 
     def head(self):
         lines = [f"HTTP/1.1 {self.status} {http.HTTPStatus(self.status).phrase}", f"content-type: {self.kind}"]
@@ -49,33 +40,24 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         world = self.server.world
         self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        with world.changed:
+        with world.lock:
+            number = len(world.requests)
             world.requests.append(self)
-            number = len(world.requests) - 1
             questions = sum(request.command == "POST" for request in world.requests)
-            world.changed.notify_all()
         time.sleep(BEFORE_ANSWERING)
         scripted = world.replies[number] if number < len(world.replies) else None
         scripted = scripted or usual(f"Answer number {questions}.")
-        self.send(world, scripted if isinstance(scripted, Reply) else scripted(self))
+        self.send(scripted if isinstance(scripted, Reply) else scripted(self))
 
     do_POST = do_GET
 
-    def send(self, world, reply):
+    def send(self, reply):
         self.close_connection = True
-        if not reply.silent:
-            self.wfile.write(reply.head())
+        self.wfile.write(reply.head())
         for piece in reply.pieces:
-            if isinstance(piece, Gate):
-                world.wait_for(lambda: piece.name in world.gates, f"gate {piece.name}")
-            elif piece == HANG:
-                while self.connection.recv(1024):
-                    pass
+            if piece == CUT:
                 return
-            elif piece == CUT:
-                return
-            else:
-                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
     def wants_stream(self):
@@ -132,9 +114,8 @@ def end(finish="stop"):
 
 
 def stream(*pieces):
-    """A stream of text, bytes, gates and breaks; its end is in it or not."""
-    special = (HANG, CUT)
-    return Reply([say(piece) if isinstance(piece, str) and piece not in special else piece for piece in pieces])
+    """A stream of text and bytes; its end is in it or not, or it is cut."""
+    return Reply([say(piece) if isinstance(piece, str) and piece != CUT else piece for piece in pieces])
 
 
 def body(value, status=200, **headers):

@@ -1,9 +1,11 @@
-"""The steps of a scenario: programs that run, signals, files, gates; and the surroundings in which they happen."""
+"""The steps of a scenario, programs that run and files; and the surroundings in which they happen."""
 
-import errno
+import contextlib
 import fcntl
+import functools
 import os
 import pty
+import select
 import shlex
 import signal
 import struct
@@ -11,7 +13,7 @@ import subprocess
 import termios
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -52,7 +54,7 @@ def case(name, *steps, env=OPENAI, replies=()):
 
 
 class World:
-    """The surroundings of one run of a scenario by one program: folders, server, running programs, transcript."""
+    """The surroundings of one run of a scenario by one program: folders, server, transcript."""
 
     def __init__(self, scenario, program, root, closed_port):
         self.program = program
@@ -61,8 +63,8 @@ class World:
         self.transcript = Transcript()
         self.replies = scenario.replies
         self.requests, self.recorded_requests, self.recorded_files = [], 0, {}
-        self.gates, self.running, self.lock, self.closed = set(), {}, None, False
-        self.changed = threading.Condition()
+        # Held while a request is counted.
+        self.lock = threading.Lock()
         for folder in ["home", "config", "state"]:
             (self.root / folder).mkdir(parents=True)
         self.server = Server(self)
@@ -84,19 +86,6 @@ class World:
             **scenario.env,
         }
 
-    def close(self):
-        for running in self.running.values():
-            running.kill()
-        self.give_lock_back()
-        self.closed = True
-        self.notify()
-        self.server.close()
-
-    def give_lock_back(self):
-        if self.lock is not None:
-            os.close(self.lock)
-        self.lock = None
-
     def filled(self, text):
         """A text with what differs from run to run in place of its names; `@AGO 90m@` is a time."""
         if isinstance(text, bytes):
@@ -113,24 +102,21 @@ class World:
     def bytes(self, text):
         return os.fsencode(self.filled(text))
 
-    def notify(self):
-        with self.changed:
-            self.changed.notify_all()
-
-    def wait_for(self, reached, what):
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.closed or reached(), GUARD):
-                raise Trouble(f"waited in vain for {what}")
-
-    def finish(self, name):
-        """Waits for the end of a program, and records how it ended, what it sent and what it left in its folders."""
-        running = self.running[name]
-        running.wait()
-        del self.running[name]
-        status = running.process.returncode
+    def run(self, command, stdin, env, terminal):
+        """Runs a program, and records how it ended, what it sent and what it left in its folders."""
+        start = functools.partial(
+            subprocess.Popen,
+            [self.bytes(word) for word in command],
+            env={name: self.filled(value) for name, value in {**self.env, **env}.items() if value is not None},
+            cwd=self.root / "home",
+            start_new_session=True,
+            umask=0o022,
+        )
+        given = stdin if stdin in (None, OPEN) else self.bytes(stdin)
+        status, stdout, stderr = (on_terminal if terminal else with_pipes)(start, given)
         self.transcript.add("exit", [str(status) if status >= 0 else f"signal {signal.Signals(-status).name}"])
-        self.transcript.add("stdout", shown(running.stdout))
-        self.transcript.add("stderr", shown(running.stderr))
+        self.transcript.add("stdout", shown(stdout))
+        self.transcript.add("stderr", shown(stderr))
         for request in self.requests[self.recorded_requests :]:
             # The length is that of the body, which is compared itself.
             fields = sorted((name.lower(), value) for name, value in request.headers.items())
@@ -147,85 +133,6 @@ class World:
         time.sleep(BETWEEN_STEPS)
 
 
-class Running:
-    """A program that was started, and what it has printed so far."""
-
-    def __init__(self, world, step):
-        self.world = world
-        self.stdout, self.stderr = bytearray(), bytearray()
-        self.terminal, self.readers = None, []
-        env = {name: value for name, value in {**world.env, **step.env}.items() if value is not None}
-        files = [subprocess.DEVNULL if step.stdin is None else subprocess.PIPE, subprocess.PIPE, subprocess.PIPE]
-        if step.terminal:
-            self.terminal, inner = pty.openpty()
-            fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-            files = [inner, inner, inner]
-            os.write(self.terminal, world.bytes(step.stdin or ""))
-        self.process = subprocess.Popen(
-            [world.bytes(arg) for arg in (["/bin/sh", "-c", step.script] if step.script else [str(world.program), *step.args])],
-            stdin=files[0],
-            stdout=files[1],
-            stderr=files[2],
-            env={name: world.filled(value) for name, value in env.items()},
-            cwd=world.root / "home",
-            start_new_session=True,
-            umask=0o022,
-        )
-        if step.terminal:
-            os.close(inner)
-            self.read(self.terminal, self.stdout)
-        else:
-            self.read(self.process.stdout.fileno(), self.stdout)
-            self.read(self.process.stderr.fileno(), self.stderr)
-            if step.stdin not in (None, OPEN):
-                threading.Thread(target=self.feed, args=[world.bytes(step.stdin)], daemon=True).start()
-
-    def read(self, descriptor, output):
-        def run():
-            try:
-                while piece := os.read(descriptor, 65536):
-                    output.extend(piece)
-                    self.world.notify()
-            except OSError as error:
-                # How a terminal ends.
-                if error.errno != errno.EIO:
-                    raise
-
-        self.readers.append(threading.Thread(target=run, daemon=True))
-        self.readers[-1].start()
-
-    def feed(self, content):
-        try:
-            self.process.stdin.write(content)
-            self.process.stdin.close()
-        except BrokenPipeError:
-            # A program need not read its input.
-            pass
-
-    def wait(self):
-        try:
-            self.process.wait(GUARD)
-        except subprocess.TimeoutExpired:
-            raise Trouble(f"did not end within {GUARD} s") from None
-        for reader in self.readers:
-            reader.join(GUARD)
-            if reader.is_alive():
-                raise Trouble("ended, but something holds its output open")
-        for pipe in [self.process.stdout, self.process.stderr]:
-            if pipe:
-                pipe.close()
-        if self.terminal is not None:
-            os.close(self.terminal)
-
-    def kill(self):
-        """Ends it and what it has started."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-
-
 # A standard input that stays open and empty.
 OPEN = object()
 
@@ -233,46 +140,54 @@ OPEN = object()
 TERMINAL = {"terminal": True, "env": {"TERM": "dumb"}}
 
 
+def with_pipes(start, stdin):
+    """Status, standard output and error of a program; without a standard input it reads /dev/null."""
+    own = None
+    inner = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+    if stdin is OPEN:
+        inner, own = os.pipe()
+    process = start(stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        stdout, stderr = process.communicate(None if own else stdin, GUARD)
+    except subprocess.TimeoutExpired:
+        give_up(process)
+    if own:
+        os.close(inner)
+        os.close(own)
+    return process.returncode, stdout, stderr
+
+
+def on_terminal(start, typed):
+    own, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    os.write(own, typed or b"")
+    process = start(stdin=inner, stdout=inner, stderr=inner)
+    os.close(inner)
+    written = b""
+    # A terminal that all programs have left cannot be read.
+    with contextlib.suppress(OSError):
+        while select.select([own], [], [], GUARD)[0]:
+            written += os.read(own, 65536)
+    os.close(own)
+    try:
+        return process.wait(GUARD), written, b""
+    except subprocess.TimeoutExpired:
+        give_up(process)
+
+
+def give_up(process):
+    """Ends a program and what it has started."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    raise Trouble(f"did not end within {GUARD} s")
+
+
 @dataclass
-class Start:
-    """Starts q, or a shell script that finds q on its path; further steps call it by its name."""
-
-    name: str
-    args: list
-    script: str = None
-    # None is /dev/null, else bytes, text or OPEN.
-    stdin: object = None
-    # Further variables; None takes one away.
-    env: dict = field(default_factory=dict)
-    terminal: bool = False
-    waits: bool = False
-
-    def run(self, world):
-        world.running[self.name] = Running(world, self)
-        # Its first words may have come before it was known here.
-        world.notify()
-        if self.waits:
-            world.finish(self.name)
-
-    def __str__(self):
-        env = "".join(f"{name}={shlex.quote(value or '')} " for name, value in self.env.items())
-        command = self.script or " ".join(["q", *[shlex.quote(arg) for arg in self.args]])
-        if self.stdin is OPEN:
-            command += " <an open pipe"
-        elif self.stdin is not None:
-            command += f" <<<{self.stdin[:100]!r}{'…' if len(self.stdin) > 100 else ''}"
-        return env + command + (" on a terminal" if self.terminal else "")
-
-
-@dataclass
-class Do:
-    """A step that these words describe."""
+class Step:
+    """Something that is done in the world, and the words for it."""
 
     words: str
     action: object
-
-    def run(self, world):
-        self.action(world)
 
     def __str__(self):
         return self.words
@@ -280,57 +195,23 @@ class Do:
 
 def q(args, *more, **fields):
     """Runs q: a text is split as a shell would do it, a list is taken as it is."""
-    return start("q", args, *more, waits=True, **fields)
+    args = [*(shlex.split(args) if isinstance(args, str) else args), *more]
+    return run(" ".join(["q", *map(shlex.quote, args)]), lambda world: [str(world.program), *args], **fields)
 
 
 def sh(script, **fields):
-    return Start("sh", [], script=script, waits=True, **fields)
+    """Runs a shell script that finds q on its path."""
+    return run(script, lambda _: ["/bin/sh", "-c", script], **fields)
 
 
-def start(name, args, *more, **fields):
-    return Start(name, [*(shlex.split(args) if isinstance(args, str) else args), *more], **fields)
-
-
-def finish(name):
-    return Do(f"wait for the end of {name}", lambda world: world.finish(name))
-
-
-def send_signal(name, number):
-    return Do(f"send {number.name} to {name}", lambda world: world.running[name].process.send_signal(number))
-
-
-def wait_for_words(text):
-    def has_come(world):
-        return any(text.encode() in run.stdout for run in list(world.running.values()))
-
-    words = f"{text!r} on standard output"
-    return Do(f"wait for {words}", lambda world: world.wait_for(lambda: has_come(world), words))
-
-
-def wait_for_requests(count):
-    words = f"request {count}"
-    return Do(f"wait for {words}", lambda world: world.wait_for(lambda: len(world.requests) >= count, words))
-
-
-def wait_for_file(path, text):
-    """Waits for a text in a file that something other than this process writes."""
-
-    def action(world):
-        file, deadline = world.root / path, time.monotonic() + GUARD
-        while not (file.exists() and text in file.read_text()):
-            if time.monotonic() > deadline:
-                raise Trouble(f"waited in vain for {text!r} in {path}")
-            time.sleep(0.01)
-
-    return Do(f"wait for {text!r} in {path}", action)
-
-
-def open_gate(name):
-    def action(world):
-        world.gates.add(name)
-        world.notify()
-
-    return Do(f"open the gate {name}", action)
+def run(words, command, stdin=None, env={}, terminal=False):
+    """Standard input is bytes, text or OPEN; a variable that is None is taken away."""
+    words = "".join(f"{name}={shlex.quote(value or '')} " for name, value in env.items()) + words
+    if stdin is OPEN:
+        words += " <an open pipe"
+    elif stdin is not None:
+        words += f" <<<{stdin[:100]!r}{'…' if len(stdin) > 100 else ''}"
+    return Step(words + " on a terminal" * terminal, lambda world: world.run(command(world), stdin, env, terminal))
 
 
 def write(path, content, mode=0o600, mtime=None):
@@ -338,21 +219,17 @@ def write(path, content, mode=0o600, mtime=None):
 
     def action(world):
         file = world.root / path
-        make_folders(world, file.parent)
+        # As q makes them, so that not every fixture looks like one that q must put right.
+        for folder in reversed(file.parents):
+            if world.root in folder.parents and not folder.exists():
+                folder.mkdir(0o700)
         file.unlink(missing_ok=True)
         file.write_bytes(world.bytes(content))
         file.chmod(mode)
         if mtime is not None:
             os.utime(file, (mtime, mtime))
 
-    return Do(f"write {path}", action)
-
-
-def make_folders(world, path):
-    """As q makes them, so that not every fixture looks like one that q must put right."""
-    for folder in reversed([path, *path.parents]):
-        if world.root in folder.parents and not folder.exists():
-            folder.mkdir(0o700)
+    return Step(f"write {path}", action)
 
 
 def prepare(script):
@@ -361,19 +238,4 @@ def prepare(script):
     def action(world):
         subprocess.run(["/bin/sh", "-ec", world.filled(script)], cwd=world.root, umask=0o077, check=True)
 
-    return Do(script, action)
-
-
-def hold_lock():
-    """The folder of the conversations is locked."""
-
-    def action(world):
-        make_folders(world, world.root / SESSIONS)
-        world.lock = os.open(world.root / SESSIONS, os.O_RDONLY)
-        fcntl.flock(world.lock, fcntl.LOCK_EX)
-
-    return Do("take the lock", action)
-
-
-def release_lock():
-    return Do("give the lock back", lambda world: world.give_lock_back())
+    return Step(script, action)

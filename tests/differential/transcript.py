@@ -20,29 +20,26 @@ WIDTH = 150
 
 
 class Transcript:
-    """Titles, which say what the script did, and what came of it."""
+    """What came of each step, in order."""
 
     def __init__(self):
         self.parts = []
 
-    def title(self, text):
-        self.parts.append(("title", f"$ {text}"))
-
     def add(self, what, lines):
         first, *rest = lines or ["nothing"]
-        self.parts.append(("outcome", "\n".join([f"{what}: {first}", *rest])))
+        self.parts.append("\n".join([f"{what}: {first}", *rest]))
 
     def normalized(self, volatile):
         """The same without what differs from run to run."""
         same = Transcript()
-        same.parts = [(kind, stable(text, volatile) if kind == "outcome" else text) for kind, text in self.parts]
+        same.parts = [stable(text, volatile) for text in self.parts]
         return same
 
     def lines(self, replacements=()):
-        """All lines, with each replacement applied to what came of the script."""
+        """All lines, with each replacement applied."""
         lines = []
-        for kind, text in self.parts:
-            for replacement in replacements if kind == "outcome" else ():
+        for text in self.parts:
+            for replacement in replacements:
                 text = replacement.apply(text)
             lines += text.split("\n")
         return lines

@@ -7,10 +7,14 @@
 
 mod command;
 mod faults;
+#[path = "../http.rs"]
+mod http;
 mod image;
 mod kills;
 mod model;
 mod options;
+#[path = "../pseudo_terminal.rs"]
+mod pseudo_terminal;
 mod question;
 mod random;
 mod report;
@@ -107,7 +111,7 @@ fn soak(options: &Options) -> io::Result<bool> {
 
 type Batch<'a> = &'a (dyn Fn(&Soak, u64, u64) -> io::Result<()> + Sync);
 
-/// So many rounds of a mode, in batches of which several run at once.
+/// So many rounds of a mode, in batches. Several batches run at once.
 fn drive(soak: &Soak, options: &Options, seed: u64, rounds: u64, batch: Batch) -> io::Result<()> {
     let next = AtomicU64::new(0);
     thread::scope(|scope| {

@@ -28,7 +28,7 @@ impl<'a> Scene<'a> {
         Ok(Scene { soak, part, world, model })
     }
 
-    /// Steps one after another, each of which says whether all was well. After one that was not, and with very many
+    /// Steps one after another; each returns whether all was well. After one that was not, and with very many
     /// conversations, another scene begins.
     pub fn steps(
         soak: &'a Soak,

@@ -1,7 +1,7 @@
 //! A server on the loopback that answers chat completions as event streams, and remembers what was sent with each question.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::http;
 use crate::image;
 use crate::question::{Question, WITH_IMAGE};
 use crate::run::Run;
@@ -122,7 +123,7 @@ impl Exchanges {
 /// One request, one answer, and the end.
 fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let body = read_body(&stream)?;
+    let body = http::read_body(&stream)?;
     let (question, request) = read_prompt(&body).ok_or(io::ErrorKind::InvalidData)?;
     let id = question.id;
     if wants_call(&body) {
@@ -161,32 +162,13 @@ fn call(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(format!("{head}data: {event}\n\ndata: {end}\n\ndata: [DONE]\n\n").as_bytes())
 }
 
-fn read_body(stream: &TcpStream) -> io::Result<Vec<u8>> {
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = Vec::new();
-    reader.take(length).read_to_end(&mut body)?;
-    Ok(body)
-}
-
 /// The question, and what came before it: pairs of questions and whole answers.
 fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
     let mut said: Vec<(&str, &str)> =
         said.filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?))).collect();
-    // Calls and their results stand behind the question.
+    // Calls and their results come after the question.
     said.truncate(said.iter().rposition(|(role, _)| *role == "user")? + 1);
     let ((_, question), history) = said.split_last()?;
     let mut request = Request::default();

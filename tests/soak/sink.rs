@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use crate::pseudo_terminal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -39,8 +41,8 @@ impl Sink {
                 (OwnedFd::from(reader).into(), writer.into())
             }
             Form::Terminal => {
-                let (own, program) = terminal()?;
-                (own.into(), program.into())
+                let (own, program) = pseudo_terminal::open(80)?;
+                (own, program.into())
             }
         };
         let hurry = Arc::new(AtomicBool::new(pace == Pace::Fast));
@@ -76,7 +78,7 @@ fn read(mut file: File, pace: Pace, hurry: &AtomicBool) -> Vec<u8> {
         match file.read(&mut part[..most]) {
             Ok(count) if count > 0 => bytes.extend_from_slice(&part[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Linux says with EIO that nobody has the terminal open any more.
+            // Linux reports with EIO that no program has the terminal open any more.
             _ => return bytes,
         }
     }
@@ -92,40 +94,4 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
 fn without_breaks(bytes: &[u8]) -> Vec<u8> {
     let is_break = |at: usize| bytes[at] == b'\n' && at > 0 && bytes[at - 1] == b' ';
     (0..bytes.len()).filter(|at| !is_break(*at)).map(|at| bytes[at]).collect()
-}
-
-/// Both ends of a pseudo-terminal.
-fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    /// `ptsname` returns the same buffer each time; macOS has no other call for it.
-    static NAME: Mutex<()> = Mutex::new(());
-    let _name = NAME.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: plain system calls; the name's buffer is used by one thread at a time, and a descriptor is owned by nobody
-    // else once it is known to be one.
-    unsafe {
-        let own = owned(libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
-        let number = own.as_raw_fd();
-        if libc::grantpt(number) != 0 || libc::unlockpt(number) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let name = libc::ptsname(number);
-        if name.is_null() {
-            return Err(io::Error::last_os_error());
-        }
-        let program = owned(libc::open(name, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC))?;
-        let size = libc::winsize { ws_row: 50, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-        if libc::ioctl(number, libc::TIOCSWINSZ, &raw const size) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((own, program))
-    }
-}
-
-/// # Safety
-/// A descriptor that is not negative must be open and belong to nobody else.
-unsafe fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: what the caller promises.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

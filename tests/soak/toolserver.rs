@@ -48,7 +48,7 @@ fn answer(message: &Value) -> Option<Value> {
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// The numbers of the servers that are still there after a while, though nobody runs q any more.
+/// The process numbers of the servers that are still there after a while, though no q runs any more.
 pub fn left() -> Vec<u32> {
     let began = Instant::now();
     loop {

@@ -66,7 +66,7 @@ pub fn at_once(
     Ok(well && scene.clean_up(random, &label, &killed)?)
 }
 
-/// Commands most of which are about the same conversation.
+/// Commands; most of them are about the same conversation.
 fn choose(random: &mut Random, scene: &Scene, count: u64) -> io::Result<Vec<Command>> {
     let mut commands: Vec<Command> = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! What an error of a server means, and so what to do about it.
+//! Judges what a server's error means for the next request: one table, in order.
 
 use super::reading::ServerError;
 use crate::provider::request::Asks;
@@ -40,7 +40,7 @@ pub(crate) enum Meaning {
 
 type Rule = fn(&Answer) -> bool;
 
-/// Each meaning and how it is known. The first that fits counts: one error may have the words for several.
+/// Each meaning and how it is recognized. The first that fits counts, because one error may have the words for several.
 const RULES: &[(Meaning, Rule)] = &[
     (Meaning::TooLong, |answer| answer.has_code(TOO_LONG_CODES) || answer.says(TOO_LONG)),
     (Meaning::RefusesStore, |answer| answer.asks.no_storage && answer.is_refusal() && answer.names("store")),
@@ -95,7 +95,7 @@ const TOO_LONG_CODES: &[&str] = &[
     "request_too_large",
 ];
 
-/// The words for a model that is not there, as Zhipu and Groq say it, too.
+/// The words for a model that does not exist, including those of Zhipu and Groq.
 const MODEL: &[&str] = &[
     "invalid model",
     "not a valid model",

@@ -1,4 +1,4 @@
-//! The message, and what else there is to know, in the body of an error.
+//! Finds the message and other details in the body of an error.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn error_in(json: &str) -> Option<ServerError> {
     is_error.then(|| from_value(&value))?
 }
 
-/// Some gateways report errors without an error field: a message alone, or with a code.
+/// The error of a gateway that has no error field: a message alone, or with a code.
 fn is_a_bare_message(fields: &Value) -> bool {
     let says = |name| fields.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     let has = |name| fields.get(name).is_some();

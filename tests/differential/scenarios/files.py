@@ -1,7 +1,6 @@
 """Odd files where a conversation belongs, and state that cannot be used."""
 
-from steps import CURRENT, OPENAI, SESSIONS, case, finish, hold_lock, prepare, q, release_lock, start, wait_for_words
-from steps import write
+from steps import CURRENT, OPENAI, SESSIONS, case, prepare, q, write
 
 from .fixtures import ODD_FILES, USABLE, current
 
@@ -26,7 +25,6 @@ def table():
         for args in ["-f more", "new", "--undo", "--clear --all", "-s current x", "-s work x", "--copy work", *ACTIONS]:
             yield case(f"{name}-in-place{args}", there, q(args))
     yield from unusable_state()
-    yield from locks()
 
 
 def unusable_state():
@@ -48,10 +46,3 @@ def unusable_state():
     yield case("sessions-removed-between", q("one"), prepare(f"rm {CURRENT}"), q("-f two"), q("--last"))
     foreign = prepare(f"mkdir -p {SESSIONS}/sub.json; echo x >{SESSIONS}/notes.txt; echo x >{SESSIONS}/backup.json~")
     yield case("foreign-files", current(), foreign, q("--clear"), q("--clear --all"))
-
-
-def locks():
-    for args in ["-f more", "-v new", "--undo", "--clear", "--history", "--status", "--copy b", "--no-save one"]:
-        yield case(f"lock-held-{args}", current(), hold_lock(), q(args), release_lock(), q(args))
-    begun = [current(), hold_lock(), start("a", "-f more"), wait_for_words("number 1.")]
-    yield case("lock-given-back", *begun, release_lock(), finish("a"))

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from server import compact
-from steps import CURRENT, SESSIONS, Do, write
+from steps import CURRENT, SESSIONS, Step, write
 
 # Long ago, and so the same in every run.
 CREATED = "2020-01-01T10:00:00.000Z"
@@ -45,12 +45,12 @@ def current(*args, slot="", **fields):
     id = f"session_2020010110000000{int(bool(slot))}"
 
     def action(world):
-        session(id, *args, **fields).run(world)
+        session(id, *args, **fields).action(world)
         link = world.root / CURRENT.replace(".json", f"{slot}.json")
         link.unlink(missing_ok=True)
         link.symlink_to(f"{id}.json")
 
-    return Do(f"make a conversation current{slot}", action)
+    return Step(f"make a conversation current{slot}", action)
 
 
 def session(name, *args, updated=UPDATED, **fields):
@@ -72,30 +72,15 @@ def changed(**fields):
     return compact({name: field for name, field in value.items() if field is not None})
 
 
-# Files that are no conversation, or an odd one.
+# Files that are no conversation, or an odd one; src/session/format.rs has a table of those that cannot be read.
 ODD_FILES = {
     "empty": "",
     "truncated": conversation()[:-20],
-    "truncated-in-a-character": conversation(["Wie schön?", "Sehr schö"]).encode()[:-60],
-    "text": "this is no JSON\n",
-    "array": "[]",
-    "empty-object": "{}",
     "version-2": changed(version=2),
-    "version-text": changed(version="1"),
-    "version-missing": changed(version=None),
-    "version-huge": conversation().replace('"version":1', '"version":99999999999999999999'),
-    "provider-missing": changed(provider=None),
     "provider-unknown": changed(provider="nobody"),
-    "model-missing": changed(model=None),
-    "created-no-time": changed(created="yesterday"),
-    "updated-number": changed(updated=1577872800),
     "updated-in-the-future": changed(updated="2999-01-01T00:00:00.000Z"),
     "created-at-the-end-of-time": changed(created="9999-12-31T23:59:59.999Z"),
-    "messages-missing": changed(messages=None),
     "messages-empty": changed(messages=[]),
-    "message-no-object": changed(messages=["hello"]),
-    "message-without-role": changed(messages=[{"content": "hello"}]),
-    "message-without-content": changed(messages=[{"role": "user"}]),
     "message-other-role": changed(messages=[{"role": "system", "content": "hello"}]),
     "message-without-timestamp": changed(
         messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -122,8 +107,6 @@ ODD_FILES = {
     "pretty": json.dumps(json.loads(conversation()), indent=2),
     "byte-order-mark": "\ufeff" + conversation(),
     "not-utf-8": conversation().encode().replace(b"One", b"\xff\xfe"),
-    "trailing-text": conversation() + "more",
-    "field-twice": conversation().replace('"version":1', '"version":1,"version":1'),
     "no-line-end": conversation().rstrip("\n"),
 }
 

@@ -12,7 +12,7 @@ ACTIONS = ["--history", "--last", "--undo", "--list", "--list-tools", "--clear",
 OFFERED = "-f|-s work|-p openai|-m x|-S x|--messages 3|-n|--no-save|--no-stream|-x|-j|--dry-run|--all|-a x|-t db|-e low|-o a=1"
 OFFERED += "|--yes|--schema name|--again|--copy branch|-q|-v|these words|-- these|--"
 
-# What nobody would type, or only by mistake.
+# What a user types only by mistake.
 WRONG = (
     "--bogus hello|-z hello|--folow hello|--HISTORY|--xyzzy|-j --bogus|hello -j|-fz hello|-qm x hello"
     "|-qmx hello|-m=x hello|--model=x hello|--model= hello|-m|--session|-o|-o temperature hello|-o =1 hello"

@@ -1,6 +1,6 @@
 """Standard output and error that are closed, full or terminals."""
 
-from server import HANG, Reply, end, say, stream, usual
+from server import Reply, end, say, usual
 from steps import TERMINAL, case, q, sh
 
 from .actions import ACTIONS, STATES
@@ -14,9 +14,6 @@ def table():
         reply = usual("```\ncode\n```") if args == "--no-stream" else at_once
         for where in [">/dev/full", ">&-"]:
             yield case(f"output{where}{args}", current(), sh(f"q {args} hello {where}"), q("--history"), replies=[reply])
-    for args in ["", "--no-save"]:
-        begun = [sh(f"q {args} hello >/dev/full"), q("--history")]
-        yield case(f"full-begun{args}", *begun, replies=[stream("first words ", HANG)])
     for action in [*ACTIONS.values(), "--models", "--help", "--version", "--copy b"]:
         yield case(f"full{action}", current(), sh(f"q {action} >/dev/full"), q("--history"))
     yield case("full-stderr", sh("q -f hello 2>/dev/full"), sh("q --bogus 2>/dev/full"))

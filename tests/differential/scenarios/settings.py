@@ -4,43 +4,15 @@ from steps import BOTH, OPENAI, case, prepare, q, write
 
 from .fixtures import CONFIG, current, pairs, session
 
-# Files that are wrong; the last line of each is the one to be named, unless it says otherwise.
-WRONG_FILES = {
-    "open-string": '\n\nmodel = "abc\n',
-    "unknown-key": "\nnonsense = 1\n",
-    "zero-pairs": "\npairs = 0\n",
-    "provider-bad-url": '[providers.work]\n\nbase_url = "h/v1"\n',
-    "provider-key-env": '[providers.work]\nkey_env = "sk-not-a-name"\n',
-    "provider-both-keys": '[providers.work]\nkey_env = "A"\nkey_cmd = ["x"]\n',
-    "provider-header-value": '[providers.work]\n[providers.work.headers]\nok = "1"\nx-y = "a\\nb"\n',
-    "not-utf-8": b'model = "\xff"\n',
-}
-
-WRONG_VARIABLES = {
-    "Q_PROVIDER": ["nobody"],
-    "Q_MESSAGES": ["x", "-1", "4294967296"],
-    "Q_MAX_HISTORY": ["1k", "-5"],
-    "Q_HISTORY": ["chat", "Prompt"],
-    "Q_PAIRS": ["0", "x"],
-    "Q_EXPIRE": ["1w", "soon"],
-    "Q_KEEP": ["1", "-1d"],
-    "Q_MAX_TOKENS": ["0", "1.5"],
-    "Q_TIMEOUT": ["0", "0s", "5"],
-    "Q_RETRIES": ["101", "two"],
-    "Q_SAVE": ["yes", "0", "True"],
-}
-
-
 FILE = 'provider = "openai"\nmodel = "f"\n'
 
 
 def table():
-    for name, text in WRONG_FILES.items():
+    for name, text in {"unknown-key": "\nnonsense = 1\n", "open-string": '\n\nmodel = "abc\n'}.items():
         yield case(f"file-{name}", write(CONFIG, text), q("hello"), q("-j hello"), q("--status"))
-    for variable, values in WRONG_VARIABLES.items():
-        for value in [*values, ""]:
-            runs = [q(args, env={variable: value}) for args in ["hello", "--models", "--status", "--status -j"]]
-            yield case(f"variable-{variable}-{value}", *runs)
+    for variable, value in [("Q_PROVIDER", "nobody"), ("Q_MESSAGES", "x"), ("Q_TIMEOUT", "0s"), ("Q_SAVE", "")]:
+        runs = [q(args, env={variable: value}) for args in ["hello", "--models", "--status", "--status -j"]]
+        yield case(f"variable-{variable}-{value}", *runs)
     for value in ["", "Be brief.", b"\xff".decode("utf-8", "surrogateescape")]:
         yield case(f"variable-system-{value!r}", q("hello", env={"Q_SYSTEM": value}))
     yield case("file-comments", write(CONFIG, "# nothing\n\n"), q("hello"))

@@ -1,9 +1,7 @@
 """Tools: what is offered and called, what is kept of it and sent later."""
 
-from signal import SIGINT, SIGTERM
-
 from server import calling, failing, usual
-from steps import CURRENT, OPEN, OPENAI, TERMINAL, case, finish, q, send_signal, start, wait_for_file, write
+from steps import CURRENT, OPENAI, TERMINAL, case, q, write
 
 from .fixtures import conversation, current, message, tool_server
 
@@ -16,7 +14,6 @@ def table():
     yield from calls()
     yield from remembered()
     yield from kept()
-    yield from endings()
 
 
 def calls():
@@ -96,15 +93,3 @@ def kept():
         yield case(f"odd-attachments-{name}", there, q("--history"), q("-f more"), q("--undo"))
     again = [q("-t db one"), q("--again -t db"), q("--again")]
     yield case("tools-steps-again", tool_server(), *again, replies=[calling(ECHO), None, calling(FAIL), None])
-
-
-def endings():
-    """Signals while tools are used."""
-    for number in [SIGINT, SIGTERM]:
-        ended = [send_signal("a", number), finish("a"), q("--history")]
-        for args in ["", "-j", "-s work", "--no-save"]:
-            begun = [start("a", f"{args} -t db__echo,db__hang go"), wait_for_file("home/db.log", '"b"')]
-            replies = [calling(ECHO, ("a2", "db__hang", {"text": "b"}))]
-            yield case(f"tools-signal-in-call{args}-{number.name}", tool_server(""), *begun, *ended, replies=replies)
-        begun = [start("a", "-t db go", stdin=OPEN), wait_for_file("home/db.log", "tools/list")]
-        yield case(f"tools-signal-before-call-{number.name}", tool_server(), current(), *begun, *ended)

@@ -1,0 +1,40 @@
+//! What comes of a server's messages, on the threads that read them.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::Value;
+
+use super::outcome::Failure;
+use super::process::Report;
+use super::protocol::{Event, Protocol};
+use crate::unix::lock;
+
+/// Takes what a server sends while q waits for it, or does something else.
+#[derive(Clone)]
+pub(super) struct Listener {
+    pub(super) protocol: Arc<Mutex<Protocol>>,
+    /// To the thread that waits for the server.
+    pub(super) events: Sender<Result<Event, Failure>>,
+    pub(super) report: Report,
+}
+
+impl Listener {
+    pub(super) fn protocol(&self) -> MutexGuard<'_, Protocol> {
+        lock(&self.protocol)
+    }
+
+    /// Hands on events; `reply` answers the server's own requests. Returns whether the answer to q's request was among them.
+    pub(super) fn hand_on(&self, received: Vec<Event>, reply: impl Fn(Value)) -> bool {
+        let mut is_answered = false;
+        for event in received {
+            is_answered |= !matches!(event, Event::Reply(_) | Event::Detail(_) | Event::Progress);
+            match event {
+                Event::Reply(message) => reply(message),
+                Event::Detail(text) => (self.report)(&text),
+                event => _ = self.events.send(Ok(event)),
+            }
+        }
+        is_answered
+    }
+}
