@@ -171,7 +171,7 @@ struct Choice<'a> {
     index: Count,
     /// In a stream.
     delta: Option<Delta<'a>>,
-    /// In a complete answer. Perplexity sends both.
+    /// In a complete answer. Perplexity sends both. Boxed, because most streams have none, and a smaller choice is faster.
     message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
