@@ -459,18 +459,6 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_an_answer_times_out_and_is_cancelled() {
-        let script = r#"read -r call; read -r cancel; text 3 late; read -r call
-            case $cancel in *notifications/cancelled*'"requestId":3'*) text 4 cancelled;; *) text 4 not;; esac
-            read -r end"#;
-        let mut server = started(script);
-        server.spec.section.timeout = Some(Duration::from_millis(1));
-        assert_eq!(call(&mut server, "{}"), outcome("no answer within 0.001 s", true));
-        server.spec.section.timeout = None;
-        assert_eq!(call(&mut server, "{}"), outcome("cancelled", false));
-    }
-
-    #[test]
     fn a_server_that_ends_during_a_call_is_started_once_more() {
         let script = "read -r call; case $call in *again*) text 3 ok; read -r call;; esac; echo broken >&2; exit 4";
         let mut server = started(script);
@@ -498,25 +486,6 @@ mod tests {
         }
         let second = call(&mut server, "{}");
         assert!(!first.is_error && !second.is_error && first != second, "{first:?} {second:?}");
-    }
-
-    #[test]
-    fn a_server_that_ends_as_it_refuses_the_handshake_is_started_without_one() {
-        let script = r#"
-            read -r first
-            case $first in
-            *initialize*) echo '{"id":1,"error":{"code":-32601,"message":"no"}}'; exit 0;;
-            *server/discover*) echo '{"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}';;
-            esac
-            read -r list; echo '{"id":2,"result":{"tools":[{"name":"a"}]}}'
-            read -r call; echo '{"id":3,"result":{"resultType":"complete","content":[{"type":"text","text":"ok"}]}}'
-            read -r call; echo '{"id":4,"result":{"resultType":"input_required"}}'
-            read -r end"#;
-        let (mut server, about) = open(spec(script), &silent()).expect("tools");
-        assert_eq!((&*about.revision, about.tools.len()), ("2026-07-28", 1));
-        assert_eq!(call(&mut server, "{}"), outcome("ok", false));
-        let refused = "the tool did not finish: its result is of the type input_required";
-        assert_eq!(call(&mut server, "{}"), outcome(refused, true));
     }
 
     #[test]

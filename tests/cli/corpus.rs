@@ -6,13 +6,12 @@ use std::env;
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::fixtures::failures_of;
 use crate::sandbox::{API_KEY, Outcome, Q, Sandbox};
 use crate::server::{Gate, Reply, Server};
 
@@ -45,9 +44,6 @@ const BUILT_IN: &[&str] = &[
 ];
 
 const QUESTION: &str = "why is the sky blue";
-
-/// How many cases run at once: most of their time is spent in starting programs and in waiting for another try.
-const WORKERS: usize = 4;
 
 /// The variable that names the cases to run, by a part of their names.
 const ONLY: &str = "CASE";
@@ -532,21 +528,10 @@ fn replay(dialect: &'static str) {
     if let Ok(name) = env::var(ONLY) {
         cases.retain(|case| case.name.contains(&name));
     }
-    let next = AtomicUsize::new(0);
-    let failed = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let failures = panic::catch_unwind(AssertUnwindSafe(|| failures(case)));
-                    let failure = failures.unwrap_or_else(|_| Some(format!("{}\n  panicked, see above", case.name)));
-                    failed.lock().expect("no panic").extend(failure);
-                }
-            });
-        }
+    let failed = failures_of(&cases, |case| {
+        let failures = panic::catch_unwind(AssertUnwindSafe(|| failures(case)));
+        failures.unwrap_or_else(|_| Some(format!("{}\n  panicked, see above", case.name)))
     });
-    let mut failed = failed.into_inner().expect("no panic");
-    failed.sort();
     assert!(failed.is_empty(), "{} of {} cases failed:\n\n{}\n", failed.len(), cases.len(), failed.join("\n\n"));
 }
 

@@ -2,16 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, Dialect, answering, case, everybody, openai_reply, stored, talked, texts, with};
+use crate::fixtures::{DIALECTS, Dialect, answering, case, openai_reply, stored, talked, texts, with};
 use crate::sandbox::{API_KEY, Sandbox};
-use crate::server::{Recorded, Reply, Server};
-
-/// The only message of an OpenAI-like request, less its system prompt.
-fn flattened(request: &Recorded) -> String {
-    let (_, mut messages) = DIALECTS[0].sent(request);
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    messages.remove(0).1
-}
+use crate::server::{Reply, Server};
 
 /// The messages of a request: role and text.
 type Messages<'a> = &'a [(&'a str, &'a str)];
@@ -116,48 +109,6 @@ fn each_dialect_sends_its_request_and_nothing_else() {
 }
 
 #[test]
-fn the_limit_of_tokens_and_the_usage_are_asked_for_as_each_server_takes_them() {
-    for (provider, limit, usage) in [
-        ("openai", "/max_completion_tokens", true),
-        ("groq", "/max_tokens", true),
-        ("mistral", "/max_tokens", false),
-        ("openrouter", "/max_tokens", true),
-        ("deepseek", "/max_tokens", true),
-        ("xai", "/max_tokens", true),
-        ("cerebras", "/max_tokens", true),
-        ("zai", "/max_tokens", true),
-        ("moonshot", "/max_tokens", true),
-        ("ollama", "/max_tokens", true),
-        ("llamacpp", "/max_tokens", true),
-        ("lmstudio", "/max_tokens", true),
-        ("vllm", "/max_tokens", true),
-        ("anthropic", "/max_tokens", false),
-        ("gemini", "/generationConfig/maxOutputTokens", false),
-    ] {
-        let _case = case(provider);
-        let server = everybody("ok");
-        let name = provider.to_uppercase();
-        let sandbox = Sandbox::new();
-        let q = || {
-            sandbox
-                .q(&["-p", provider, "-m", "m", "hi"])
-                .env(format!("{name}_BASE_URL"), server.url())
-                .env(format!("{name}_API_KEY"), API_KEY)
-        };
-        q().env("Q_MAX_TOKENS", "77").run().success();
-        let body = server.request().json();
-        assert_eq!(body.pointer(limit), Some(&json!(77)), "{body}");
-        assert_eq!(body.to_string().matches("77").count(), 1, "{body}");
-        assert_eq!(body.get("stream_options").is_some(), usage, "{body}");
-
-        q().run().success();
-        let unlimited = &server.requests()[1].json();
-        let sent = unlimited.pointer(limit).cloned();
-        assert_eq!(sent, (provider == "anthropic").then(|| json!(16384)), "{unlimited}");
-    }
-}
-
-#[test]
 fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_piece() {
     // DeepSeek sends such lines while a request waits for its turn. There are so many here that no read gets past them.
     let server = Server::start(move |_, _| {
@@ -167,25 +118,6 @@ fn blank_lines_that_keep_a_connection_alive_may_come_before_an_answer_in_one_pie
     });
     for args in [&["--no-stream", "hi"][..], &["hi"]] {
         DIALECTS[0].q(&Sandbox::new(), &server, args).run().success().stdout("hi\n");
-    }
-}
-
-#[test]
-fn a_follow_up_sends_the_conversation_in_one_prompt_to_the_letter() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = answering(dialect, "a third");
-        let sandbox = talked(dialect.provider, 2);
-        dialect.q(&sandbox, &server, &["-f", "and then?"]).run().success();
-        let (_, messages) = dialect.sent(&server.request());
-        let prompt = "Previous conversation:\nHuman: question 1\n\nAssistant: answer 1\n\nHuman: question 2\n\n\
-                      Assistant: answer 2\n\nHuman: and then?";
-        assert_eq!(messages, [("user".to_owned(), prompt.to_owned())]);
-        // The flattened form and the system prompt are for the wire only.
-        let kept = sandbox.current();
-        assert_eq!(texts(&kept)[4..], ["and then?", "a third"]);
-        assert!(!kept.to_string().contains("Previous conversation"), "{kept}");
-        assert!(!kept.to_string().contains("system"), "{kept}");
     }
 }
 
@@ -216,77 +148,10 @@ fn a_follow_up_sends_turns_where_the_setting_says_so() {
 }
 
 #[test]
-fn the_window_is_the_last_messages_and_the_option_says_how_many() {
-    let server = Server::openai("ok");
-    for (args, sent) in [
-        (&["--messages", "0"][..], "next"),
-        (&["--messages", "1"], "Previous conversation:\nAssistant: answer 6\n\nHuman: next"),
-        (
-            &["--messages", "3"],
-            "Previous conversation:\nAssistant: answer 5\n\nHuman: question 6\n\nAssistant: answer 6\n\nHuman: next",
-        ),
-    ] {
-        let _case = case(args);
-        let sandbox = talked("openai", 6).server_env(&server);
-        sandbox.q(&[args, &["-f", "next"]].concat()).run().success();
-        assert_eq!(flattened(&server.last_request()), sent);
-        // The window is about what is sent, not about what is kept.
-        assert_eq!(texts(&sandbox.current()).len(), 14);
-    }
-    let sandbox = talked("openai", 6).server_env(&server);
-    sandbox.q(&["-f", "next"]).run().success();
-    let prompt = flattened(&server.last_request());
-    assert!(prompt.starts_with("Previous conversation:\nHuman: question 2\n\n"), "{prompt}");
-}
-
-#[test]
-fn a_window_of_too_many_bytes_loses_its_oldest_messages_with_a_note() {
-    let server = Server::openai("ok");
-    // `question 1` has 10 bytes, `answer 1` has 8.
-    let asked = |most: &str, begin: &str| {
-        let _case = case(most);
-        let sandbox = talked("openai", 2).server_env(&server).env("Q_MAX_HISTORY", most);
-        let outcome = sandbox.q(&["-f", "next"]).run();
-        outcome.exit(0).stdout("ok\n");
-        let prompt = flattened(&server.last_request());
-        assert!(prompt.starts_with(begin), "{prompt}");
-        assert_eq!(texts(&sandbox.current()).len(), 6);
-        outcome
-    };
-    asked("36", "Previous conversation:\nHuman: question 1\n").stderr_is_empty();
-    for (most, left_out, begin) in [
-        ("35", "message", "Previous conversation:\nAssistant: answer 1\n"),
-        ("8", "3", "Previous conversation:\nAssistant: answer 2\n"),
-        ("7", "4", "next"),
-    ] {
-        asked(most, begin).stderr_contains("max_history").stderr_contains(left_out);
-    }
-}
-
-#[test]
-fn the_system_prompt_is_the_option_else_the_setting_else_the_built_in_one() {
+fn the_system_prompt_that_is_built_in_says_where_q_runs() {
     for dialect in &DIALECTS {
         let _case = case(dialect.provider);
         let server = answering(dialect, "ok");
-        for (file, variable, args, system) in [
-            ("", "", &["-S", "of the option"][..], Some("of the option")),
-            ("system = \"of the file\"", "of the variable", &["-S", "of the option"], Some("of the option")),
-            ("system = \"of the file\"", "of the variable", &[], Some("of the variable")),
-            ("system = \"of the file\"", "", &[], Some("of the file")),
-            ("system = \"of the file\"", "of the variable", &["-S", ""], None),
-            ("system = \"\"", "", &[], None),
-        ] {
-            let _case = case((dialect.provider, file, variable, args));
-            let sandbox = Sandbox::new();
-            sandbox.config(file);
-            let q = dialect.q(&sandbox, &server, &[args, &["hi"]].concat());
-            q.env("Q_SYSTEM", variable).run().success();
-            let request = server.last_request();
-            assert_eq!(dialect.sent(&request).0.as_deref(), system);
-            // A system prompt that is empty is refused by some servers.
-            let empty = system.is_none() && request.text().to_lowercase().contains("system");
-            assert!(!empty, "{}", request.text());
-        }
         dialect.q(&Sandbox::new(), &server, &["hi"]).env("SHELL", "/usr/bin/fish").run().success();
         let (system, _) = dialect.sent(&server.last_request());
         let system = system.expect("a system prompt");
@@ -334,25 +199,6 @@ fn a_conversation_that_is_too_long_for_the_model_loses_its_oldest_half_until_it_
             assert_eq!(texts(&kept).len(), 12, "{kept}");
             assert_eq!(kept["messages"].as_array().unwrap()[..10], before["messages"].as_array().unwrap()[..]);
         }
-    }
-}
-
-#[test]
-fn a_question_that_is_too_long_by_itself_fails_and_changes_nothing() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = Server::always(Reply::json(400, dialect.error(400, "prompt is too long")));
-        let sandbox = talked(dialect.provider, 1);
-        let before = sandbox.read_bytes("current.json");
-        let follow = dialect.q(&sandbox, &server, &["-f", "next"]).run();
-        follow.exit(1).stdout_is_empty().stderr_contains("prompt is too long");
-        // With two messages, with one, with none.
-        server.expect_requests(3);
-        let alone = dialect.q(&sandbox, &server, &["next"]).run();
-        alone.exit(1).stderr_contains_all(&["prompt is too long", "with less input", "-m"]);
-        server.expect_requests(4);
-        sandbox.expect_bytes("current.json", before);
-        sandbox.expect_files(&["current.json"]);
     }
 }
 

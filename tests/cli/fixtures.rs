@@ -10,14 +10,16 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::pty::Terminal;
 use crate::sandbox::{Outcome, Q, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
 
@@ -40,6 +42,27 @@ impl<T: Debug> Drop for Case<T> {
             eprintln!("failed in the case: {:?}", self.0);
         }
     }
+}
+
+/// How many cases of data run at once: most of their time is spent in starting programs and in waiting.
+const WORKERS: usize = 4;
+
+/// What is wrong with these cases, which run at the same time, in order.
+pub fn failures_of<T: Sync>(cases: &[T], failure: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let failure = failure(case);
+                    failures.lock().expect("no panic").extend(failure);
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().expect("no panic");
+    failures.sort();
+    failures
 }
 
 // ---- What q has built in
@@ -65,6 +88,16 @@ pub const UNKNOWN_HOST: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 
 /// How long a test waits for something that should happen at once, however busy the machine is.
 pub const GUARD: Duration = Duration::from_secs(120);
+
+/// Waits until something is so that should be so at once.
+#[track_caller]
+pub fn wait_until(reached: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !reached() {
+        assert!(began.elapsed() < GUARD, "it takes too long");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
 
 pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -921,7 +954,28 @@ pub fn talked(provider: &str, pairs: usize) -> Sandbox {
     sandbox
 }
 
+// ---- On a terminal
+
+/// q on a terminal of its own that it is in the foreground of.
+pub fn in_foreground(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
+    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
+    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+}
+
 // ---- Asking and being refused
+
+/// The names of the tools in a request.
+pub fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
+    let tools = match dialect.provider {
+        "gemini" => &body["tools"][0]["functionDeclarations"],
+        _ => &body["tools"],
+    };
+    let name = |tool: &Value| match dialect.provider {
+        "openai" => tool["function"]["name"].clone(),
+        _ => tool["name"].clone(),
+    };
+    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
+}
 
 /// What the last message of an OpenAI-like request says: the question, and what goes before it in the same prompt.
 #[track_caller]

@@ -36,6 +36,7 @@ mod reports;
 mod requests;
 mod roles;
 mod sandbox;
+mod scripts;
 mod server;
 mod settings;
 mod shape;

@@ -227,7 +227,7 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
     let (known, unknown) = (Authority::new("known"), Authority::new("unknown"));
     let server = Server::openai("sealed");
     let tls = Tls::start(&known, &["localhost"], ALWAYS, &server, End::Farewell);
-    // Whom the system trusts, and whom a variable names.
+    // The authority that the system trusts, and the one that a variable names.
     for (system, name, named, is_taken) in [
         (Some(&known), "", None, true),
         (Some(&unknown), "", None, false),
@@ -258,9 +258,9 @@ fn the_systems_authorities_are_taken_unless_others_are_named() {
 }
 
 #[test]
-fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
+fn a_bad_certificate_ends_the_run_at_once_and_changes_no_file() {
     let (authority, stranger) = (Authority::new("known"), Authority::new("unknown"));
-    // What is wrong, who signed, for whom, in which years, words that are said.
+    // What is wrong, who signed, for which host, in which years, words of the error.
     for (what, signer, name, years, words) in [
         ("unknown authority", &stranger, "localhost", ALWAYS, &["UnknownIssuer", "SSL_CERT_FILE"][..]),
         ("wrong host", &authority, "elsewhere.example", ALWAYS, &["localhost", "elsewhere.example"]),
@@ -284,7 +284,7 @@ fn a_certificate_that_is_not_good_ends_it_at_once_and_changes_no_file() {
 }
 
 #[test]
-fn what_the_library_says_in_its_own_language_is_said_in_words() {
+fn errors_of_the_library_are_reported_in_plain_words() {
     let (authority, server) = (Authority::new("known"), Server::openai("never"));
     let tls = Tls::start(&authority, &[], ALWAYS, &server, End::Farewell);
     for (url, words) in [
@@ -323,7 +323,7 @@ fn a_tool_servers_certificate_is_checked_like_every_other() {
 }
 
 #[test]
-fn a_server_that_leaves_without_a_farewell_costs_nothing_but_what_it_did_not_say() {
+fn a_server_that_closes_without_a_farewell_costs_no_text() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = Reply::raw(head).pieces(openai_stream(&["all"]));
     let half = Reply::raw(head).piece(word("half"));

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, DONE, Dialect, GUARD, INPUT_TOKENS, OUTPUT_TOKENS, calling, case, failure, finish, held_back,
-    openai_event, prompt, snapshot, stored, texts, with,
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, stored, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
-use crate::toolserver::{IMAGE, INSTRUCTIONS, calls, expect_gone, heard, log, section};
+use crate::toolserver::{IMAGE, calls, expect_gone, heard, log, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -61,19 +60,6 @@ fn a_question_takes_two_rounds_in_each_dialect() {
         assert_eq!(calls(&sandbox, "db"), [json!({"text": "hi"}), json!({})]);
         expect_gone(&sandbox, "db");
     }
-}
-
-/// The names of the tools in a request.
-fn offered(dialect: &Dialect, body: &Value) -> Vec<String> {
-    let tools = match dialect.provider {
-        "gemini" => &body["tools"][0]["functionDeclarations"],
-        _ => &body["tools"],
-    };
-    let name = |tool: &Value| match dialect.provider {
-        "openai" => tool["function"]["name"].clone(),
-        _ => tool["name"].clone(),
-    };
-    tools.as_array().into_iter().flatten().map(|tool| name(tool).as_str().expect("a name").to_owned()).collect()
 }
 
 /// The second request is the first with the model's turn and the results after its messages, to the letter.
@@ -197,87 +183,6 @@ fn a_model_that_reads_no_images_is_asked_without_them() {
 }
 
 #[test]
-fn what_a_server_wants_models_to_know_follows_the_system_prompt() {
-    let fence = format!("<instructions-2 server=\"db\">\n{INSTRUCTIONS}\n</instructions-2>");
-    for (args, expected) in [(&["-S", "Be brief."][..], format!("Be brief.\n\n{fence}")), (&["-S", ""], fence.clone())]
-    {
-        let _case = case(args);
-        let server = model(OPENAI, vec![]);
-        let sandbox = with_db(&server, "instructs", "");
-        sandbox.q(&["-t", "db"]).args(args).arg("go").run().success();
-        let messages = server.request().json()["messages"].clone();
-        assert_eq!(messages[0], json!({"role": "system", "content": expected}));
-        // It is no part of the conversation.
-        assert!(!sandbox.current().to_string().contains(INSTRUCTIONS));
-    }
-}
-
-#[test]
-fn a_server_without_a_handshake_lists_and_runs_its_tools_and_ends() {
-    for mode in ["modern", "modern leaves"] {
-        let _case = case(mode);
-        let server = model(OPENAI, vec![vec![echo("hi"), ("call00002", "db__fail", json!({}))]]);
-        let sandbox = with_db(&server, mode, "");
-        let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("db: modern 2.0, protocol 2026-07-28, 11 tools,");
-        let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"];
-        assert_eq!((&kept[0]["result"], &kept[1]["result"]), (&json!("you said hi"), &json!("it failed")));
-        let heard = heard(&sandbox, "db");
-        let methods: Vec<&str> = heard.iter().filter_map(|message| message["method"].as_str()).collect();
-        assert_eq!(methods, ["initialize", "server/discover", "tools/list", "tools/call", "tools/call"]);
-        assert_eq!(heard.last(), Some(&json!({"end": true})));
-        expect_gone(&sandbox, "db");
-    }
-}
-
-#[test]
-fn without_tools_nothing_of_them_is_sent_or_started() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["hi"]).run().success().stdout("the answer\n");
-    assert_eq!(server.request().json().get("tools"), None);
-    assert!(!fs::exists(log(&sandbox, "db")).unwrap());
-    assert_eq!(sandbox.current().get("tools"), None);
-}
-
-#[test]
-fn a_call_that_may_change_something_is_refused_where_nobody_can_be_asked() {
-    let write = || vec![("call00001", "db__write", json!({"text": "x"}))];
-    for (args, more, runs) in [
-        (&[][..], "", false),
-        (&["--yes"], "", true),
-        (&[], "allow = [\"wri*\"]", true),
-        (&[], "allow = [\"echo\"]", false),
-    ] {
-        let _case = case((args, more));
-        let server = model(OPENAI, vec![write()]);
-        let sandbox = with_db(&server, "", more);
-        let outcome = sandbox.q(&["-t", "db"]).args(args).arg("go").run();
-        outcome.exit(0).stdout("the answer\n");
-        assert_eq!(calls(&sandbox, "db").len(), usize::from(runs));
-        let result = server.last_request().json()["messages"].as_array().and_then(|all| all.last().cloned());
-        let result = result.expect("a result")["content"].as_str().expect("text").to_owned();
-        if runs {
-            outcome.stderr("");
-            assert_eq!(result, "you said x");
-        } else {
-            outcome.stderr_contains_all(&[
-                "db__write did not run",
-                "allow = [\"write\"] in the section [tools.db] of ",
-                "--yes",
-            ]);
-            assert!(result.contains("refused"), "{result}");
-        }
-    }
-}
-
-/// q on a terminal of its own that it is in the foreground of.
-fn on_terminal(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q {
-    let q = sandbox.shell("exec setsid -c -w q \"$@\"").arg("sh").args(args);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
-}
-
-#[test]
 fn a_person_at_the_terminal_is_asked() {
     let write = |text: &str| vec![("call00001", "db__write", json!({ "text": text }))];
     for (typed, ran) in [("y\n", 1), ("n\n", 0), ("\n", 0), ("yes\n", 1), ("a\n", 2), ("Y\n", 1), ("yep\n", 0)] {
@@ -285,7 +190,7 @@ fn a_person_at_the_terminal_is_asked() {
         let server = model(OPENAI, vec![write("one\u{202e}"), write("two")]);
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
-        let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
         let question = "q: run db__write {\"text\":\"one\\u202e\"}\r\n\
                         q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0).len();
@@ -310,7 +215,7 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
     let notes = fs::File::create(sandbox.home().join("notes")).unwrap();
     // A question that was asked all the same would wait for an answer.
     terminal.type_in("y\n");
-    on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
+    in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).stderr_to(notes).run().exit(0);
     assert_eq!(calls(&sandbox, "db").len(), 0);
     let said = fs::read_to_string(sandbox.home().join("notes")).unwrap();
     assert!(said.contains("db__write did not run"), "{said}");
@@ -322,7 +227,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
     terminal.type_in("y\ny\ny\n");
-    let running = on_terminal(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-q", "-t", "db", "go"]).spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("n\n");
     terminal.wait_for("the answer", 0);
@@ -352,156 +257,6 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn json_shows_rounds_calls_and_the_usage_of_all_requests() {
-    let server = model(OPENAI, vec![vec![echo("hi")], vec![("call00002", "db__fail", json!({}))]]);
-    let sandbox = with_db(&server, "", "");
-    let printed = sandbox.q(&["-j", "-t", "db", "go"]).run().success().stdout_json();
-    assert_eq!(
-        (&printed["rounds"], &printed["answer"], &printed["finish"]),
-        (&json!(2), &json!("the answer"), &json!("stop"))
-    );
-    let calls = json!([
-        {"name": "db__echo", "arguments": {"text": "hi"}, "error": false},
-        {"name": "db__fail", "arguments": {}, "error": true},
-    ]);
-    assert_eq!(printed["tool_calls"], calls);
-    let plain = sandbox.q(&["-j", "-n", "hi"]).run().success().stdout_json();
-    assert_eq!((plain.get("rounds"), plain.get("tool_calls")), (None, None));
-}
-
-#[test]
-fn after_the_last_round_the_model_must_answer() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let rounds = (0..2).map(|number| vec![("call00001", "db__echo", json!({ "text": number.to_string() }))]);
-        let server = model(dialect, rounds.collect());
-        let sandbox = Sandbox::new();
-        sandbox.config(&format!("rounds = 2\n{}", section(&sandbox, "db", "", "")));
-        let outcome = dialect.q(&sandbox, &server, &["-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n").stderr_contains("2 rounds");
-        server.expect_requests(3);
-        let last = server.last_request().json();
-        match dialect.provider {
-            "openai" => {
-                assert_eq!(last.get("tools"), None);
-                let said = prompt(&server.last_request());
-                assert!(
-                    said.starts_with("go\n\nTool db__echo {\"text\":\"0\"}:\n<result>\nyou said 0\n</result>"),
-                    "{said}"
-                );
-            }
-            "anthropic" => assert_eq!(last["tool_choice"], json!({"type": "none"})),
-            "responses" => assert_eq!(last["tool_choice"], "none"),
-            _ => assert_eq!(last["toolConfig"]["functionCallingConfig"]["mode"], "NONE"),
-        }
-    }
-    // One that calls all the same has not answered.
-    let server = Server::start(|_, _| calling(OPENAI, "", &[echo("again")]));
-    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(1).stdout_is_empty().stderr_contains_all(&["the answer is empty (tool_calls)", "the setting rounds"]);
-    assert_eq!(sandbox.current()["messages"][1]["interrupted"], true);
-    let server = Server::start(|_, _| calling(OPENAI, "perhaps", &[echo("again")]));
-    let sandbox = with_db(&server, "", "").env("Q_ROUNDS", "1");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(3).stdout("perhaps\n").stderr_contains_all(&["tool_calls", "the setting rounds"]);
-    assert_eq!(calls(&sandbox, "db").len(), 1);
-}
-
-#[test]
-fn a_reply_that_was_cut_runs_none_of_its_calls() {
-    for (text, status) in [("half", 3), ("", 1)] {
-        let function = json!({"name": "db__echo", "arguments": "{\"te"});
-        let call = json!({"index": 0, "id": "call00001", "type": "function", "function": function});
-        let delta = json!({"content": text, "tool_calls": [call]});
-        let server = Server::always(Reply::sse([openai_event(delta, None), finish("length")]));
-        let sandbox = with_db(&server, "", "");
-        sandbox.q(&["-t", "db", "go"]).run().exit(status).stdout(if text.is_empty() { "" } else { "half\n" });
-        assert!(calls(&sandbox, "db").is_empty());
-        server.expect_requests(1);
-    }
-}
-
-#[test]
-fn what_cannot_run_is_reported_to_the_model() {
-    let table = [
-        ("unknown", ("call00001", "db__nothing", json!({})), "There is no tool db__nothing."),
-        ("no object", ("call00001", "db__echo", json!([1])), "not a JSON object"),
-        ("failed", ("call00001", "db__fail", json!({})), "it failed"),
-        ("silent", ("call00001", "db__hang", json!({})), "no answer within 1 s"),
-        ("died", ("call00001", "db__die", json!({})), "ended during the call (exit status 3)"),
-        ("left a child", ("call00001", "db__orphan", json!({})), "ended during the call (exit status 4)"),
-    ];
-    for (name, call, words) in table {
-        let _case = case(name);
-        let server = model(OPENAI, vec![vec![call], vec![echo("still there")]]);
-        let sandbox = with_db(&server, "", "timeout = \"1s\"");
-        let outcome = sandbox.q(&["-t", "db", "go"]).run();
-        outcome.exit(0).stdout("the answer\n");
-        // The last lines of a server that fails are for the user, and not for the model.
-        if name == "died" {
-            outcome.stderr("q: db: ended during the call (exit status 3): I am done\n");
-            assert!(!server.requests()[1].text().contains("I am done"));
-        }
-        let steps = &sandbox.current()["messages"][1]["steps"];
-        let first = &steps[0]["calls"][0];
-        assert!(first["result"].as_str().is_some_and(|text| text.contains(words)), "{first}");
-        assert_eq!(first["error"], true);
-        // A server that has ended is started once more.
-        assert_eq!(steps[1]["calls"][0]["result"], "you said still there");
-        expect_gone(&sandbox, "db");
-    }
-}
-
-#[test]
-fn only_progress_prolongs_the_time_for_a_call() {
-    for (tool, result) in [("db__progress", "at last"), ("db__chatter", "no answer within 1 s")] {
-        let server = model(OPENAI, vec![vec![("call00001", tool, json!({}))]]);
-        let sandbox = with_db(&server, "", "timeout = \"1s\"");
-        sandbox.q(&["-t", "db", "go"]).run().success();
-        assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], result);
-    }
-}
-
-#[test]
-fn keys_and_other_secrets_are_not_shown() {
-    let server =
-        model(OPENAI, vec![vec![("call00001", "db__echo", json!({"text": format!("{API_KEY} shop-token-1")}))]]);
-    let sandbox =
-        with_db(&server, "tells", "env_from = [\"SHOP_TOKEN\", \"OPENAI_API_KEY\"]").env("SHOP_TOKEN", "shop-token-1");
-    let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
-    outcome.exit(0).stderr_contains_all(&[
-        "q: db: I know [redacted] and [redacted]",
-        "db__echo {\"text\":\"[redacted] [redacted]\"}",
-    ]);
-    outcome.stderr_lacks(API_KEY).stderr_lacks("shop-token-1");
-    // Nor does the model get them, or the file.
-    let kept = &sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"];
-    assert_eq!(kept, "you said [redacted] [redacted]");
-    assert!(server.last_request().text().contains("you said [redacted] [redacted]"));
-    let sandbox = with_db(&server, "tells broken", "env_from = [\"OPENAI_API_KEY\"]");
-    let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
-    outcome.exit(1).stderr_contains("I know").stderr_lacks(API_KEY).stdout_lacks(API_KEY);
-}
-
-#[test]
-fn a_call_that_was_not_offered_is_no_normal_end() {
-    for dialect in &DIALECTS {
-        let _case = case(dialect.provider);
-        let server = Server::start(|_, _| calling(dialect, "```\nrm x\n```\n", &[echo("hi")]));
-        let sandbox = Sandbox::new();
-        dialect.q(&sandbox, &server, &["-x", "go"]).run().exit(3).stdout_is_empty();
-        assert!(sandbox.current()["messages"][1]["finish"].is_string());
-    }
-    // Some servers call that a normal end.
-    let function = json!({"name": "db__echo", "arguments": "{}"});
-    let delta = json!({"content": "text", "tool_calls": [{"index": 0, "id": "call00001", "function": function}]});
-    let server = Server::always(Reply::sse([openai_event(delta, None), finish("stop"), DONE.to_vec()]));
-    let printed = Sandbox::new().server_env(&server).q(&["-j", "go"]).run().exit(3).stdout_json();
-    assert_eq!(printed["finish"], "tool_calls");
-}
-
-#[test]
 fn what_has_come_of_an_answer_with_tools_is_saved() {
     let long = "word ".repeat(60_000);
     let answer = long.clone();
@@ -518,14 +273,6 @@ fn what_has_come_of_an_answer_with_tools_is_saved() {
     assert!(taken.len() < long.len());
     let saved = &sandbox.current()["messages"][1];
     assert!(saved["content"].as_str().is_some_and(|text| text.starts_with(&taken)));
-}
-
-#[test]
-fn the_same_call_may_be_made_again() {
-    let server = model(OPENAI, (0..4).map(|_| vec![echo("hi")]).collect());
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "go"]).run().success();
-    assert_eq!(calls(&sandbox, "db").len(), 4);
 }
 
 #[test]
@@ -559,84 +306,6 @@ fn long_results_are_cut_in_their_middle() {
 }
 
 #[test]
-fn what_is_wrong_with_tools_is_said_before_anything_is_sent() {
-    let server = model(OPENAI, vec![]);
-    for (args, mode, more, status, words) in [
-        (&["-t", "web"][..], "", "", 2, &["no tools named “web”", "db"][..]),
-        (&["-t", "dbs"], "", "", 2, &["no tools named “dbs”", "did you mean db? there are db"]),
-        (&["-t", "db__nothing"], "", "", 2, &["db__nothing", "db__echo"]),
-        (&["-t", "db__ecoh"], "", "", 2, &["did you mean db__echo? the tools are "]),
-        (&["-t", "db__x*,db"], "", "", 2, &["db__x*"]),
-        (&["-t", "none,db"], "", "", 2, &["must be the only name"]),
-        (&["-t", ""], "", "", 2, &["names no tools"]),
-        (&["-t", "db"], "broken", "", 1, &["db: ", "no module named mcp"]),
-        (&["-t", "db"], "silent", "start = \"1s\"", 1, &["db: ", "within 1 s"]),
-        (&["-t", "db"], "empty", "", 1, &["offers no tools"]),
-    ] {
-        let _case = case((args, mode));
-        let sandbox = with_db(&server, mode, more);
-        sandbox.q(args).arg("go").run().exit(status).stdout_is_empty().stderr_contains_all(words);
-        sandbox.expect_no_files();
-        if fs::exists(log(&sandbox, "db")).unwrap() {
-            expect_gone(&sandbox, "db");
-        }
-    }
-    let sandbox = Sandbox::new().server_env(&server);
-    for (config, words) in [
-        ("[tools.db]\ncommand = [\"no-such-program\"]\n", "no program no-such-program"),
-        ("[tools.db]\ncommand = [\"/no/such\"]\n", "no program /no/such"),
-        ("[tools.db]\ncommand = [\"sh\"]\ncwd = \"/no/such\"\n", "is not a folder"),
-        ("[tools.db]\n", "line 1: tools.db: has neither a command nor a url"),
-        ("[tools.Db]\ncommand = [\"sh\"]\n", "the name must be"),
-        ("", "none is configured"),
-    ] {
-        sandbox.config(config);
-        sandbox.q(&["-t", "db", "go"]).stdin_open().run().exit(2).stdout_is_empty().stderr_contains(words);
-    }
-    server.expect_requests(0);
-}
-
-#[test]
-fn a_conversation_remembers_its_tools_and_uses_them_on_a_terminal() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "").env("Q_EXPIRE", "never");
-    sandbox.q(&["-t", "db__echo,db__fail", "-t", "db__w*", "one"]).run().success();
-    assert_eq!(sandbox.current()["tools"], json!(["db__echo", "db__fail", "db__w*"]));
-    let names = || offered(OPENAI, &server.last_request().json());
-    // In a pipe they are left out, unless they are asked for.
-    let piped = sandbox.shell("echo more | q -f two").run();
-    piped.exit(0).stderr_contains_all(&["are not used", "-t db__echo,db__fail,db__w*"]);
-    assert!(names().is_empty());
-    let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-f", "three"]).stdin_from(terminal.end()).run().success();
-    assert_eq!(names(), ["db__echo", "db__fail", "db__write"]);
-    sandbox.q(&["-f", "-t", "db__big", "four"]).run().success();
-    assert_eq!((names(), &sandbox.current()["tools"]), (vec!["db__big".to_owned()], &json!(["db__big"])));
-    // An undo leaves them, and a new conversation does not inherit them.
-    sandbox.q(&["--undo"]).run().exit(0);
-    assert_eq!(sandbox.current()["tools"], json!(["db__big"]));
-    sandbox.q(&["-s", "new", "one"]).stdin_from(terminal.end()).run().success();
-    assert_eq!((names(), sandbox.session("new.json").get("tools")), (vec![], None));
-    let copied = sandbox.read_bytes("current.json");
-    sandbox.q(&["one"]).stdin_from(terminal.end()).run().success();
-    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
-    sandbox.write_bytes("current.json", copied);
-    sandbox.q(&["-f", "-t", "none", "five"]).run().success();
-    assert_eq!((names(), sandbox.current().get("tools")), (vec![], None));
-    // One that is gone is an error that names those that are there.
-    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["gone"])));
-    let outcome = sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run();
-    outcome.exit(2).stdout_is_empty().stderr_contains_all(&["gone", "db"]);
-    // One that fails now holds up every follow-up, until the user hears of it.
-    let remembered = "the conversation remembers these tools: -t none drops them";
-    outcome.stderr_contains(remembered);
-    sandbox.q(&["-f", "-t", "gone", "six"]).run().exit(2).stderr_lacks(remembered);
-    sandbox.config(&section(&sandbox, "db", "broken", ""));
-    sandbox.write_current(&with(stored(&["one", "two"]), "tools", json!(["db"])));
-    sandbox.q(&["-f", "six"]).stdin_from(terminal.end()).run().exit(1).stderr_contains(remembered);
-}
-
-#[test]
 fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
     // A parser with a limit of 128 still reads this, but not within a conversation.
     let deep = format!("{}1{}", "[".repeat(123), "]".repeat(123));
@@ -658,33 +327,9 @@ fn the_arguments_of_a_call_keep_their_digits_and_any_depth() {
     }
 }
 
-#[test]
-fn calls_of_earlier_questions_are_sent_as_text() {
-    let server = model(OPENAI, vec![vec![echo("a </result> b")]]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "one"]).run().success();
-    let printed =
-        "Tool db__echo {\"text\":\"a </result> b\"}:\n<result-2>\nyou said a </result> b\n</result-2>\n\nthe answer";
-    sandbox.q(&["-f", "two"]).run().exit(0);
-    assert!(prompt(&server.last_request()).contains(&format!("Assistant: {printed}\n\nHuman: two")));
-    sandbox.q(&["-f", "three"]).env("Q_HISTORY", "messages").run().exit(0);
-    assert_eq!(server.last_request().json()["messages"][2], json!({"role": "assistant", "content": printed}));
-    let shown = "let me see\n\nTool db__echo {\"text\":\"a </result> b\"}:";
-    sandbox.q(&["--history"]).run().success().stdout_contains(shown);
-    sandbox.q(&["--list", "me", "see"]).run().success().stdout_contains("\tlet me see\n");
-    // A message and its steps are one unit.
-    sandbox
-        .q(&["-f", "--messages", "1", "four"])
-        .env("Q_MAX_HISTORY", "5")
-        .run()
-        .exit(0)
-        .stderr_contains("max_history");
-    sandbox.q(&["--undo"]).run().exit(0);
-}
-
 /// The fields of version 0.1.0, which reads nothing else of a message.
 #[test]
-fn a_conversation_with_steps_is_one_for_the_first_version_too() {
+fn the_first_version_can_read_a_conversation_with_steps() {
     let server = model(OPENAI, vec![vec![echo("hi")]]);
     let sandbox = with_db(&server, "", "");
     sandbox.q(&["-t", "db", "one"]).run().success();
@@ -708,7 +353,7 @@ fn a_conversation_with_steps_is_one_for_the_first_version_too() {
 }
 
 #[test]
-fn no_server_outlives_q() {
+fn no_server_runs_on_after_q() {
     for (name, signal) in [
         ("normal end", 0),
         ("an error", 0),
@@ -831,15 +476,6 @@ fn waits_for_pipe(running: &Running) -> bool {
     fs::read_to_string(format!("/proc/{}/wchan", running.pid())).is_ok_and(|place| place.contains("pipe"))
 }
 
-#[track_caller]
-fn wait_until(reached: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !reached() {
-        assert!(began.elapsed() < GUARD, "it did not come to that");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
     let server = model(OPENAI, vec![]);
@@ -850,45 +486,6 @@ fn a_signal_before_the_first_call_saves_nothing_and_ends_the_servers() {
     running.wait().killed_by(libc::SIGINT);
     expect_gone(&sandbox, "db");
     sandbox.expect_no_files();
-}
-
-#[test]
-fn a_failure_before_any_call_changes_nothing() {
-    let server = Server::always(failure(500, "down"));
-    let sandbox = with_db(&server, "", "");
-    sandbox.write_current(&stored(&["one", "two"]));
-    let before = snapshot(sandbox.sessions());
-    sandbox.q(&["-t", "db", "go"]).run().exit(1);
-    before.expect_unchanged();
-    expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_dry_run_shows_the_tools_and_calls_nothing() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "only = [\"echo\"]");
-    let body = sandbox.q(&["--dry-run", "-t", "db", "go"]).run().success().stdout_json();
-    let tool = json!({"type": "function", "function": {
-        "name": "db__echo", "description": "does echo", "parameters": body["tools"][0]["function"]["parameters"],
-    }});
-    assert_eq!(body["tools"], json!([tool]));
-    assert_eq!(tool["function"]["parameters"]["properties"], json!({"text": {"type": "string"}}));
-    server.expect_requests(0);
-    sandbox.expect_no_files();
-    expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_question_asked_again_and_code_come_of_the_last_round() {
-    let server = Server::start(|request, number| match number % 2 {
-        0 => calling(OPENAI, "```\nnot this\n```", &[echo("hi")]),
-        _ => (OPENAI.reply)(request, "```\nls\n```"),
-    });
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-x", "-t", "db", "go"]).run().success().stdout("ls\n");
-    sandbox.q(&["--again", "-t", "db"]).run().success().stdout("```\nls\n```\n");
-    assert_eq!(texts(&sandbox.current()), ["go", "```\nls\n```"]);
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -928,45 +525,6 @@ fn results_are_shortened_where_the_provider_finds_the_prompt_too_long() {
 }
 
 #[test]
-fn the_tools_of_all_servers_are_listed() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = Sandbox::new().server_env(&server);
-    let db = section(&sandbox, "db", "", "only = [\"echo\", \"write\"]");
-    let bad = section(&sandbox, "bad", "broken", "");
-    sandbox.config(&format!("{db}{bad}[tools.gone]\ncommand = [\"no-such-program\"]\n"));
-    let lines = "db__echo\treads\truns\tdoes echo\ndb__write\twrites\tasks\tdoes write\n";
-    let all = sandbox.q(&["--list-tools"]).stdin_open().run();
-    all.exit(0).stdout(lines).stderr_contains_all(&["bad: ", "no module named mcp", "no-such-program"]);
-    sandbox.q(&["--list-tools", "-t", "db__wr*"]).run().success().stdout("db__write\twrites\tasks\tdoes write\n");
-    let printed = sandbox.q(&["--list-tools", "-j", "-t", "db__echo"]).run().success().stdout_json();
-    assert_eq!(printed[0]["schema"]["type"], "object");
-    let expected = json!({"name": "db__echo", "description": "does echo", "reads": true, "asks": false});
-    for (field, value) in expected.as_object().expect("fields") {
-        assert_eq!(&printed[0][field], value, "{field}");
-    }
-    sandbox.q(&["--list-tools", "-t", "bad"]).run().exit(1).stdout_is_empty().stderr_contains("no module named mcp");
-    sandbox.q(&["--list-tools", "-t", "web"]).run().exit(2).stdout_is_empty().stderr_contains("web");
-    expect_gone(&sandbox, "db");
-    expect_gone(&sandbox, "bad");
-    server.expect_requests(0);
-    let nothing = Sandbox::new();
-    nothing.q(&["--list-tools"]).run().exit(0).stdout_is_empty().stderr_contains("no tool is configured");
-    assert_eq!(nothing.q(&["--list-tools", "-j"]).run().exit(0).stdout_json(), json!([]));
-}
-
-#[test]
-fn of_two_tools_that_models_cannot_tell_apart_the_second_is_left_out_with_a_note() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "twins", "");
-    let outcome = sandbox.q(&["-t", "db", "go"]).run();
-    outcome.exit(0).stdout("the answer\n").stderr_contains("the tool a_b is left out");
-    assert_eq!(offered(OPENAI, &server.request().json()), ["db__a_b"]);
-    let outcome = sandbox.q(&["--list-tools", "-j"]).run();
-    outcome.exit(0).stderr_contains("the tool a_b is left out");
-    assert_eq!(outcome.stdout_json().as_array().map(Vec::len), Some(1));
-}
-
-#[test]
 fn servers_of_a_shared_file_can_be_used() {
     let server = model(OPENAI, vec![vec![("call00001", "my-db__echo", json!({"text": "hi"}))]]);
     let sandbox = Sandbox::new().server_env(&server);
@@ -996,7 +554,7 @@ fn servers_of_a_shared_file_can_be_used() {
     for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {
         sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
-    // Without tools nobody looks.
+    // Without tools the file is not read.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
 }
 
@@ -1007,62 +565,12 @@ fn section_after(sandbox: &Sandbox, name: &str, script: &str, more: &str) -> Str
 }
 
 #[test]
-fn the_usage_in_json_is_that_of_all_requests_together() {
-    for dialect in [&DIALECTS[1], &DIALECTS[3]] {
-        let _case = case(dialect.provider);
-        let server = model(dialect, vec![vec![echo("one")], vec![echo("two")]]);
-        let sandbox = Sandbox::new();
-        sandbox.config(&section(&sandbox, "db", "", ""));
-        let printed = dialect.q(&sandbox, &server, &["-j", "-t", "db", "go"]).run().success().stdout_json();
-        server.expect_requests(3);
-        let sum = json!({"input_tokens": 3 * INPUT_TOKENS, "output_tokens": 3 * OUTPUT_TOKENS});
-        assert_eq!(printed["usage"], sum);
-    }
-}
-
-#[test]
-fn a_server_starts_in_the_home_folder_unless_its_section_names_another() {
-    let server = model(OPENAI, vec![]);
-    for (cwd, folder) in [("", "home"), ("cwd = \".\"", "home/here"), ("cwd = \"ROOT/state\"", "state")] {
-        let _case = case(cwd);
-        let sandbox = Sandbox::new().server_env(&server);
-        let cwd = cwd.replace("ROOT", sandbox.root().to_str().expect("a path"));
-        sandbox.config(&section_after(&sandbox, "db", "pwd >$TOOL_LOG.folder", &cwd));
-        sandbox.shell("mkdir here; cd here; exec q -t db go").run().success();
-        let found = fs::read_to_string(log(&sandbox, "db") + ".folder").expect("a server that ran");
-        assert_eq!(found, format!("{}\n", sandbox.root().join(folder).display()));
-    }
-}
-
-#[test]
 fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
     let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
-    let passed_on = [
-        "LOGNAME",
-        "USER",
-        "PATH",
-        "SHELL",
-        "TERM",
-        "LANG",
-        "LC_ALL",
-        "LC_TIME",
-        "TZ",
-        "TMPDIR",
-        "XDG_RUNTIME_DIR",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "no_proxy",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "NODE_EXTRA_CA_CERTS",
-        "npm_config_registry",
-        "UV_CACHE_DIR",
-    ];
+    let passed_on = "LOGNAME USER PATH SHELL TERM LANG LC_ALL LC_TIME TZ TMPDIR XDG_RUNTIME_DIR HTTP_PROXY HTTPS_PROXY \
+                     ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR \
+                     NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
+    let passed_on: Vec<&str> = passed_on.split(' ').collect();
     let kept_back = ["GROQ_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "MAIL", "LANGUAGE", "UV", "Q_PAIRS"];
     let named = ["SHOP_TOKEN", "CORP_A", "CORP_B"];
     let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\"]");
@@ -1089,7 +597,7 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
         let section = section(&sandbox, "db", mode, "").replace("env = { ", values);
         sandbox.config(&section);
     };
-    with_token("tells");
+    with_token("leaks");
     let outcome = sandbox.q(&["-v", "-t", "db", "go"]).run();
     outcome.exit(0).stderr_contains_all(&[
         "q: db: I know  and [redacted]",
@@ -1102,27 +610,9 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
         sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
     }
-    with_token("tells broken");
+    with_token("leaks broken");
     let outcome = sandbox.q(&["-j", "-t", "db", "go"]).run();
     outcome.exit(1).stderr_contains("I know").stderr_lacks("shop-token-1").stdout_lacks("shop-token-1");
-}
-
-#[test]
-fn no_server_starts_that_was_not_named() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.config(&(section(&sandbox, "db", "", "") + &section(&sandbox, "web", "", "")));
-    sandbox.q(&["-t", "db__echo", "go"]).run().success();
-    assert_eq!((fs::exists(log(&sandbox, "db")).unwrap(), fs::exists(log(&sandbox, "web")).unwrap()), (true, false));
-    // Nor is a file of this folder looked for.
-    let near = json!({"mcpServers": {"near": {"command": "/bin/sh", "args": ["-c", "touch $HOME/started"]}}});
-    fs::create_dir(sandbox.home().join(".vscode")).unwrap();
-    for name in ["mcp.json", ".mcp.json", ".vscode/mcp.json"] {
-        sandbox.write_home(name, near.to_string());
-    }
-    sandbox.q(&["-t", "near", "go"]).run().exit(2).stdout_is_empty().stderr_contains_all(&["“near”", "db, web"]);
-    sandbox.q(&["--list-tools"]).run().success();
-    assert!(!fs::exists(sandbox.home().join("started")).unwrap());
 }
 
 #[test]
@@ -1142,19 +632,24 @@ fn servers_start_side_by_side() {
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "other systems do not list threads and processes as files")]
-fn without_tools_no_thread_and_no_process_is_there_for_them() {
-    let gate = Gate::new();
-    let server = Server::always(held_back(&gate, "the answer"));
-    let sandbox = with_db(&server, "", "");
-    let running = sandbox.q(&["go"]).spawn();
-    server.wait_for_requests(1);
-    let folder = format!("/proc/{}/task", running.pid());
-    // The thread that watched over the input may not have ended yet.
-    wait_until(|| fs::read_dir(&folder).expect("a process that runs").count() == 1);
-    let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
-    gate.open();
-    running.wait().success();
-    assert_eq!(children, "");
+fn without_servers_and_calls_no_thread_and_no_process_is_there_for_tools() {
+    for args in [&["go"][..], &["-t", "shop", "go"]] {
+        let _case = case(args);
+        let gate = Gate::new();
+        let server = Server::always(held_back(&gate, "the answer"));
+        let sandbox = Sandbox::new().server_env(&server);
+        let command = "[tools.shop.sql]\nrun = [\"true\"]\n".to_owned();
+        sandbox.config(&(command + &section(&sandbox, "db", "", "")));
+        let running = sandbox.q(args).spawn();
+        server.wait_for_requests(1);
+        let folder = format!("/proc/{}/task", running.pid());
+        // The thread that watched over the input may not have ended yet.
+        wait_until(|| fs::read_dir(&folder).expect("a process that runs").count() == 1);
+        let children = fs::read_to_string(format!("{folder}/{}/children", running.pid())).expect("its children");
+        gate.open();
+        running.wait().success();
+        assert_eq!(children, "");
+    }
 }
 
 #[test]
@@ -1176,7 +671,7 @@ fn a_call_that_does_not_fit_the_screen_is_refused_without_asking() {
         let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({ "text": text }))]]);
         let sandbox = with_db(&server, "", more);
         let terminal = Terminal::new(columns);
-        let running = on_terminal(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
+        let running = in_foreground(&sandbox, &terminal, &[args, &["-t", "db", "go"]].concat()).spawn();
         if asks {
             terminal.wait_for("? [y]es", 0);
             terminal.type_in("n\n");
@@ -1197,19 +692,12 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     let server = model(OPENAI, vec![write("x".to_owned()), write("x".repeat(4_000)), write("y".to_owned())]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(80);
-    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     terminal.wait_for("? [y]es", 0);
     terminal.type_in("a\n");
     terminal.wait_for("the answer", 0);
     running.wait().exit(0);
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
-}
-
-#[test]
-fn a_pattern_of_allow_that_matches_nothing_is_noted() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "only = [\"echo\"]\nallow = [\"ecco\", \"wri*\"]");
-    sandbox.q(&["-t", "db", "go"]).run().exit(0).stderr("q: db: “ecco” in allow matches none of its tools\n");
 }
 
 /// What runs `script` in a session of its own, on this terminal.
@@ -1251,7 +739,7 @@ fn a_person_is_asked_about_one_call_at_a_time() {
     let server = model(OPENAI, vec![vec![write("call00001", "one"), write("call00002", "two")]]);
     let sandbox = with_db(&server, "", "");
     let terminal = Terminal::new(WIDE);
-    let running = on_terminal(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
+    let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
     let shown = String::from_utf8(terminal.wait_for("{\"text\":\"one\"}\r\nq: run db__write? [y]es", 0)).expect("text");
     assert!(!shown.contains("two"), "{shown}");
     terminal.type_in("y\n");
@@ -1271,33 +759,13 @@ fn always_holds_for_one_run() {
     for typed in ["a\n", "n\n"] {
         let server = model(OPENAI, vec![write()]);
         let terminal = Terminal::new(WIDE);
-        let running = on_terminal(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
+        let running = in_foreground(&sandbox, &terminal, &["-f", "-t", "db", "go"]).server_env(&server).spawn();
         terminal.wait_for("? [y]es", 0);
         terminal.type_in(typed);
         terminal.wait_for("the answer", 0);
         running.wait().exit(0);
         assert_eq!(calls(&sandbox, "db").len(), 1);
     }
-}
-
-#[test]
-fn a_call_is_not_made_again_whatever_fails_after_it() {
-    let server = Server::start(|request, number| match number {
-        0 => calling(OPENAI, "", &[("call00001", "db__die", json!({}))]),
-        1 => failure(503, "busy").header("retry-after", "0"),
-        _ => (OPENAI.reply)(request, "the answer"),
-    });
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-t", "db", "go"]).env("Q_RETRIES", "1").run().exit(0).stdout("the answer\n");
-    server.expect_requests(3);
-    assert_eq!(calls(&sandbox, "db").len(), 1);
-}
-
-#[test]
-fn what_a_server_writes_to_standard_error_is_kept_back() {
-    let server = model(OPENAI, vec![vec![echo("hi")]]);
-    let sandbox = with_db(&server, "tells talkative", "");
-    sandbox.q(&["-t", "db", "go"]).run().success().stdout("the answer\n");
 }
 
 #[test]
@@ -1355,16 +823,4 @@ fn a_signal_does_not_wait_for_a_server_that_ignores_it() {
     outcome.check(signalled.elapsed() < Duration::from_secs(2), || "expected a quick end".to_owned());
     outcome.killed_by(libc::SIGTERM);
     expect_gone(&sandbox, "db");
-}
-
-#[test]
-fn a_conversation_by_name_uses_its_tools_on_a_terminal_too() {
-    let server = model(OPENAI, vec![]);
-    let sandbox = with_db(&server, "", "");
-    sandbox.q(&["-s", "work", "-t", "db__echo", "one"]).run().success();
-    let terminal = Terminal::new(WIDE);
-    sandbox.q(&["-s", "work", "two"]).stdin_from(terminal.end()).run().success();
-    assert_eq!(offered(OPENAI, &server.last_request().json()), ["db__echo"]);
-    sandbox.q(&["-s", "work", "three"]).run().exit(0).stderr_contains_all(&["are not used", "-t db__echo"]);
-    assert_eq!(server.last_request().json().get("tools"), None);
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::GUARD;
 use crate::sandbox::Sandbox;
+use crate::server::{self, Recorded, Reply};
 
 /// The variables that make this program a server: what it does, and where it writes down what it hears.
 const MODE: &str = "TOOL_MODE";
@@ -59,13 +60,13 @@ pub fn expect_gone(sandbox: &Sandbox, name: &str) {
     assert_eq!(left(&processes), None, "a process of {name} is left: {text}");
 }
 
-fn is_there(process: i32) -> bool {
+pub fn is_there(process: i32) -> bool {
     // SAFETY: signal 0 only asks whether the process is there.
     let is_known = unsafe { libc::kill(process, 0) } == 0;
     is_known && !is_zombie(process)
 }
 
-/// A process whose parent has gone waits for the machine's first process to take notice.
+/// A process whose parent has gone stays a zombie until the machine's first process collects it.
 fn is_zombie(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) || status.is_empty()
@@ -80,11 +81,35 @@ fn serve() {
     }
 }
 
+/// The same server over HTTP, with a session; `other` is what it answers to a request instead, if anything.
+pub fn site(mode: &str, other: impl Fn(&Recorded) -> Option<Reply> + Send + Sync + 'static) -> server::Server {
+    let mode = words(mode);
+    server::Server::start(move |request, _| {
+        if let Some(reply) = other(request) {
+            return reply;
+        }
+        let message = if request.method == "POST" { request.json() } else { return Reply::new(200) };
+        let mut server = Server { mode: mode.clone(), log: Box::new(io::sink()), stdout: Box::new(io::sink()) };
+        match server.answer(&message) {
+            Some(answer) if message["method"] == "initialize" && !server.is("modern") => {
+                Reply::json(200, answer).header("mcp-session-id", "s1")
+            }
+            Some(answer) => Reply::json(200, answer),
+            None if message.get("id").is_some() => Reply::sse([": wait\n\n"]).hang(),
+            None => Reply::new(202),
+        }
+    })
+}
+
+fn words(mode: &str) -> Vec<String> {
+    mode.split(' ').map(str::to_owned).collect()
+}
+
 struct Server {
     mode: Vec<String>,
-    log: File,
+    log: Box<dyn Write>,
     /// What the test harness prints goes there as well, which a client must bear.
-    stdout: File,
+    stdout: Box<dyn Write>,
 }
 
 impl Server {
@@ -93,7 +118,7 @@ impl Server {
         let log = OpenOptions::new().create(true).append(true).open(log).expect("a log");
         // SAFETY: nothing else in this process writes to it any more.
         let stdout = unsafe { File::from_raw_fd(libc::STDOUT_FILENO) };
-        Server { mode: mode.split(' ').map(str::to_owned).collect(), log, stdout }
+        Server { mode: words(mode), log: Box::new(log), stdout: Box::new(stdout) }
     }
 
     fn is(&self, word: &str) -> bool {
@@ -116,7 +141,7 @@ impl Server {
             unsafe { daemon.pre_exec(|| Ok(_ = libc::setsid())) };
             self.write_down(&format!("process {}", daemon.spawn().expect("a shell").id()));
         }
-        if self.is("tells") {
+        if self.is("leaks") {
             let known = |name| std::env::var(name).unwrap_or_default();
             eprintln!("I know {} and {}", known("OPENAI_API_KEY"), known("SHOP_TOKEN"));
             eprintln!("The shop is at {}", known("SHOP"));
@@ -169,11 +194,12 @@ impl Server {
                         result
                     }
                     Err(error) => {
-                        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
-                        match self.is("leaves") && message["method"] == "initialize" {
-                            true => exit(0),
-                            false => return None,
+                        let refusal = json!({"jsonrpc": "2.0", "id": id, "error": error});
+                        if self.is("leaves") && message["method"] == "initialize" {
+                            self.send(&refusal);
+                            exit(0);
                         }
+                        return Some(refusal);
                     }
                 }
             }
