@@ -113,17 +113,13 @@ mkdir "$scratch/arm"
 tar xzf "$dist/$arm.tar.gz" -C "$scratch/arm"
 answers 'ARM64, emulated' "$scratch/arm" with "$scratch/arm" qemu-aarch64 "$scratch/arm/$arm/bin/q"
 
-# As someone would install it who has a shell and little else.
+# As someone would install it who has a shell and little else, by the lines of the README.
 shell=$scratch/shell
 mkdir -p "$shell/bin" "$shell/home"
 cp "$(command -v busybox)" "$shell/bin/"
 for tool in sh tar gzip mkdir cp; do ln -s busybox "$shell/bin/$tool"; done
 cp "$dist/$x86.tar.gz" "$shell/home/"
-cat >"$shell/install" <<'END'
-cd
-tar xzf q-*-linux-musl.tar.gz
-mkdir -p ~/.local && cp -r q-*-linux-musl/bin q-*-linux-musl/share ~/.local
-END
+{ echo cd && sed -n '/^    tar xzf /,/^$/s/^    //p' README.md; } >"$shell/install"
 said=$(in_root "$shell" /home sh -e /install && in_root "$shell" /home /home/.local/bin/q --version) || fail 'not installed'
 [ "$said" = "q $version" ] || fail "installed, but it says: $said"
 for file in man/man1/q.1 bash-completion/completions/q zsh/site-functions/_q fish/vendor_completions.d/q.fish; do

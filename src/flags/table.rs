@@ -189,7 +189,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         doc: "Use the options that the section [roles.NAME] of the configuration file lists, or the system prompt in the file \
               roles/NAME.md beside it, as if they were typed before the others: an option that is typed wins, -o and -t add \
               up. The question of a role is asked where no words are typed. A typed -p without -m drops a role's model, -t \
-              none its tools, and -x its schema. What options leave with a conversation a role leaves, too.",
+              none its tools, and -x its schema. Its system prompt, tools, provider and model stay with the conversation.",
     },
     Flag {
         short: Some('w'),

@@ -3,10 +3,11 @@
 
 mod completions;
 mod help;
-mod man;
+mod pages;
 mod template;
 
-pub(crate) use help::{SYNOPSIS, long as long_help, short as short_help};
+pub(crate) use help::{SYNOPSIS, short as short_help};
+pub(crate) use pages::help as long_help;
 
 /// The document of this kind: a completion, a key for a shell, or the man page.
 pub(crate) fn generate(kind: &str) -> String {
@@ -17,6 +18,6 @@ pub(crate) fn generate(kind: &str) -> String {
         "keys-bash" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.bash")).to_owned(),
         "keys-zsh" => concat!(include_str!("keys.sh"), "\n", include_str!("keys.zsh")).to_owned(),
         "keys-fish" => include_str!("keys.fish").to_owned(),
-        _ => man::page(),
+        _ => pages::man(),
     }
 }

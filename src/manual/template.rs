@@ -5,22 +5,19 @@ pub(super) fn fill(template: &str, places: &[(&str, &str)]) -> String {
     places.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value.trim_end()))
 }
 
-/// Breaks a text at blanks into lines: at most `first` characters in the first line, `rest` in the others.
-/// A word longer than a line gets a line of its own; blanks in a row stay as they are within a line.
-pub(super) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
+/// Breaks a text at blanks into lines of at most `width` characters. A word that is longer gets a line of its own.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    let mut line = String::new();
-    for (index, word) in text.split(' ').enumerate() {
-        let most = if lines.is_empty() { first } else { rest };
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > most {
-            lines.push(std::mem::take(&mut line));
-        } else if index > 0 {
-            line.push(' ');
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
-        line.push_str(word);
     }
-    lines.push(line);
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+    lines
 }
 
 #[cfg(test)]
@@ -34,17 +31,14 @@ mod tests {
 
     #[test]
     fn lines_are_broken_at_blanks() {
-        for (text, first, rest, lines) in [
-            ("one two three", 80, 80, &["one two three"][..]),
-            ("one two three", 7, 7, &["one two", "three"]),
-            ("one two three", 6, 80, &["one", "two three"]),
-            ("one two three", 80, 1, &["one two three"]),
-            ("longer than", 3, 3, &["longer", "than"]),
-            ("key   the text of it", 11, 6, &["key   the", "text", "of it"]),
-            ("äöü äöü", 7, 7, &["äöü äöü"]),
-            ("", 7, 7, &[""]),
+        for (text, width, lines) in [
+            ("one two three", 80, &["one two three"][..]),
+            ("one two three", 7, &["one two", "three"]),
+            ("longer than", 3, &["longer", "than"]),
+            ("äöü äöü", 7, &["äöü äöü"]),
+            ("", 7, &[""]),
         ] {
-            assert_eq!(wrap(text, first, rest), lines, "{text:?} {first} {rest}");
+            assert_eq!(wrap(text, width), lines, "{text:?} {width}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 use crate::message::Source;
 use crate::one_line::on_one_line;
 
-/// A line for each source, whose words may be anything: its number, its title and its address.
+/// A line for each source: its number, title and address. They are disarmed, because a page may say anything.
 pub(crate) fn source_lines(sources: &[Source]) -> String {
     let line = |(source, number): (&Source, usize)| {
         let Source { url, title } = source;

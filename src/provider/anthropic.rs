@@ -97,7 +97,7 @@ fn offer(tool: &Tool) -> Value {
     json!({"name": tool.name, "description": tool.description, "input_schema": schema})
 }
 
-/// The version that every model has.
+/// The version of the tool that every model supports.
 fn offer_web() -> Value {
     json!({"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES})
 }
@@ -256,7 +256,8 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
     Ok(())
 }
 
-/// Keeps a block, which is sent back after a pause, or with the results of its calls. Until it is complete its input is text.
+/// Keeps a block, which is sent back after a pause or with the results of its calls. Its input is text until it is
+/// complete.
 fn keep_block(index: Option<u64>, mut block: Map<String, Value>, reply: &mut Reply) {
     if block.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("tool_use")) {
         // If the input comes in fragments, this is an empty object or missing.

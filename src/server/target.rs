@@ -60,7 +60,7 @@ impl Target {
     /// `Usage`: it has none.
     pub(crate) fn offer_web(&mut self) -> Result<(), Error> {
         let provider = Arc::make_mut(&mut self.choice.provider);
-        let searching = Some(provider.api).filter(|api| api.searches).or(provider.api_for_web);
+        let searching = Some(provider.api).filter(|api| api.searches).or(provider.row.api_for_web);
         provider.api = searching.ok_or_else(|| {
             let Provider { name, api, .. } = provider;
             Error::usage(format!("--web: {name} cannot search the web over the API “{}”", api.name)).advise(format!(

@@ -36,14 +36,11 @@ impl Which {
     /// # Errors
     /// `Usage` or `Settings`: a value that cannot be a name.
     pub(crate) fn find(option: Option<&OsStr>, slot: Option<&str>) -> Result<Which, Error> {
-        match (option, slot) {
-            (Some(value), _) => Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}"))),
-            (None, Some(name)) => match check(name) {
-                Ok(()) => Ok(Which::Current { slot: Some(name.to_owned()) }),
-                Err(reason) => Err(Error::settings(format!("Q_SESSION: {reason}"))),
-            },
-            (None, None) => Ok(Which::Current { slot: None }),
+        if let Some(value) = option {
+            return Which::parse(value).map_err(|reason| Error::usage(format!("--session: {reason}")));
         }
+        slot.map_or(Ok(()), check).map_err(|reason| Error::settings(format!("Q_SESSION: {reason}")))?;
+        Ok(Which::Current { slot: slot.map(str::to_owned) })
     }
 
     /// Reads the value of `-s`.

@@ -70,10 +70,8 @@ pub(super) struct Wrong {
 /// The first thing that is wrong with it.
 pub(super) fn read(text: &str) -> Result<File, Wrong> {
     let lines = Lines(text);
-    let table = DeTable::parse(text).map_err(|error| Wrong {
-        line: lines.of(error.span().map_or(0, |span| span.start)),
-        message: error.message().to_owned(),
-    })?;
+    let table = DeTable::parse(text)
+        .map_err(|error| lines.wrong(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
     let mut file = File::default();
     for (key, value) in in_order(table.get_ref()) {
         let at = key.span().start;

@@ -16,8 +16,6 @@ use crate::secret::Secret;
 pub(crate) struct Provider {
     pub(crate) name: String,
     pub(crate) api: &'static Dialect,
-    /// The dialect in which it searches the web, if its own has no search.
-    pub(crate) api_for_web: Option<&'static Dialect>,
     /// Its address, or why the configured one cannot be used.
     address: Result<Address, String>,
     pub(crate) key: Key,
@@ -26,7 +24,7 @@ pub(crate) struct Provider {
     pub(crate) headers: Vec<(String, Secret)>,
     /// Fields that are added to every request.
     pub(crate) options: Vec<Field>,
-    /// What is built in for its name.
+    /// Its row of the table; for other providers that of a server like OpenAI's.
     pub(crate) row: &'static Row,
 }
 
@@ -66,7 +64,6 @@ fn built_in(name: &str, row: &'static Row, environment: &Environment) -> Provide
     Provider {
         name: name.to_owned(),
         api: api_at(row, &address),
-        api_for_web: row.api_for_web,
         address,
         key: match row.key_variables {
             [] => Key::None,

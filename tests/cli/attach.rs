@@ -240,7 +240,7 @@ fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
 }
 
 #[test]
-fn the_readmes_commands_with_files_work() {
+fn the_commands_with_files_of_the_documents_work() {
     let (server, sandbox) = with_files();
     sandbox.write_home("main.rs", "fn main() {}\n");
     let sent = |command: &str| {

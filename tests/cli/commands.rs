@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, in_foreground, lacks, offered, repository_file, set_mode, shown, wait_until,
+    DIALECTS, Dialect, calling, case, documents, in_foreground, lacks, offered, set_mode, shown, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -409,12 +409,11 @@ fn nothing_of_a_command_runs_on_after_its_call_or_q() {
     }
 }
 
-/// A section of the README with the commands below it, in a home of the tests.
+/// A section that the README or the manual shows, with the commands below it, in a home of the tests.
 #[track_caller]
 fn recipe(sandbox: &Sandbox, name: &str) -> String {
-    let readme = repository_file("README.md");
-    let tools = readme.split("\n## Tools\n").nth(1).expect("a section of the README");
-    let lines = tools.lines().map(|line| line.strip_prefix("    ").unwrap_or_default());
+    let documents = documents();
+    let lines = documents.lines().map(|line| line.strip_prefix("    ").unwrap_or_default());
     let header = format!("[tools.{name}");
     let lines: Vec<&str> =
         lines.skip_while(|line| !line.starts_with(&header)).take_while(|line| !line.is_empty()).collect();

@@ -1,6 +1,5 @@
 //! Committing an exchange: what was acknowledged is never lost or torn, whatever else writes or kills.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -257,58 +256,6 @@ fn an_exchange_too_large_by_itself_is_answered_and_not_saved() {
     }
 }
 
-#[test]
-fn runs_that_are_killed_at_any_moment_lose_and_tear_nothing() {
-    const ROUNDS: u32 = 40;
-    let server = echo(None);
-    let sandbox = Sandbox::new().server_env(&server).env("Q_PAIRS", "1000");
-    let undisturbed = sandbox.q(&["question the first"]).run();
-    undisturbed.success();
-    let mut acknowledged = vec!["question the first".to_owned()];
-    for round in 0..ROUNDS {
-        let question = format!("question {round}");
-        let follow = if round % 4 == 0 { "-n" } else { "-f" };
-        let mut running = sandbox.q(&[follow, "--messages", "0", &question]).spawn();
-        // Spread over the second half of a run and a bit beyond, when files are written.
-        std::thread::sleep(undisturbed.elapsed().mul_f64(0.5 + f64::from(round) / f64::from(ROUNDS)));
-        running.signal(libc::SIGKILL);
-        let outcome = running.wait();
-        if outcome.status.success() {
-            outcome.success();
-            acknowledged.push(question);
-        } else {
-            outcome.killed_by(libc::SIGKILL);
-        }
-        // Each file that a user can see is complete.
-        let kept: BTreeSet<String> = sandbox
-            .session_files()
-            .iter()
-            .filter(|name| name.ends_with(".json"))
-            .flat_map(|name| whole_exchanges(&sandbox.session(name)))
-            .collect();
-        for question in &acknowledged {
-            assert!(kept.contains(question), "round {round}: {question} is lost");
-        }
-    }
-    sandbox.q(&["-f", "question the last"]).run().success();
-    let names = sandbox.all_files();
-    assert!(names.iter().all(|name| name.ends_with(".json") && !name.starts_with('.')), "{names:?}");
-    sandbox.current_id();
-}
-
-/// The questions of a conversation, after a check that each has its own answer.
-#[track_caller]
-fn whole_exchanges(conversation: &Value) -> Vec<String> {
-    let kept = texts(conversation);
-    exchanges(&kept)
-        .into_iter()
-        .map(|(question, answer)| {
-            assert_eq!(answer, format!("answer to {question}"));
-            question
-        })
-        .collect()
-}
-
 /// Question and answer of each exchange, sorted.
 fn exchanges(texts: &[String]) -> Vec<(String, String)> {
     let mut exchanges: Vec<_> = texts
@@ -328,7 +275,8 @@ fn crowd_exchanges() -> Vec<(String, String)> {
 /// Asks many questions at once with the same options; no answer comes before all have asked.
 fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
     let gate = Gate::new();
-    let server = echo(Some(gate.clone()));
+    let held = gate.clone();
+    let server = Server::start(move |request, _| held_back(&held, &format!("answer to {}", prompt(request))));
     let sandbox = sandbox.server_env(&server);
     let running: Vec<Running> =
         (0..CROWD).map(|number| sandbox.q(options).arg(format!("question {number}")).spawn()).collect();
@@ -336,17 +284,6 @@ fn crowd(sandbox: Sandbox, options: &[&str]) -> (Sandbox, Vec<Outcome>) {
     gate.open();
     let outcomes = running.into_iter().map(Running::wait).collect();
     (sandbox, outcomes)
-}
-
-/// Answers each question with itself, once the gate is open.
-fn echo(gate: Option<Gate>) -> Server {
-    Server::start(move |request, _| {
-        let answer = format!("answer to {}", prompt(request));
-        match &gate {
-            Some(gate) => held_back(gate, &answer),
-            None => openai_reply(request, &answer),
-        }
-    })
 }
 
 /// Asks a follow-up, `slow`, and does something else while its answer is held back; two pairs are kept.

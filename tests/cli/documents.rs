@@ -1,7 +1,6 @@
-//! The documents agree with the program: help, man page, completions and README.
+//! The documents agree with the program: help, man page and completions.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fixtures::{lacks, repository_file};
@@ -32,15 +31,11 @@ fn every_option_stands_in_every_document() {
     let options = options();
     assert!(options.len() > 30, "{options:?}");
     let page = man_page();
-    let readme = readme();
     let short = printed(&["-h"]);
     let completions = GENERATED[1..].iter().map(|(_, file)| (*file, repository_file(file)));
     for option in &options {
         assert!(has_word(&short, option), "{option} is not in q -h");
         assert!(has_word(&page, option), "{option} is not in the man page");
-        // The README has each option by one of its names.
-        let named = |text: &str| options_of(option).iter().any(|name| has_word(text, name));
-        assert!(readme.as_deref().is_none_or(named), "{option} is not in README.md");
     }
     for (file, text) in completions {
         for option in &options {
@@ -68,9 +63,7 @@ fn every_setting_and_provider_stands_in_every_document() {
     let refused = sandbox.q(&["hi"]).run().exit(2).stderr_text();
     let (_, dialects) =
         refused.lines().next().and_then(|line| line.split_once("is not one of ")).expect("the dialects");
-    let mut documents = vec![("q --help", printed(&["--help"])), ("the man page", man_page())];
-    documents.extend(readme().map(|text| ("README.md", text)));
-    for (document, text) in &documents {
+    for (document, text) in &[("q --help", printed(&["--help"])), ("the man page", man_page())] {
         for setting in &settings {
             assert!(has_word(text, setting), "the setting {setting} is not in {document}");
             let variable = format!("Q_{}", setting.to_uppercase());
@@ -95,9 +88,10 @@ fn every_setting_and_provider_stands_in_every_document() {
 fn the_man_page_is_valid() {
     let sections: Vec<String> =
         repository_file("man/q.1").lines().filter_map(|line| Some(line.strip_prefix(".SH ")?.to_owned())).collect();
-    let expected = "NAME SYNOPSIS DESCRIPTION OPTIONS SETTINGS FILES ENVIRONMENT EXIT_STATUS EXAMPLES SECURITY";
+    let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
+                    PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
     for section in expected.split(' ').map(|name| name.replace('_', " ")) {
-        assert!(sections.iter().any(|name| name.trim_matches('"') == section), "no section {section}: {sections:?}");
+        assert!(sections.contains(&section), "no section {section}: {sections:?}");
     }
     if lacks("mandoc", "echo | mandoc") {
         return;
@@ -119,18 +113,6 @@ fn options() -> BTreeSet<String> {
         .collect()
 }
 
-/// All names of an option, by any of them.
-fn options_of(option: &str) -> Vec<String> {
-    let short = printed(&["-h"]);
-    let line = short.lines().map(str::trim_start).find(|line| line.starts_with('-') && has_word(line, option));
-    let line = line.unwrap_or(option);
-    line.split([' ', ','])
-        .take_while(|word| word.is_empty() || word.starts_with('-'))
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
 fn printed(args: &[&str]) -> String {
     Sandbox::new().q(args).run().success().stdout_text()
 }
@@ -138,11 +120,6 @@ fn printed(args: &[&str]) -> String {
 /// The text of the page, with the characters that its language writes otherwise.
 fn man_page() -> String {
     repository_file("man/q.1").replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
-}
-
-/// The README, where there is one.
-fn readme() -> Option<String> {
-    fs::read_to_string(path("README.md")).ok()
 }
 
 fn path(file: &str) -> PathBuf {

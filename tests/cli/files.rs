@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::json;
 
 use crate::fixtures::{
-    ARCHIVED, ID, MINUTE, OTHER, age, case, everybody, lacks, numbered, other, prompt, repository_file, shown,
-    snapshot, stored, texts,
+    ARCHIVED, ID, MINUTE, OTHER, age, case, documents, everybody, lacks, numbered, other, prompt, shown, snapshot,
+    stored, texts,
 };
 use crate::sandbox::{Outcome, Sandbox};
 
@@ -35,16 +35,16 @@ fn all_conversations_are_searched_with_grep() {
 }
 
 #[test]
-fn the_readmes_ways_to_find_to_ask_again_and_to_branch_work() {
+fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
     let server = everybody("answer");
     let sandbox = Sandbox::new().every_env(&server).env("Q_PROVIDER", "openai").env("Q_EXPIRE", "never");
     library(&sandbox);
     script(&sandbox, &format!("{} | cut -f1 | sort", shown("q --list rebase")))
         .success()
         .stdout(format!("{ID}\n{}\n", OTHER.trim_end_matches(".json")));
-    let readme = repository_file("README.md");
+    let documents = documents();
     let command = |line: &&str| line.trim().starts_with("q -s session_") && line.contains("and how do I undo one?");
-    let continued = readme.lines().find(command).expect("a command that continues a conversation").trim();
+    let continued = documents.lines().find(command).expect("a command that continues a conversation").trim();
     let id = continued.split(' ').nth(2).expect("an id");
     script(&sandbox, &continued.replace(id, OTHER.trim_end_matches(".json"))).success();
     assert!(prompt(&server.last_request()).contains("Human: squash?"));
@@ -52,9 +52,9 @@ fn the_readmes_ways_to_find_to_ask_again_and_to_branch_work() {
         script(&sandbox, shown(command)).exit(0);
     }
     assert_eq!(texts(&sandbox.current())[2], "shorter, please");
-    script(&sandbox, shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if we did not?\"")).success();
+    script(&sandbox, shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if not?\"")).success();
     let branch = texts(&sandbox.session("plan-b.json"));
-    assert_eq!(branch[..3], ["what is a Rebase?", "It \"moves\"\ncommits.", "what if we did not?"]);
+    assert_eq!(branch[..3], ["what is a Rebase?", "It \"moves\"\ncommits.", "what if not?"]);
     assert_eq!(texts(&sandbox.current()).len(), 4);
 }
 
@@ -76,8 +76,9 @@ fn all_conversations_are_searched_with_jq() {
     library(&sandbox);
     sandbox.write_session("play.json", &stored(&["rebase?", "A rebase moves."]));
     sandbox.write_linked("current.json", ARCHIVED, &stored(&["a rebase?", "yes"]));
-    let readme = repository_file("README.md");
-    let search = readme.lines().find(|line| line.trim_start().starts_with("jq -r 'select")).expect("a search with jq");
+    let documents = documents();
+    let lines = documents.lines().skip_while(|line| !line.trim_start().starts_with("jq -r 'select"));
+    let search = lines.take(2).collect::<Vec<_>>().join("\n");
     // Each conversation once, by the name of its file, however often it has the word.
     let found = script(&sandbox, &format!("cd \"$sessions\"; {search}"));
     found.success().stdout(format!("play.json\n{ARCHIVED}\n{OTHER}\n"));
@@ -93,7 +94,8 @@ fn a_conversation_is_exported_as_markdown_with_jq() {
         return;
     }
     library(&sandbox);
-    let export = r###"q --history --json | jq -r '.messages[] | "## \(.role)\n\n\(.content)\n"' >conversation.md"###;
+    let export = "q --history --json |\n        \
+                  jq -r '.messages[] | \"## \\(.role)\\n\\n\\(.content)\\n\"' >conversation.md";
     let export = format!("{}; cat conversation.md", shown(export));
     let expected = "## user\n\nwhat is a Rebase?\n\n## assistant\n\nIt \"moves\"\ncommits.\n\n\
                     ## user\n\nand a merge?\n\n## assistant\n\nIt joins.\n\n";

@@ -433,10 +433,16 @@ pub fn repository_file(name: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A command that the README has, word for word.
+/// The README, and after it the manual as `q --help` prints it.
+#[track_caller]
+pub fn documents() -> String {
+    repository_file("README.md") + "\n" + &Sandbox::new().q(&["--help"]).run().success().stdout_text()
+}
+
+/// A command that the README or the manual has, word for word.
 #[track_caller]
 pub fn shown(command: &str) -> &str {
-    assert!(repository_file("README.md").contains(command), "the README does not show: {command}");
+    assert!(documents().contains(command), "no document shows: {command}");
     command
 }
 

@@ -1,18 +1,18 @@
-//! The README's git hook, as it stands there, in a real repository.
+//! The manual's git hook, as it stands there, in a real repository.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::fixtures::{CLOSED, case, failure, lacks, readme_roles, repository_file, word};
+use crate::fixtures::{CLOSED, case, documents, failure, lacks, readme_roles, word};
 use crate::sandbox::{Outcome, Sandbox};
 use crate::server::{Reply, Server};
 
 const MESSAGE: &str = "Add a file that says hello";
 
-/// The script that the README shows for `.git/hooks/prepare-commit-msg`.
+/// The script that the manual shows for `.git/hooks/prepare-commit-msg`.
 fn hook() -> String {
-    let readme = repository_file("README.md");
-    let (_, rest) = readme.split_once("prepare-commit-msg").expect("the recipe");
+    let documents = documents();
+    let (_, rest) = documents.split_once("prepare-commit-msg").expect("the recipe");
     let lines = rest.lines().skip_while(|line| !line.starts_with("    #!"));
     lines.take_while(|line| line.starts_with("    ")).map(|line| format!("{}\n", &line[4..])).collect()
 }

@@ -435,21 +435,6 @@ fn other_programs_read_and_write_current_json_by_that_path_alone() {
 }
 
 #[test]
-fn clearing_beside_a_new_question_leaves_the_link_to_it() {
-    let (_server, sandbox) = lasting();
-    for round in 0..100 {
-        let _case = case(round);
-        sandbox.q(&["old"]).run().success();
-        let question = sandbox.q(&["--json", "new"]).spawn();
-        sandbox.q(&["--clear"]).run().exit(0);
-        let outcome = question.wait().success().stdout_json();
-        let is_there = sandbox.sessions().join(format!("{}.json", outcome["id"].as_str().expect("an id"))).exists();
-        // Either the new one was cleared, too, or it is the current one.
-        assert_eq!(is_there, sandbox.sessions().join("current.json").is_symlink());
-    }
-}
-
-#[test]
 fn a_cleared_conversation_leaves_no_link_unless_that_is_an_error_and_no_link_is_moved_aside() {
     if lacks("strace", "strace -o /dev/null true") {
         return;

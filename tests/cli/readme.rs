@@ -1,10 +1,11 @@
-//! The README's commands: each line that runs q, as it stands, in a shell.
+//! The commands of the README and of the manual: each line that runs q, as it stands, in a shell.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Map, Value, json};
 
-use crate::fixtures::{DIALECTS, PNG, case, lacks, readme_roles, repository_file, set_mode, stored};
+use crate::fixtures::{DIALECTS, PNG, case, documents, lacks, readme_roles, set_mode, stored};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -12,7 +13,7 @@ use crate::server::Server;
 /// What the answer is where nothing else is wanted: a script, so that there is code in it.
 const ANSWER: &str = "```\nprint('hello')\n```";
 
-/// Programs of a desktop; the commands of the README need only that they exist.
+/// Programs of a desktop; these commands need only that they exist.
 const STUBS: &[(&str, &str)] = &[
     ("journalctl", "echo failed"),
     ("make", "echo error >&2"),
@@ -23,12 +24,11 @@ const STUBS: &[(&str, &str)] = &[
     ("fzf", "head -n 1"),
 ];
 
-/// The commands of the README that run q, those of several lines joined; the outputs shown between them are no commands.
-fn commands() -> Vec<String> {
+/// The commands that run q, those of several lines joined; the outputs shown between them are no commands.
+fn commands(documents: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut goes_on = false;
-    let readme = repository_file("README.md");
-    for line in readme.lines().filter_map(|line| line.strip_prefix("    ")) {
+    for line in documents.lines().filter_map(|line| line.strip_prefix("    ")) {
         let line = line.strip_prefix("$ ").unwrap_or(line);
         if let Some(last) = commands.last_mut().filter(|_| goes_on) {
             last.push('\n');
@@ -40,15 +40,19 @@ fn commands() -> Vec<String> {
         }
         goes_on = line.ends_with('|');
     }
+    let mut seen = BTreeSet::new();
+    commands.retain(|command| seen.insert(command.clone()));
     commands
 }
 
-/// Whether q is run; the hook is tested on its own.
+/// Whether q is run: not in the synopsis, nor in other shells than bash, and the hook is tested on its own.
 fn runs_q(line: &str) -> bool {
     let code = line.split(" #").next().unwrap_or_default();
-    let starts = ["q ", "| q ", "&& q ", "; q ", "!q "];
+    let starts = ["q ", "| q ", "&& q ", "; q ", "!q ", "$(q "];
     let is_run = code.starts_with("q ") || starts[1..].iter().any(|start| code.contains(start));
-    is_run && !code.contains("Q_TIMEOUT")
+    is_run
+        && !code.starts_with(' ')
+        && !["[OPTIONS]", "keys-fish", "keys-zsh", "Q_TIMEOUT"].iter().any(|other| code.contains(other))
 }
 
 /// The least value that a schema allows.
@@ -65,7 +69,7 @@ fn example(schema: &Value) -> Value {
 }
 
 #[test]
-fn each_command_of_the_readme_works() {
+fn each_command_of_the_documents_works() {
     if lacks("jq", "jq --version") || lacks("bash", "bash --version") {
         return;
     }
@@ -92,22 +96,26 @@ fn each_command_of_the_readme_works() {
         sandbox.write_home(name, format!("{name}\n"));
     }
     sandbox.write_home("error.png", PNG);
-    let commands = commands();
-    assert!(commands.len() > 40, "{commands:#?}");
+    // The folders that the manual makes.
+    let documents = documents();
+    let made =
+        documents.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| line.starts_with("mkdir -p "));
+    let folders = format!("mkdir -p ~/.local/state; {}", made.collect::<Vec<_>>().join("; "));
+    let commands = commands(&documents);
+    assert!(commands.len() > 50, "{commands:#?}");
     for command in commands {
         let _case = case(&command);
         // Each finds what another one may have cleared.
         let id =
             command.split_whitespace().find(|word| word.starts_with("session_")).unwrap_or("session_20261114093000000");
-        for name in ["current.json", "rebase.json", &format!("{id}.json")] {
+        for name in ["current.json", &format!("{id}.json")] {
             sandbox.write_session(name, &stored(&["why a rebase?", ANSWER, "more", ANSWER]));
         }
         if command.contains("--copy") {
-            let _ = fs::remove_file(sandbox.sessions().join("rebase.json"));
+            let _ = fs::remove_file(sandbox.sessions().join("plan-b.json"));
         }
-        let script = format!(
-            "PATH=$PWD/bin:$PATH; mkdir -p ~/.local/state; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}"
-        );
+        let script =
+            format!("PATH=$PWD/bin:$PATH; {folders}; ln -sfn \"$XDG_STATE_HOME/q\" ~/.local/state/q\n{command}");
         let terminal = Terminal::new(WIDE);
         let outcome = sandbox.shell("exec bash -o pipefail -c \"$1\" bash \"$2\"").env("Q_MODEL", "").arg("sh");
         outcome.arg(&script).stdin_from(terminal.end()).run().exit(0);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixtures::{DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, repository_file};
+use crate::fixtures::{DIALECTS, OPENAI_MODEL, answering, anthropic_reply, calling, case, documents};
 use crate::sandbox::{API_KEY, Q, Sandbox};
 use crate::server::Server;
 use crate::toolserver::section;
@@ -51,9 +51,9 @@ fn openai_speaks_the_responses_api_at_its_own_address_only() {
 }
 
 #[test]
-fn the_readme_has_a_section_for_azure_that_works() {
-    let readme = repository_file("README.md");
-    let section: String = readme
+fn the_manual_has_a_section_for_azure_that_works() {
+    let documents = documents();
+    let section: String = documents
         .lines()
         .skip_while(|line| line.trim() != "[providers.azure]")
         .take_while(|line| !line.is_empty())

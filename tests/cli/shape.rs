@@ -163,7 +163,7 @@ fn a_server_that_refuses_the_form_is_asked_for_less() {
 }
 
 #[test]
-fn the_readmes_commands_with_shapes_work() {
+fn the_commands_with_shapes_of_the_documents_work() {
     if lacks("jq", "jq --version") {
         return;
     }
