@@ -171,7 +171,7 @@ struct Choice<'a> {
     index: Count,
     /// In a stream.
     delta: Option<Delta<'a>>,
-    /// In a complete answer. Perplexity sends both.
+    /// In a complete answer. Perplexity sends both. Boxed, because most streams have none, and a smaller choice is faster.
     message: Option<Box<Delta<'a>>>,
     finish_reason: IfReadable<String>,
     error: Option<&'a RawValue>,
@@ -244,8 +244,8 @@ fn read(
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
-    reply.add_sources(&lenient::value(chunk.citations), "", "/title");
-    reply.add_sources(&lenient::value(chunk.search_results), "/url", "/title");
+    add_sources(chunk.citations, "", "/title", reply);
+    add_sources(chunk.search_results, "/url", "/title", reply);
     // Options may ask for several answers; q prints the first.
     let first = chunk.choices.iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
     let Some(choice) = first else { return Ok(()) };
@@ -259,7 +259,7 @@ fn read(
         }
         reply.add(&delta.content.json()?)?;
         reply.refuse(&delta.refusal.json()?)?;
-        reply.add_sources(&lenient::value(delta.annotations), "/url_citation/url", "/url_citation/title");
+        add_sources(delta.annotations, "/url_citation/url", "/url_citation/title", reply);
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);
@@ -274,6 +274,13 @@ fn read(
         reply.finish(word);
     }
     Ok(())
+}
+
+/// Adds the sources in a field, which few events have.
+fn add_sources(json: Option<&RawValue>, url: &str, title: &str, reply: &mut Reply) {
+    if json.is_some() {
+        reply.add_sources(&lenient::value(json), url, title);
+    }
 }
 
 /// Adds calls, or parts of calls.

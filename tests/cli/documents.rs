@@ -91,7 +91,7 @@ fn the_man_page_is_valid() {
     let expected = "NAME SYNOPSIS DESCRIPTION QUESTIONS OPTIONS CONVERSATIONS FILES_AND_SHAPES TOOLS THE_WEB ROLES SETTINGS \
                     PROVIDERS SHELLS PRIVACY SECURITY EXIT_STATUS FILES ENVIRONMENT EXAMPLES";
     for section in expected.split(' ').map(|name| name.replace('_', " ")) {
-        assert!(sections.iter().any(|name| *name == section), "no section {section}: {sections:?}");
+        assert!(sections.contains(&section), "no section {section}: {sections:?}");
     }
     if lacks("mandoc", "echo | mandoc") {
         return;
