@@ -290,6 +290,10 @@ impl<'a> Run<'a> {
         for text in case.all("note").chain(case.all("error")) {
             wrong.unless(stderr.contains(text), || format!("standard error lacks {text:?}"));
         }
+        for text in case.all("note") {
+            let lines = stderr.lines().filter(|line| line.contains(text)).count();
+            wrong.unless(lines < 2, || format!("{lines} lines of standard error have {text:?}"));
+        }
         let (listed, stderr): (Vec<&str>, Vec<&str>) =
             stderr.split_inclusive('\n').partition(|line| line.starts_with("q: ["));
         let (listed, stderr) = (listed.concat(), stderr.concat());

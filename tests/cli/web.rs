@@ -283,6 +283,14 @@ fn a_paused_answer_is_continued_with_what_came_untouched() {
     let answer = &sandbox.current()["messages"][1];
     assert_eq!((&answer["content"], answer.get("finish")), (&json!("Let me see. Light."), None));
     assert_eq!(answer["usage"]["output_tokens"], 6);
+    // Some servers do not say that a text begins.
+    let said = delta(0, json!({"type": "text_delta", "text": "Wait. "}));
+    let end =
+        [json!({"type": "message_delta", "delta": {"stop_reason": "pause_turn"}}), json!({"type": "message_stop"})];
+    let (server, sandbox) =
+        replying(vec![Reply::sse([said].into_iter().chain(end).map(typed_event)), message(&third, "end_turn")]);
+    sandbox.q(&["-w", "why?"]).run().exit(0).stdout("Wait. Light.\n");
+    assert_eq!(server.last_request().json()["messages"][1]["content"], json!([text("Wait. ")]));
 }
 
 #[test]
@@ -383,6 +391,36 @@ fn a_signal_after_a_pause_saves_an_interrupted_answer_with_its_sources() {
     let answer = &sandbox.current()["messages"][1];
     assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("one "), &json!(true)));
     assert_eq!(answer["sources"], json!([{"url": "https://example.com/1", "title": "Page 1"}]));
+}
+
+#[test]
+fn what_the_providers_own_calls_leave_goes_back_untouched_beside_a_call() {
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "sky"}});
+    let call = json!({"type": "function_call", "id": "fc_1", "call_id": "x1", "name": "db__echo", "arguments": "{}"});
+    let items = json!([search, call]);
+    let responses = json!({"type": "response.completed", "response": {"status": "completed", "output": items}});
+    let parts = json!([
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["sky"]}, "id": "t1"}, "thoughtSignature": "c2ln"},
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"search_suggestions": "x"}, "id": "t1"}},
+        {"functionCall": {"id": "x1", "name": "db__echo", "args": {}}},
+    ]);
+    let gemini = json!({"type": "x", "candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]});
+    for (dialect, event, turn, left) in
+        [(&DIALECTS[3], responses, "/input/1", &items[0]), (&DIALECTS[2], gemini, "/contents/1/parts", &parts)]
+    {
+        let _case = case(dialect.provider);
+        let answer = dialect.reply;
+        let server = Server::start(move |request, number| match number {
+            0 => Reply::sse([typed_event(event.clone())]),
+            _ => answer(request, "ok"),
+        });
+        let sandbox = Sandbox::new();
+        sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\"]"));
+        dialect.q(&sandbox, &server, &["-w", "-t", "db", "why?"]).run().exit(0).stdout("ok\n");
+        let [_, second] = &server.requests()[..] else { panic!("two requests") };
+        assert_eq!(second.json().pointer(turn), Some(left));
+        assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"].as_array().map(Vec::len), Some(1));
+    }
 }
 
 // ---- Sources
