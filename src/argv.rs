@@ -288,6 +288,8 @@ mod tests {
             (&["perl", "-we=1;{a}"], "is code"),
             (&["sh", "a\0", "{a}"], "contains a NUL byte"),
             (&["zsh", "-ce", "{a}"], "is code"),
+            (&["dash", "-c", "{a}"], "is code"),
+            (&["fish", "-c", "{a}"], "is code"),
             (&["python3.12", "-Ic", "print({a})"], "is code"),
             (&["/usr/bin/perl", "-ne", "{a}"], "is code"),
             (&["node", "-e", "1", "-e", "{a}"], "is code"),

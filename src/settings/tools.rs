@@ -233,6 +233,9 @@ mod tests {
         let server = server.expect("a server");
         assert_eq!((server.timeout, server.start), (Some(Duration::from_secs(5)), None));
         assert!(matches!(&server.place, Place::Local(program) if program.command == ["uvx", "x"]));
+        let default = read("command = [\"uvx\"]").expect("a server");
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
+        assert_eq!((seconds(default.timeout), seconds(default.start)), (Some(60), Some(30)));
         assert_eq!((server.offers("read_b"), server.offers("write")), (true, false));
         assert_eq!((server.allows("read_a"), server.allows("read_b")), (true, false));
         for (text, words) in [

@@ -220,6 +220,24 @@ fn an_unnamed_conversation_is_continued_by_its_id_and_none_is_started_by_one() {
 }
 
 #[test]
+fn the_days_of_a_conversation_begin_when_its_id_opens_it() {
+    let server = Server::start(|request, _| match prompt(request).contains("fail") {
+        true => failure(400, "no"),
+        false => openai_reply(request, "fine"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    for (name, conversation) in [(ARCHIVED, stored(&["one", "two"])), (OTHER, other(&["five", "six"]))] {
+        sandbox.write_session(name, &conversation);
+        age(&sandbox.sessions().join(name), 40 * DAY);
+    }
+    let before = sandbox.read_bytes(ARCHIVED);
+    sandbox.q(&["-s", ID, "fail"]).run().exit(1);
+    sandbox.q(&["-s", "work", "fine"]).run().success();
+    sandbox.expect_files(&[ARCHIVED, "work.json"]);
+    sandbox.expect_bytes(ARCHIVED, before);
+}
+
+#[test]
 fn a_conversation_continued_by_its_id_on_a_terminal_becomes_current() {
     for (slot, link) in [("", "current.json"), ("tty1", "current-tty1.json")] {
         let (server, sandbox) = numbered();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fixtures::{DIALECTS, Dialect, calling, case, data};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Gate, Recorded, Reply, Server};
-use crate::toolserver::{self, INSTRUCTIONS, expect_gone, modern, section};
+use crate::toolserver::{self, IMAGE, INSTRUCTIONS, expect_gone, modern, section};
 
 const OPENAI: &Dialect = &DIALECTS[0];
 
@@ -363,6 +363,34 @@ fn more_tools_than_q_lists_are_noted() {
     let outcome = sandbox.q(&["--list-tools"]).run();
     outcome.exit(0).stdout_contains("web__t99\t").stdout_lacks("web__t100");
     outcome.stderr("q: web: only the first 100 tools are listed; the server has more\n");
+}
+
+#[test]
+fn long_instructions_lose_their_middle() {
+    let site = site(|_, message| {
+        let instructions = format!("begin{}end", "ü".repeat(4_000));
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "instructions": instructions});
+        (message["method"] == "initialize").then(|| answer(message, hello))
+    });
+    let model = model(0);
+    with_web(&model, &site.url(), "").q(&["-t", "web", "-S", "", "go"]).run().success();
+    let system = model.request().json()["messages"][0]["content"].as_str().expect("text").to_owned();
+    let text = system.strip_prefix("<instructions server=\"web\">\n").expect("a fence");
+    let text = text.strip_suffix("\n</instructions>").expect("a fence");
+    assert!(text.starts_with("begin") && text.contains(" bytes left out]") && text.ends_with("end"), "{text}");
+    assert!(text.len() <= 4_000 && text.len() > 3_900, "{} bytes", text.len());
+}
+
+#[test]
+fn the_images_of_all_results_have_a_limit_together() {
+    let data = format!("{IMAGE}{}", "A".repeat(4_000_000));
+    let image = json!({"content": [{"type": "image", "mimeType": "image/png", "data": data}]});
+    let site = site(move |_, message| (message["method"] == "tools/call").then(|| answer(message, image.clone())));
+    let model = model(2);
+    with_web(&model, &site.url(), "allow = [\"*\"]").q(&["-t", "web", "go"]).run().success();
+    let sent = model.last_request().text();
+    assert_eq!((sent.matches("data:image/png").count(), sent.matches("[image image/png, ").count()), (1, 2));
 }
 
 #[test]

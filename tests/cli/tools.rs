@@ -242,6 +242,20 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
     let terminal = Terminal::new(WIDE);
     sandbox.q(&["-t", "db", "go"]).stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
     assert_eq!(terminal.screen(), ["let me see", "q: db__echo {\"text\":\"hi\"}", "the answer", ""]);
+    for option in ["--no-stream", "-x", "-j", "--schema=name"] {
+        let _case = case(option);
+        let answer = if option == "--schema=name" { "{\"name\":\"the answer\"}" } else { "```\nthe answer\n```" };
+        let server = Server::start(move |request, number| match number {
+            0 => calling(OPENAI, "let me see", &[echo("hi")]),
+            _ => (OPENAI.reply)(request, answer),
+        });
+        let terminal = Terminal::new(WIDE);
+        let sandbox = with_db(&server, "", "");
+        let q = sandbox.q(&[option, "-t", "db", "go"]);
+        q.stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+        let screen = terminal.screen().join("\n");
+        assert!(screen.contains("the answer") && !screen.contains("let me see"), "{screen}");
+    }
     for args in [&["-t", "db", "go"][..], &["-t", "db", "--no-stream", "go"]] {
         let server = model(OPENAI, vec![vec![echo("hi")]]);
         let sandbox = with_db(&server, "", "");

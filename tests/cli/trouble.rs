@@ -121,6 +121,34 @@ fn a_file_that_cannot_be_replaced_leaves_the_exchange_on_its_own() {
 }
 
 #[test]
+fn without_symbolic_links_or_locks_nothing_is_lost() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let server = Server::openai("answer");
+    let refusing = |sandbox: &Sandbox, inject: &str, args: &[&str]| {
+        let script = format!("exec strace -f -o trace -e inject={inject} q \"$@\"");
+        sandbox.shell(&script).arg("sh").args(args).run()
+    };
+    // The current conversation stays a file, until another one takes its place.
+    let sandbox = Sandbox::new().server_env(&server);
+    for args in [&["one"][..], &["-f", "two"], &["three"], &["-f", "four"]] {
+        refusing(&sandbox, "?symlink,?symlinkat:error=EPERM", args).success().stdout("answer\n");
+        assert_eq!(sandbox.target("current.json"), None);
+    }
+    sandbox.expect_texts("current.json", &["three", "answer", "four", "answer"]);
+    sandbox.expect_texts(&sandbox.only_archived(), &["one", "answer", "two", "answer"]);
+    // Without the lock nobody knows who else writes.
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &["one", "1"]));
+    let before = sandbox.read_bytes(ARCHIVED);
+    let outcome = refusing(&sandbox, "?flock:error=ENOLCK", &["-f", "two"]);
+    outcome.exit(0).stdout("answer\n").stderr_contains(": this exchange is saved on its own, in ");
+    sandbox.expect_bytes("current.json", before);
+    sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
+}
+
+#[test]
 fn a_disk_that_is_full_costs_neither_the_answer_nor_what_was_kept() {
     let server = Server::openai("answer");
     let long = "x".repeat(200_000);
