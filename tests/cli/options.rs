@@ -143,7 +143,7 @@ const USABLE: &[(&[&str], &[&str])] = &[
 ];
 
 /// Every option that is no action, with a value where it takes one.
-const OPTIONS: &str = "-f|-s work|-r review|-p openai|-m m|-e low|-o seed=1|-S brief|-a file|-t db|--yes|--schema name\
+const OPTIONS: &str = "-f|-s work|-r review|-w|-p openai|-m m|-e low|-o seed=1|-S brief|-a file|-t db|--yes|--schema name\
                        |--messages 2|-n|--no-save|-x|-j|--no-stream|-q|-v|--dry-run|--again|--all";
 
 /// A run beside conversations that must be refused with these words and change none of them.
