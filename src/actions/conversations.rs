@@ -267,9 +267,8 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     }
     let others = place.folder.list(false).map_err(state)?.len();
     if others > 0 {
-        context
-            .notes
-            .note(&format!("other conversations kept: {others}; q --list lists them, q --clear --all deletes them"));
+        let note = format!("other conversations kept: {others}; q --list shows them, q --clear --all deletes them");
+        context.notes.note(&note);
     }
     Ok(())
 }

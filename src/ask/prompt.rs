@@ -17,8 +17,8 @@ pub(super) fn system(operating_system: &str, shell: Option<&str>, today: Date, e
              fenced code blocks only where they are asked for."
         }
     };
-    let shell =
-        shell.and_then(|path| path.rsplit('/').next()).map_or_else(String::new, |name| format!(", shell {name}"));
+    let shell = shell.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+    let shell = shell.map_or_else(String::new, |name| format!(", shell {name}"));
     format!(
         "You answer questions from a Unix command line. {form} The user's operating system is {operating_system}{shell}. \
          Today is {today} (UTC)."
@@ -134,9 +134,9 @@ mod tests {
         let prompt = system("linux", Some("/usr/bin/zsh"), today, false);
         assert!(prompt.contains("linux, shell zsh.") && prompt.contains("2026-11-21"), "{prompt}");
         assert!(prompt.contains("in plain text for a terminal"), "{prompt}");
-        assert!(
-            system("linux", None, today, true)
-                .contains("one fenced code block. The user's operating system is linux. Today")
-        );
+        for shell in [None, Some("/bin/")] {
+            let prompt = system("linux", shell, today, true);
+            assert!(prompt.contains("one fenced code block. The user's operating system is linux. Today"), "{prompt}");
+        }
     }
 }
