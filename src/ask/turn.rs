@@ -212,7 +212,12 @@ impl Turn {
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let ended = call.stream(&self.request()?, &mut reply, &mut |piece| {
+            let mut follows_pause = !self.begun.is_empty();
+            let ended = call.stream(&self.request()?, &mut reply, &mut |mut piece| {
+                if follows_pause && !piece.text.trim().is_empty() {
+                    follows_pause = false;
+                    delivery.separate_fence(&mut piece.text);
+                }
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }

@@ -30,6 +30,11 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
+/// Whether this text begins with the fence of a code block.
+pub(crate) fn is_fence(text: &str) -> bool {
+    ["```", "~~~"].iter().any(|fence| text.starts_with(fence))
+}
+
 /// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
@@ -37,6 +42,10 @@ pub(crate) struct Reply {
     text: String,
     /// The answer has more than white space.
     says_something: bool,
+    /// Its last character ends a line.
+    ends_line: bool,
+    /// The provider has searched since the last text.
+    has_searched: bool,
     reasoning: Filter,
     /// See [`Piece::sign`]; the last that came says it.
     sign: Option<&'static str>,
@@ -149,6 +158,7 @@ impl Reply {
     /// The provider searches the web.
     pub(super) fn search(&mut self) {
         self.sign = Some("searching the web");
+        self.has_searched = true;
     }
 
     /// A search has failed for this reason of the provider's.
@@ -186,9 +196,16 @@ impl Reply {
             self.sign = None;
         }
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
+        // Without its own line a fence after a search would be text, and its end would begin a block.
+        if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
+            let joins = self.says_something && !self.ends_line && is_fence(piece);
+            self.text.push_str(if joins { "\n\n" } else { "" });
+        }
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
-        self.says_something = self.says_something || !self.text[before..].trim().is_empty();
+        let added = &self.text[before..];
+        self.says_something = self.says_something || !added.trim().is_empty();
+        self.ends_line = if added.is_empty() { self.ends_line } else { added.ends_with('\n') };
     }
 
     /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is

@@ -218,8 +218,11 @@ fn read_search(item: &Value, reply: &mut Reply) {
     for part in item["content"].as_array().into_iter().flatten() {
         reply.add_sources(&part["annotations"], "/url", "/title");
     }
-    if item["type"] == "web_search_call" && item["status"] == "failed" {
-        reply.fail_search("failed");
+    if item["type"] == "web_search_call" {
+        reply.search();
+        if item["status"] == "failed" {
+            reply.fail_search("failed");
+        }
     }
 }
 

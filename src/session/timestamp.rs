@@ -30,7 +30,9 @@ impl Timestamp {
 
     /// Reads RFC 3339. `None`: it is not such a time.
     pub(super) fn parse(text: &str) -> Option<Timestamp> {
-        OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC).map(Timestamp::new)
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)?;
+        // RFC 3339 has no way to write a year before 0.
+        (moment.year() >= 0).then(|| Timestamp::new(moment))
     }
 
     /// The next moment, one millisecond later; the last of the calendar is its own next.
@@ -101,9 +103,15 @@ mod tests {
         ] {
             assert_eq!(parse(text).expect(text).to_string(), written);
         }
-        for text in
-            ["", "yesterday", "2026-11-21", "2026-13-21T10:00:00Z", "2026-11-21T10:00:00", "9999-12-31T23:59:59-01:00"]
-        {
+        for text in [
+            "",
+            "yesterday",
+            "0000-01-01T00:30:00+01:00",
+            "2026-11-21",
+            "2026-13-21T10:00:00Z",
+            "2026-11-21T10:00:00",
+            "9999-12-31T23:59:59-01:00",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

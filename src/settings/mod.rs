@@ -16,6 +16,7 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -193,6 +194,8 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(file::File::default());
         }
+        // A link to /dev/null is a configuration without any key.
+        Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
         _ => roles::read_regular(path)
             .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
     };

@@ -200,13 +200,15 @@ impl Provider {
 /// # Errors
 /// `Settings`: it has characters that no key has. It is not shown.
 pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
-    match key.chars().find(|character| !character.is_ascii_graphic()) {
-        None => Ok(Secret::new(key)),
-        Some(character) => {
-            Err(Error::settings(format!("the key in {source} contains {character:?}, which no key has"))
-                .advise("set it again; the rest of the key is not shown here"))
-        }
-    }
+    let what = match key.chars().find(|character| !character.is_ascii_graphic()) {
+        None => return Ok(Secret::new(key)),
+        Some('\n' | '\r') => "a line break",
+        Some(' ' | '\t') => "a blank",
+        Some(character) if character.is_ascii() => "a control character",
+        Some(_) => "a character that is not ASCII",
+    };
+    Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
+        .advise("set it again; the key itself is not shown here"))
 }
 
 #[cfg(test)]

@@ -48,10 +48,10 @@ fn the_manuals_ways_to_find_to_ask_again_and_to_branch_work() {
     let id = continued.split(' ').nth(2).expect("an id");
     script(&sandbox, &continued.replace(id, OTHER.trim_end_matches(".json"))).success();
     assert!(prompt(&server.last_request()).contains("Human: squash?"));
-    for command in ["q --again", "q --again \"shorter, please\"", "q --again -p anthropic"] {
+    for command in ["q --again", "q --again \"why, in one line?\"", "q --again -p anthropic"] {
         script(&sandbox, shown(command)).exit(0);
     }
-    assert_eq!(texts(&sandbox.current())[2], "shorter, please");
+    assert_eq!(texts(&sandbox.current())[2], "why, in one line?");
     script(&sandbox, shown("q --copy plan-b && q --undo -s plan-b && q -s plan-b \"what if not?\"")).success();
     let branch = texts(&sandbox.session("plan-b.json"));
     assert_eq!(branch[..3], ["what is a Rebase?", "It \"moves\"\ncommits.", "what if not?"]);

@@ -297,4 +297,8 @@ fn a_file_that_cannot_be_read_is_named() {
     fs::remove_dir(&file).unwrap();
     make_pipe(&file);
     sandbox.q(&["hi"]).stdin_open().run().refused(&[file.to_str().unwrap()]);
+    // This one has nothing in it.
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+    sandbox.q(&["hi"]).run().success();
 }

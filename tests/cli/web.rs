@@ -348,6 +348,19 @@ fn what_follows_a_pause_is_part_of_the_answer() {
 }
 
 #[test]
+fn code_after_a_search_begins_on_a_line_of_its_own() {
+    let code = text("```sh\necho one\n```\nDone.");
+    let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
+    for replies in [
+        vec![message(&json!([text("I look."), search("s1"), found("s1"), code]), "end_turn")],
+        vec![paused, message(&json!([found("s1"), code]), "end_turn")],
+    ] {
+        let (_server, sandbox) = replying(replies);
+        sandbox.q(&["-w", "-x", "how?"]).run().success().stdout("echo one\n");
+    }
+}
+
+#[test]
 fn a_call_after_a_pause_has_all_of_the_turn_before_its_result() {
     let call = json!({"type": "tool_use", "id": "x1", "name": "db__echo", "input": {"text": "hi"}});
     let cited = json!({"type": "text", "text": "Wait. ", "citations": [citation(1)]});
