@@ -9,7 +9,7 @@ use crate::fixtures::{
     DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, stored, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{API_KEY, Q, Running, Sandbox};
+use crate::sandbox::{Q, Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{IMAGE, calls, expect_gone, heard, log, section};
 
@@ -414,7 +414,7 @@ fn a_daemon_of_a_server_ends_with_q_and_one_of_another_program_does_not() {
     let sandbox = Sandbox::new().env("Q_RETRIES", "0");
     // The command that prints the key leaves an agent, and so does the shell that becomes q.
     let agent = |name: &str| format!("setsid -f sh -c 'echo $$ >{name}; exec sleep 1000' </dev/null >/dev/null 2>&1");
-    let key = format!("{}; until [ -s agent ]; do sleep 0.01; done; echo {API_KEY}", agent("agent"));
+    let key = format!("{}; until [ -s agent ]; do sleep 0.01; done; echo {}", agent("agent"), crate::sandbox::API_KEY);
     let provider = format!(
         "[providers.own]\napi = \"openai\"\nbase_url = \"{}/v1\"\nkey_cmd = [\"sh\", \"-c\", {}]\n",
         server.url(),
