@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::model::{Link, Model, Place};
-use crate::toolserver;
+use crate::question::{IN_ROLE, WITH_CALL, WITH_IMAGE, WITH_SOURCES};
+use crate::{role, toolserver};
 
 /// The name of the named conversation, and of the slot.
 pub const NAME: &str = "kept";
@@ -55,9 +56,41 @@ pub enum Does {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum With {
     Nothing,
-    /// The model calls a tool first.
+    /// The model calls a tool of a server first.
     Tool,
+    /// The model calls a command first.
+    Call,
+    /// The provider searches the web.
+    Search,
+    /// A system prompt and a model.
+    Role,
     Image,
+}
+
+impl With {
+    /// The options for it; `image` is the path of the image.
+    fn options(self, image: &str) -> Vec<String> {
+        let options: &[&str] = match self {
+            With::Nothing => &[],
+            With::Tool => &["-t", toolserver::NAME],
+            With::Call => &["-t", toolserver::COMMANDS],
+            With::Search => &["-w"],
+            With::Role => &["-r", role::NAME],
+            With::Image => &["-a", image],
+        };
+        options.iter().map(|option| (*option).to_owned()).collect()
+    }
+
+    /// How its question ends.
+    pub fn end(self) -> &'static str {
+        match self {
+            With::Nothing => "",
+            With::Tool | With::Call => WITH_CALL,
+            With::Search => WITH_SOURCES,
+            With::Role => IN_ROLE,
+            With::Image => WITH_IMAGE,
+        }
+    }
 }
 
 impl Target {
@@ -152,11 +185,7 @@ impl Command {
         let mut arguments = self.target.options(file);
         arguments.extend(self.options().split_whitespace().map(str::to_owned));
         arguments.extend((self.does == Does::Copy).then(|| format!("{COPY}{id}")));
-        match self.with {
-            With::Nothing => {}
-            With::Tool => arguments.extend(["-t".to_owned(), toolserver::NAME.to_owned()]),
-            With::Image => arguments.extend(["-a".to_owned(), image.to_owned()]),
-        }
+        arguments.extend(self.with.options(image));
         arguments
     }
 }
@@ -174,11 +203,8 @@ impl fmt::Display for Command {
             Target::Earlier(..) => "q -s ID~N",
         };
         let space = if self.options().is_empty() { "" } else { " " };
-        let with = match self.with {
-            With::Nothing => "",
-            With::Tool => " -t",
-            With::Image => " -a",
-        };
-        write!(formatter, "{target}{space}{}{with}", self.options())
+        let with = self.with.options("").join(" ");
+        let with_space = if with.is_empty() { "" } else { " " };
+        write!(formatter, "{target}{space}{}{with_space}{}", self.options(), with.trim_end())
     }
 }

@@ -80,12 +80,12 @@ impl Faults {
 
     fn round(&self, random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
         let asks = random.percent(50);
-        // strace would make the calls of a tool server fail, too.
+        // strace would make the calls of a tool fail, too.
         // A number counts what can be read of the list.
         let mut command = scene.choose(random, 0, None, |command| {
             (command.asks() || !asks) && !matches!(command.target, Target::Number(..))
         })?;
-        if command.with == With::Tool {
+        if matches!(command.with, With::Tool | With::Call) {
             command.with = With::Nothing;
         }
         let fault = self.choose(random, &command);

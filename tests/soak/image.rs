@@ -24,6 +24,6 @@ pub fn is_kept_whole(attachment: &Value) -> bool {
 
 /// Whether a part of a request is this image.
 pub fn is_sent_whole(part: &Value) -> bool {
-    let url = format!("data:image/png;base64,{}", STANDARD.encode(bytes()));
-    *part == json!({"type": "image_url", "image_url": {"url": url}})
+    let source = json!({"type": "base64", "media_type": "image/png", "data": STANDARD.encode(bytes())});
+    *part == json!({"type": "image", "source": source})
 }

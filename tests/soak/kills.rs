@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::command::{Command, Does, Target};
+use crate::command::{Command, Does, Target, With};
 use crate::model::{Act, Link, Place};
 use crate::random::Random;
 use crate::report::Part;
@@ -28,6 +28,8 @@ enum Aim {
     At(Duration),
     /// So long after the server has sent the end of the answer.
     AfterAnswer(Duration),
+    /// So long after the model has called a tool.
+    AfterCall(Duration),
     /// So long after the state folder has changed so often.
     AfterChange(u64, Duration),
 }
@@ -36,6 +38,9 @@ impl Aim {
     fn new(random: &mut Random, command: &Command) -> Aim {
         match random.below(3) {
             0 => Aim::At(random.within(LONGEST)),
+            1 if matches!(command.with, With::Tool | With::Call) && random.percent(50) => {
+                Aim::AfterCall(random.within(LONGEST))
+            }
             1 if command.asks() => Aim::AfterAnswer(random.within(SAVING)),
             _ => Aim::AfterChange(1 + random.below(4), random.within(Duration::from_micros(300))),
         }
@@ -47,6 +52,10 @@ impl Aim {
             Aim::At(delay) => thread::sleep(delay.saturating_sub(run.began.elapsed())),
             Aim::AfterAnswer(delay) => {
                 soak.server.wait_for_answer(id, LONGEST * 10);
+                thread::sleep(*delay);
+            }
+            Aim::AfterCall(delay) => {
+                soak.server.wait_for_call(id, LONGEST * 10);
                 thread::sleep(*delay);
             }
             Aim::AfterChange(changes, delay) => {

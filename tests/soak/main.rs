@@ -18,6 +18,7 @@ mod pseudo_terminal;
 mod question;
 mod random;
 mod report;
+mod role;
 mod run;
 mod scene;
 mod server;
@@ -47,8 +48,7 @@ use soak::Soak;
 const BATCH: u64 = 50;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(toolserver::OPTION) {
-        toolserver::run();
+    if toolserver::run() {
         return ExitCode::SUCCESS;
     }
     let Some(options) = Options::parse(std::env::args().skip(1)) else {

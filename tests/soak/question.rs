@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 /// A question. Its number is unique within a soak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -14,8 +16,15 @@ pub struct Question {
     pub pause: u64,
 }
 
-/// How a question ends that goes with an image.
+/// How a question ends that goes with an image, whose model calls a tool first, whose answer has sources, or that is asked
+/// in a role.
 pub const WITH_IMAGE: &str = ", with an image";
+pub const WITH_CALL: &str = ", with a call";
+pub const WITH_SOURCES: &str = ", with sources";
+pub const IN_ROLE: &str = ", in a role";
+
+/// Where all sources are.
+pub const SITE: &str = "soak.example";
 
 impl Question {
     /// One whose answer comes at once.
@@ -25,7 +34,8 @@ impl Question {
 
     /// Reads the text of a question, and nothing else.
     pub fn parse(text: &str) -> Option<Question> {
-        let text = text.strip_suffix(WITH_IMAGE).unwrap_or(text);
+        let ends = [WITH_IMAGE, WITH_CALL, WITH_SOURCES, IN_ROLE];
+        let text = ends.iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
         let numbers = text.split(|character: char| !character.is_ascii_digit()).filter(|part| !part.is_empty());
         let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
         let [id, pieces, words, pause] = numbers[..] else { return None };
@@ -59,6 +69,19 @@ impl Question {
 
     pub fn answer(&self) -> String {
         self.pieces().collect()
+    }
+
+    /// The pages that the answer names: the first half comes before a search is paused.
+    pub fn sources(&self) -> Vec<Value> {
+        let id = self.id;
+        let source =
+            |page| json!({"url": format!("https://{SITE}/{id}/{page}"), "title": format!("Page {page} of {id}")});
+        (1..=4).map(source).collect()
+    }
+
+    /// Whether the search is paused once.
+    pub fn pauses(&self) -> bool {
+        self.id.is_multiple_of(2)
     }
 }
 

@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::question::SITE;
+
 /// A run that takes longer hangs: q waits for a lock for 5 seconds at most.
 const GUARD: Duration = Duration::from_secs(20);
 
@@ -97,9 +99,9 @@ impl Outcome {
         self.status.code() == Some(1) && !self.stderr.is_empty()
     }
 
-    /// It said more than that there was nothing to continue, or that tools are not used.
+    /// It said more than that there was nothing to continue, that tools are not used, or which sources there are.
     pub fn has_trouble(&self) -> bool {
-        let usual = ["there is no conversation to continue", "the tools of this conversation are not used"];
+        let usual = ["there is no conversation to continue", "the tools of this conversation are not used", SITE];
         self.stderr.lines().any(|line| !usual.iter().any(|usual| line.contains(usual)))
     }
 

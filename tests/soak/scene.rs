@@ -81,7 +81,12 @@ impl<'a> Scene<'a> {
         let all: Vec<Command> = all.filter(|command| command.can_run(&self.model) && passes(command)).collect();
         let mut command = all[random.below(all.len() as u64) as usize].clone();
         if matches!(command.does, Does::Ask | Does::Follow) {
-            command.with = random.pick(&[With::Nothing, With::Nothing, With::Nothing, With::Tool, With::Image]);
+            let with = [With::Tool, With::Call, With::Search, With::Role, With::Image];
+            command.with = if random.percent(50) { random.pick(&with) } else { With::Nothing };
+        }
+        // The current conversation is not followed up by another model.
+        if command.with == With::Role && command.does == Does::Follow && matches!(command.target, Target::Linked(_)) {
+            command.with = With::Nothing;
         }
         Ok(command)
     }

@@ -1,4 +1,4 @@
-//! A server on the loopback that answers chat completions as event streams, and remembers what was sent with each question.
+//! A server on the loopback that speaks Anthropic's messages API in event streams, and remembers what was sent with each question.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::http;
 use crate::image;
-use crate::question::{Question, WITH_IMAGE};
+use crate::question::{IN_ROLE, Question, WITH_IMAGE};
 use crate::run::Run;
-use crate::toolserver;
+use crate::{role, toolserver};
 
 /// How long an answer is held back at most.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -37,6 +37,8 @@ struct Exchange {
     /// The answer waits to be released.
     held: bool,
     request: Option<Request>,
+    /// The model calls a tool.
+    called: bool,
     /// The end of the answer is being sent.
     answered: bool,
 }
@@ -93,6 +95,11 @@ impl Server {
         self.exchanges.wait(id, patience, |exchange| exchange.answered)
     }
 
+    /// Returns once a tool is being called, or after a while.
+    pub fn wait_for_call(&self, id: u64, patience: Duration) {
+        self.exchanges.wait(id, patience, |exchange| exchange.called);
+    }
+
     /// What came with the question, if it has arrived.
     pub fn request(&self, id: u64) -> Option<Request> {
         self.exchanges.lock().get(&id).and_then(|exchange| exchange.request.clone())
@@ -120,56 +127,81 @@ impl Exchanges {
     }
 }
 
-/// One request, one answer, and the end.
+/// One request, one reply, and the end.
 fn serve(stream: TcpStream, exchanges: &Exchanges) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let body = http::read_body(&stream)?;
+    let body: Value = serde_json::from_slice(&http::read_body(&stream)?)?;
     let (question, request) = read_prompt(&body).ok_or(io::ErrorKind::InvalidData)?;
-    let id = question.id;
-    if wants_call(&body) {
-        return call(stream);
+    let (id, is_first) = (question.id, asks(&body["messages"]));
+    let tool = offered(&body, "input_schema").filter(|_| is_first);
+    if tool.is_none() {
+        exchanges.change(id, |exchange| exchange.request = Some(request));
+        exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
     }
-    exchanges.change(id, |exchange| exchange.request = Some(request));
-    exchanges.wait(id, PATIENCE, |exchange| !exchange.held);
     let mut stream = stream;
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")?;
-    for (number, piece) in question.pieces().enumerate() {
+    let mut send = |event: Value| stream.write_all(format!("data: {event}\n\n").as_bytes());
+    if let Some(tool) = tool {
+        exchanges.change(id, |exchange| exchange.called = true);
+        let call =
+            json!({"type": "tool_use", "id": "call00001", "name": tool["name"], "input": toolserver::arguments()});
+        send(json!({"type": "content_block_start", "index": 0, "content_block": call}))?;
+        return end(&mut send, "tool_use");
+    }
+    let searches = offered(&body, "max_uses").is_some();
+    let is_continued =
+        body["messages"].as_array().is_some_and(|all| all.last().is_some_and(|last| last["role"] == "assistant"));
+    let pauses = searches && question.pauses() && !is_continued;
+    let half = |count: usize| match (pauses, is_continued) {
+        (true, _) => 0..count / 2,
+        (_, true) => count / 2..count,
+        _ => 0..count,
+    };
+    send(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))?;
+    let range = half(question.pieces as usize);
+    for (number, piece) in question.pieces().skip(range.start).take(range.len()).enumerate() {
         if number > 0 {
             thread::sleep(question.pause());
         }
-        let event = json!({"model": "soak", "choices": [{"index": 0, "delta": {"content": piece}}]});
-        stream.write_all(format!("data: {event}\n\n").as_bytes())?;
+        send(json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}))?;
+    }
+    let sources = question.sources();
+    for source in sources[half(sources.len())].iter().filter(|_| searches) {
+        let delta = json!({"type": "citations_delta", "citation": source});
+        send(json!({"type": "content_block_delta", "index": 0, "delta": delta}))?;
+    }
+    if pauses {
+        let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "it"}});
+        send(json!({"type": "content_block_start", "index": 1, "content_block": search}))?;
+        return end(&mut send, "pause_turn");
     }
     exchanges.change(id, |exchange| exchange.answered = true);
-    let end = json!({"model": "soak", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-    stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes())
+    end(&mut send, "end_turn")
 }
 
-/// Whether tools are offered, and none has been called yet.
-fn wants_call(body: &[u8]) -> bool {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let last = body["messages"].as_array().and_then(|messages| messages.last());
-    body.get("tools").is_some() && last.is_some_and(|last| last["role"] == "user")
+/// The end of a reply.
+fn end(send: &mut impl FnMut(Value) -> io::Result<()>, reason: &str) -> io::Result<()> {
+    send(json!({"type": "message_delta", "delta": {"stop_reason": reason}}))?;
+    send(json!({"type": "message_stop"}))
 }
 
-/// Calls the tool.
-fn call(mut stream: TcpStream) -> io::Result<()> {
-    let function = json!({"name": toolserver::TOOL, "arguments": "{\"what\":\"it\"}"});
-    let calls = json!([{"index": 0, "id": "call00001", "type": "function", "function": function}]);
-    let event = json!({"model": "soak", "choices": [{"index": 0, "delta": {"tool_calls": calls}}]});
-    let end = json!({"model": "soak", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    stream.write_all(format!("{head}data: {event}\n\ndata: {end}\n\ndata: [DONE]\n\n").as_bytes())
+/// The last tool that is offered and has this field.
+fn offered<'a>(body: &'a Value, field: &str) -> Option<&'a Value> {
+    body["tools"].as_array()?.iter().rfind(|tool| tool.get(field).is_some())
+}
+
+/// Whether the last message is the question itself, not what has come of it so far.
+fn asks(messages: &Value) -> bool {
+    let last = messages.as_array().and_then(|messages| messages.last());
+    last.is_some_and(|last| last["role"] == "user" && text_of(&last["content"]).is_some())
 }
 
 /// The question, and what came before it: pairs of questions and whole answers.
-fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
-    let body: Value = serde_json::from_slice(body).ok()?;
-    let said = body["messages"].as_array()?.iter().filter(|message| message["role"] != "system");
-    let mut said: Vec<(&str, &str)> =
+fn read_prompt(body: &Value) -> Option<(Question, Request)> {
+    let said = body["messages"].as_array()?.iter();
+    // What has come of the question so far has no text of its own.
+    let said: Vec<(&str, &str)> =
         said.filter_map(|message| Some((message["role"].as_str()?, text_of(&message["content"])?))).collect();
-    // Calls and their results come after the question.
-    said.truncate(said.iter().rposition(|(role, _)| *role == "user")? + 1);
     let ((_, question), history) = said.split_last()?;
     let mut request = Request::default();
     for pair in history.chunks(2) {
@@ -181,6 +213,10 @@ fn read_prompt(body: &[u8]) -> Option<(Question, Request)> {
             },
             other => request.foreign = Some(format!("no pair of question and answer: {other:?}")),
         }
+    }
+    let in_role = body["system"] == role::SYSTEM && (!question.ends_with(IN_ROLE) || body["model"] == role::NAME);
+    if said.iter().any(|(_, text)| text.ends_with(IN_ROLE)) && !in_role {
+        request.foreign = Some(format!("the role was {} of {}", body["system"], body["model"]));
     }
     Some((Question::parse(question)?, request))
 }

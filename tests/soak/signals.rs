@@ -60,10 +60,18 @@ fn round(soak: &Soak, part: Part, random: &mut Random, world: &World, before: us
     let (sink, stdout) = Sink::new(form, pace)?;
     // Into a pipe nothing of an answer with calls is shown before its end.
     let calls = form == Form::Terminal && random.percent(30);
-    let with = if calls { With::Tool } else { With::Nothing };
+    let with = match does {
+        _ if calls => random.pick(&[With::Tool, With::Call]),
+        Does::Ask if random.percent(20) => With::Role,
+        _ => random.pick(&[With::Nothing, With::Search]),
+    };
     let command = Command { with, ..Command::new(0, Target::Linked(Link::Current), does) };
     let mut run = Run::start_to(world.run(&[], &command, &question), stdout)?;
-    soak.server.wait_for_request(question.id, &mut run);
+    if calls && random.percent(30) {
+        soak.server.wait_for_call(question.id, AT_ONCE);
+    } else {
+        soak.server.wait_for_request(question.id, &mut run);
+    }
     thread::sleep(random.within(Duration::from_millis(40)));
     let sent = Instant::now();
     run.signal(signal);

@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::command::{COPY, NAME, SLOT};
 use crate::image;
 use crate::model::{Link, Model, Place};
-use crate::question::{Question, WITH_IMAGE};
+use crate::question::{IN_ROLE, Question, WITH_CALL, WITH_IMAGE, WITH_SOURCES};
 use crate::report::Kind;
+use crate::{role, toolserver};
 
 #[derive(Default)]
 pub struct Snapshot {
@@ -205,6 +206,11 @@ fn read(path: &Path) -> Result<(String, Vec<Stored>), String> {
     let created = file["created"].as_str().ok_or("created is missing")?.to_owned();
     let messages = file["messages"].as_array().ok_or("messages are missing")?;
     let exchanges = messages.chunks(2).map(read_exchange).collect::<Result<Vec<_>, _>>()?;
+    let is_asked_in_role = |message: &Value| message["content"].as_str().is_some_and(|text| text.ends_with(IN_ROLE));
+    let has_role = file["system"] == role::SYSTEM && file["pinned"] == true;
+    if !has_role && (messages.iter().any(is_asked_in_role) || file.get("system").is_some()) {
+        return Err(format!("its role is {} and {}", file["system"], file["pinned"]));
+    }
     Ok((created, exchanges))
 }
 
@@ -226,6 +232,21 @@ fn read_exchange(messages: &[Value]) -> Result<Stored, String> {
     let whole = question.answer();
     if answer != whole && !(interrupted && whole.starts_with(&answer)) {
         return Err(format!("exchange {} has the answer {answer:?}, not {whole:?}", question.id));
+    }
+    let steps = answered["steps"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut calls = steps.iter().flat_map(|step| step["calls"].as_array().into_iter().flatten());
+    if !calls.all(|call| toolserver::is_kept_whole(call, interrupted))
+        || (steps.is_empty() && text.ends_with(WITH_CALL) && !interrupted)
+    {
+        return Err(format!("exchange {} has the steps {steps:?}", question.id));
+    }
+    let sources = answered["sources"].as_array().map_or(&[][..], Vec::as_slice);
+    let named = if text.ends_with(WITH_SOURCES) { question.sources() } else { Vec::new() };
+    if !named.starts_with(sources) || (sources.len() < named.len() && !interrupted) {
+        return Err(format!("exchange {} has the sources {sources:?}", question.id));
+    }
+    if text.ends_with(IN_ROLE) && answered["model"] != role::NAME {
+        return Err(format!("exchange {} was answered by {}", question.id, answered["model"]));
     }
     Ok(Stored { id: question.id, answer, interrupted })
 }

@@ -13,10 +13,11 @@ use tempfile::TempDir;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::command::{Command, SLOT, Target, With};
+use crate::command::{Command, SLOT, Target};
 use crate::image;
 use crate::model::Link;
-use crate::question::{Question, WITH_IMAGE};
+use crate::question::Question;
+use crate::role;
 use crate::snapshot::{self, Snapshot};
 use crate::toolserver;
 
@@ -40,7 +41,7 @@ impl World {
         for home in 0..HOMES {
             let configuration = folder.path().join(format!("home{home}/config/q"));
             fs::create_dir_all(&configuration)?;
-            fs::write(configuration.join("config.toml"), toolserver::section()?)?;
+            fs::write(configuration.join("config.toml"), toolserver::sections()? + &role::section())?;
             if keep == Some("0") {
                 // Conversations without a link are looked for once a day, and not again today.
                 let state = folder.path().join(format!("home{home}/state/q"));
@@ -87,9 +88,8 @@ impl World {
         let mut run = self.q(wrapper, command.home);
         let [file, image] = [self.file(), self.path().join(image::NAME)].map(|path| path.display().to_string());
         run.args(command.arguments(question.id, &file, &image));
-        let with_image = if command.with == With::Image { WITH_IMAGE } else { "" };
         if command.asks() {
-            run.arg(format!("{question}{with_image}"));
+            run.arg(format!("{question}{}", command.with.end()));
         }
         if command.target == Target::Linked(Link::Slot) {
             run.env("Q_SESSION", SLOT);
@@ -106,8 +106,8 @@ impl World {
         run.env_clear().current_dir("/");
         run.env("HOME", &folder).env("XDG_STATE_HOME", folder.join("state"));
         run.env("XDG_CONFIG_HOME", folder.join("config"));
-        run.env("OPENAI_API_KEY", "sk-soak").env("OPENAI_BASE_URL", format!("http://{}/v1", self.server));
-        run.env("Q_PROVIDER", "openai").env("Q_MODEL", "soak");
+        run.env("ANTHROPIC_API_KEY", "sk-soak").env("ANTHROPIC_BASE_URL", format!("http://{}", self.server));
+        run.env("Q_PROVIDER", "anthropic").env("Q_MODEL", "soak");
         // All of the conversation is sent, and kept, so that each request shows which one it belongs to.
         run.env("Q_HISTORY", "messages").env("Q_MESSAGES", "100000").env("Q_PAIRS", "1000000");
         run.envs(self.keep.map(|keep| ("Q_KEEP", keep)));
@@ -126,7 +126,7 @@ impl World {
             {"role": "assistant", "content": question.answer(), "timestamp": now},
         ]);
         let conversation = json!({
-            "version": 1, "provider": "openai", "model": "soak", "created": now, "updated": now, "messages": messages,
+            "version": 1, "provider": "anthropic", "model": "soak", "created": now, "updated": now, "messages": messages,
         });
         let planted = self.path().join("planted");
         fs::write(&planted, conversation.to_string())?;
