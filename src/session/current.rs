@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::io;
 use std::iter;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,9 +40,11 @@ impl Folder {
     /// Where a conversation is from now on: a file in place of a link, as q before 0.3 and other tools write it, gets the
     /// name of its id, and the link takes its place. Where there are no links, it stays.
     pub(super) fn settle(&self, path: &Path, lock: &Lock) -> io::Result<PathBuf> {
-        let link = self.link(None);
-        // A q that was killed may have given this name to the file in place of the link.
-        let path = if are_same(path, &link) { &link } else { path };
+        // A q that was killed may have given this name to the file in place of a link.
+        let has_two_names = fs::metadata(path).is_ok_and(|metadata| metadata.nlink() > 1);
+        let all = if has_two_names { self.paths().unwrap_or_default() } else { Vec::new() };
+        let link = all.iter().find(|other| is_current(other) && are_same(path, other));
+        let path = link.map_or(path, PathBuf::as_path);
         if !self.has(path) || !is_current(path) || !is_file(path) {
             return self.resolve(path);
         }

@@ -52,7 +52,7 @@ fn a_conversation_keeps_its_file_and_its_id_and_the_link_moves() {
 }
 
 #[test]
-fn a_current_json_that_is_a_file_with_the_name_of_its_id_becomes_the_link() {
+fn a_file_in_place_of_a_link_that_has_the_name_of_its_id_becomes_the_link() {
     // This one was given its name by a q that was killed before it made the link; upgrade.rs has those with one name.
     for (args, kept, current) in [
         (&["new"][..], &["one", "two", "three", "four"][..], &["new", "answer 0"][..]),
@@ -61,19 +61,22 @@ fn a_current_json_that_is_a_file_with_the_name_of_its_id_becomes_the_link() {
         (&["--again"], &["one", "two", "three", "answer 0"], &[]),
         (&["--undo"], &["one", "two"], &[]),
     ] {
-        let _case = case(args);
-        let (_server, sandbox) = lasting();
-        sandbox.write_current(&stored(&["one", "two", "three", "four"]));
-        let link = sandbox.sessions().join("current.json");
-        fs::hard_link(&link, sandbox.sessions().join(ARCHIVED)).expect("a second name");
-        set_mode(&link, 0o644);
-        sandbox.q(args).run().success();
-        sandbox.expect_texts(ARCHIVED, kept);
-        sandbox.expect_texts("current.json", if current.is_empty() { kept } else { current });
-        assert_eq!(sandbox.target("current.json").expect("a link") == ARCHIVED, current.is_empty());
-        assert_eq!(sandbox.session(ARCHIVED)["created"], CREATED);
-        if args != ["new"] {
-            assert_eq!(mode(&link), 0o600);
+        for (slot, name) in [("", "current.json"), ("tty1", "current-tty1.json")] {
+            let _case = case((args, name));
+            let (_server, sandbox) = lasting();
+            let sandbox = sandbox.env("Q_SESSION", slot);
+            sandbox.write_session(name, &stored(&["one", "two", "three", "four"]));
+            let link = sandbox.sessions().join(name);
+            fs::hard_link(&link, sandbox.sessions().join(ARCHIVED)).expect("a second name");
+            set_mode(&link, 0o644);
+            sandbox.q(args).run().success();
+            sandbox.expect_texts(ARCHIVED, kept);
+            sandbox.expect_texts(name, if current.is_empty() { kept } else { current });
+            assert_eq!(sandbox.target(name).expect("a link") == ARCHIVED, current.is_empty());
+            assert_eq!(sandbox.session(ARCHIVED)["created"], CREATED);
+            if args != ["new"] {
+                assert_eq!(mode(&link), 0o600);
+            }
         }
     }
 }
