@@ -126,17 +126,22 @@ fn overtaken(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
     Ok(scene.settle_run(&label, &read, &act) && scene.clean_up(random, &label, &[(home, place)])?)
 }
 
-/// A command about a `current.json` that is a file, killed.
+/// A command about a conversation that is a file in place of its link, killed. Its id may name it afterwards.
 fn adopting(random: &mut Random, scene: &mut Scene) -> io::Result<bool> {
-    let (home, question) = (home(random), scene.question());
-    let id = scene.world.plant(home, &question)?;
+    let (home, question, link) = (home(random), scene.question(), random.pick(&[Link::Current, Link::Slot]));
+    let id = scene.world.plant(home, link, &question)?;
     scene.model.add(Place::In(home, id.clone()), vec![question.id]);
-    scene.model.links.insert((home, Link::Current), id);
-    let current = Target::Linked(Link::Current);
+    scene.model.links.insert((home, link), id.clone());
+    let current = Target::Linked(link);
     let command = scene.choose(random, home, None, |command| command.target == current)?;
     let label = format!("{command}, of a file");
     let follow = Command::new(home, current, Does::Follow);
-    Ok(single(random, scene, &label, &command)? && scene.undisturbed(&label, &follow)?)
+    if !single(random, scene, &label, &command)? {
+        return Ok(false);
+    }
+    let by_id = Command::new(home, Target::Id(id), Does::Follow);
+    let named = by_id.can_run(&scene.model) && random.percent(50);
+    Ok((!named || scene.undisturbed(&label, &by_id)?) && scene.undisturbed(&label, &follow)?)
 }
 
 /// Two commands at once, one or both of them killed.

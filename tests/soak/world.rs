@@ -114,8 +114,8 @@ impl World {
         run
     }
 
-    /// Puts a conversation with this exchange in the place of `current.json`, as q before 0.3 has it. Returns its id.
-    pub fn plant(&self, home: usize, question: &Question) -> io::Result<String> {
+    /// Puts a conversation with this exchange in the place of a link, as q before 0.3 has it. Returns its id.
+    pub fn plant(&self, home: usize, link: Link, question: &Question) -> io::Result<String> {
         // An hour ago, when no other conversation was created; and in milliseconds that do not end in 0, because a 0 at the end
         // would be left out.
         let now = OffsetDateTime::now_utc() - Duration::from_secs(3600);
@@ -128,10 +128,14 @@ impl World {
         let conversation = json!({
             "version": 1, "provider": "anthropic", "model": "soak", "created": now, "updated": now, "messages": messages,
         });
+        let name = match link {
+            Link::Current => "current.json".to_owned(),
+            Link::Slot => format!("current-{SLOT}.json"),
+        };
         let planted = self.path().join("planted");
         fs::write(&planted, conversation.to_string())?;
         fs::create_dir_all(self.sessions(home))?;
-        fs::rename(planted, self.sessions(home).join("current.json"))?;
+        fs::rename(planted, self.sessions(home).join(name))?;
         Ok(snapshot::id_of(&now))
     }
 
