@@ -38,7 +38,7 @@ pub fn arguments() -> Value {
 /// Whether a call in a file is whole. It may have no result if the answer is interrupted.
 pub fn is_kept_whole(call: &Value, interrupted: bool) -> bool {
     let is_known = call["name"].as_str().is_some_and(|name| TOOLS.contains(&name)) && call["arguments"] == arguments();
-    let has_result = call["result"] == arguments().to_string() && call.get("error").is_none();
+    let has_result = call["result"].as_str() == Some(&arguments().to_string()) && call.get("error").is_none();
     is_known && (has_result || (interrupted && call["result"] == NO_RESULT && call["error"] == true))
 }
 
