@@ -83,9 +83,9 @@ impl Folder {
             }
             Which::Named(name) => (self.resolve(&self.file(name))?, None),
             Which::Id(id) if exists(&self.file(id))? => (self.file(id), None),
-            Which::Id(id) => (self.find_created(id)?.unwrap_or_else(|| self.file(id)), None),
+            Which::Id(id) => (self.find_created(id)?.map_or_else(|| self.state_of_link(id), Ok)?, None),
             Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
-            Which::File(path) => (path.clone(), None),
+            Which::File(path) => (self.as_written(path), None),
         };
         let is_unnamed = link.as_ref() == Some(&path) || self.is_unnamed(&path);
         Ok(Location { path, link, is_unnamed })
@@ -143,9 +143,21 @@ impl Folder {
         {
             return Ok(self.sessions.join(target));
         }
-        let real = name::resolve(path).map_err(io::Error::other)?;
-        let sessions = fs_err::canonicalize(&self.sessions)?;
-        Ok(real.strip_prefix(&sessions).map_or_else(|_| real.clone(), |below| self.sessions.join(below)))
+        name::resolve(path).map_err(io::Error::other).map(|real| self.as_written(&real))
+    }
+
+    /// A path without links, as q writes it if it is in the folder.
+    fn as_written(&self, real: &Path) -> PathBuf {
+        let sessions = fs::canonicalize(&self.sessions).unwrap_or_else(|_| self.sessions.clone());
+        real.strip_prefix(&sessions).map_or_else(|_| real.to_owned(), |below| self.sessions.join(below))
+    }
+
+    /// The file of an earlier state. Those of a NAME that is a link are named by the conversation that it leads to.
+    fn state_of_link(&self, id: &str) -> io::Result<PathBuf> {
+        let (base, number) = id.split_at(name::base(id).len());
+        let real = Some(self.resolve(&self.file(base))?).filter(|real| self.has(real));
+        let stem = real.as_ref().and_then(|real| real.file_stem()?.to_str());
+        Ok(self.file(&format!("{}{number}", stem.unwrap_or(base))))
     }
 
     /// The file of q 0.2 with this id: its name has only the second, or is that of a current conversation.

@@ -1,10 +1,14 @@
 //! Earlier states: `--undo` and `--again` keep the conversation as it was, under `ID~1`, `ID~2`, …
 
+use std::os::unix::fs::symlink;
+
 use crate::fixtures::{
     ARCHIVED, CREATED, DAY, EARLIER, ID, age, another_day, case, numbered, prompt, snapshot, stored, texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
+
+const STATE: &str = "session_20260102030405678~1";
 
 const TALK: [&str; 4] = ["one", "two", "three", "four"];
 
@@ -60,12 +64,14 @@ fn a_conversation_that_changes_at_its_end_leaves_its_earlier_states() {
 
 #[test]
 fn each_action_takes_an_earlier_state() {
-    for id in ["session_20260102030405678~1", "work~1"] {
-        let _case = case(id);
+    for (typed, id) in [(STATE, STATE), ("work~1", "work~1"), ("alias~1", "work~1")] {
+        let _case = case(typed);
         let file = format!("{id}.json");
         let (_server, sandbox) = with_states();
+        // The states of a link are those of the conversation that it leads to.
+        sandbox.link("alias.json", "work.json");
         let before = snapshot(sandbox.sessions());
-        let act = |args: &[&str]| sandbox.q(&["-s", id]).args(args).run();
+        let act = |args: &[&str]| sandbox.q(&["-s", typed]).args(args).run();
         act(&["--last"]).success().stdout("six\n");
         assert_eq!(act(&["--last", "-j"]).success().stdout_json()["id"], id);
         assert_eq!(act(&["--history", "-j"]).success().stdout_json(), sandbox.session(&file));
@@ -86,7 +92,7 @@ fn each_action_takes_an_earlier_state() {
 
 #[test]
 fn a_question_to_an_earlier_state_is_appended_to_it() {
-    for (id, file) in [("session_20260102030405678~1", EARLIER), ("work~1", "work~1.json")] {
+    for (id, file) in [(STATE, EARLIER), ("work~1", "work~1.json")] {
         for more in [&[][..], &["-f"]] {
             let _case = case((id, more));
             let (server, sandbox) = with_states();
@@ -106,8 +112,10 @@ fn a_question_to_an_earlier_state_is_appended_to_it() {
 #[test]
 fn an_earlier_state_that_does_not_exist_is_not_started() {
     let (server, sandbox) = with_states();
+    // A link to a file elsewhere names none of the folder, whatever that file is called.
+    sandbox.link("elsewhere.json", sandbox.home().join("work.json"));
     let before = snapshot(sandbox.sessions());
-    for id in ["session_20260102030405678~7", "work~7", "play~1"] {
+    for id in ["session_20260102030405678~7", "work~7", "play~1", "elsewhere~1"] {
         for args in [&["more"][..], &["-f", "more"], &["--again"], &["--last"], &["--clear"], &["--undo"]] {
             sandbox.q(&["-s", id]).args(args).run().exit(1).stdout_is_empty().stderr_contains(id);
         }
@@ -137,6 +145,19 @@ fn earlier_states_go_with_their_conversation_or_when_they_are_too_old() {
     }
     sandbox.q(&["-s", "work", "more"]).run().success();
     sandbox.expect_files(&["current.json", "work.json"]);
+}
+
+#[test]
+fn a_file_of_the_folder_by_its_path_goes_with_its_earlier_states_where_a_link_leads_to_the_folder() {
+    for (name, left) in [("work.json", &["current.json", EARLIER][..]), (ARCHIVED, &["work.json", "work~1.json"])] {
+        let _case = case(name);
+        let (_server, sandbox) = with_states();
+        let state = sandbox.home().join("state");
+        symlink(sandbox.state(), &state).expect("a link");
+        let path = state.join("q/sessions").join(name);
+        sandbox.q(&["--clear", "-s"]).arg(path).env("XDG_STATE_HOME", state).run().exit(0);
+        sandbox.expect_files(left);
+    }
 }
 
 #[test]
