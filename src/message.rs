@@ -124,7 +124,7 @@ impl Usage {
 }
 
 /// A page that an answer names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Source {
     pub(crate) url: String,
     #[serde(skip_serializing_if = "Option::is_none")]

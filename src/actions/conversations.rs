@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use crate::context::{Context, Place, rules};
@@ -92,10 +92,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let end = if said.ends_with('\n') { "" } else { "\n" };
         texts.push((format!("{begin}[{}{time}{model}{mark}{finish}]\n{attached}{steps}", entry.role), plain));
         texts.push((format!("{said}{end}"), if is_answer { look } else { plain }));
-        // Another program may have written them in another form.
-        let sources: Vec<Source> =
-            serde_json::from_value(entry.sources.clone().unwrap_or_default()).unwrap_or_default();
-        texts.push((source_lines(&sources), plain));
+        texts.push((source_lines(&sources(entry)), plain));
     }
     let texts: Vec<(&str, Look)> = texts.iter().map(|(text, look)| (text.as_str(), *look)).collect();
     if texts.is_empty() {
@@ -109,6 +106,16 @@ fn answered_by(answer: &Entry, conversation: &Conversation) -> String {
     let provider = answer.provider.as_ref().unwrap_or(&conversation.provider);
     let model = answer.model.as_ref().unwrap_or(&conversation.model);
     format!(" {}/{}", on_one_line(provider), on_one_line(model))
+}
+
+/// The sources of an answer, as far as they are pages. Another program may have written them in another form.
+fn sources(answer: &Entry) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for page in answer.sources.iter().filter_map(Value::as_array).flatten() {
+        let text = |name: &str| page[name].as_str().unwrap_or_default();
+        Source::new(text("url"), text("title")).into_iter().for_each(|source| source.add_to(&mut sources));
+    }
+    sources
 }
 
 /// What the model said before its calls, and the calls, in order.

@@ -512,14 +512,25 @@ fn sources_of_an_answer_that_breaks_off_are_kept() {
 
 #[test]
 fn sources_that_another_program_has_written_stay() {
-    for sources in [json!("https://a.example/"), json!([1, {"page": 2}]), json!({"a": [{}]})] {
+    let (a, b) = ("https://a.example/", "HTTP://b.example/");
+    for (sources, lines) in [
+        (json!(a), ""),
+        (json!([1, {"page": 2}, {"title": "A"}, {"url": 3}]), ""),
+        (json!({"a": [{"url": a}]}), ""),
+        // Only pages are shown, each once.
+        (json!([{"url": "file:///a", "title": "A"}, {"url": "javascript:x"}, {"url": "a.example"}]), ""),
+        (
+            json!([{"url": a, "title": 7}, 1, {"url": b, "title": "B", "x": 1}, {"url": b, "title": "C"}]),
+            "[1] https://a.example/\n[2] B HTTP://b.example/\n",
+        ),
+    ] {
         let _case = case(&sources);
         let server = Server::openai("ok");
         let sandbox = Sandbox::new().server_env(&server).env("Q_EXPIRE", "never");
         let mut conversation = stored(&["one", "two"]);
         conversation["messages"][1]["sources"] = sources.clone();
         sandbox.write_current(&conversation);
-        let shown = format!("[user {CREATED}]\none\n\n[assistant {CREATED}]\ntwo\n");
+        let shown = format!("[user {CREATED}]\none\n\n[assistant {CREATED}]\ntwo\n{lines}");
         sandbox.q(&["--history"]).run().success().stdout(shown);
         sandbox.q(&["-f", "three"]).run().success();
         assert_eq!((texts(&sandbox.current()).len(), &sandbox.current()["messages"][1]["sources"]), (4, &sources));
