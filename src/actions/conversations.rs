@@ -161,7 +161,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     };
     if let Some(ended) = ended {
         if extract && !io::stdout().is_terminal() {
-            return Err(Error::nothing(format!("{ended}: its code may be incomplete, so it is not printed"))
+            return Err(Error::nothing(format!("{ended}, so its code is not printed"))
                 .advise(format!("q --last{} prints the incomplete answer", place.which.option())));
         }
         context.notes.note(&ended);

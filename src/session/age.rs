@@ -19,6 +19,7 @@ pub(crate) fn short(age: Duration) -> String {
 /// A number of at least two in the largest unit for that, rounded down: `40 minutes`, `26 hours`, `3 days`.
 pub(crate) fn in_words(age: Duration) -> String {
     let (count, unit) = match age.as_secs() {
+        0 => return "less than a second".to_owned(),
         seconds if seconds < 2 * MINUTE => (seconds, "second"),
         seconds if seconds < 2 * HOUR => (seconds / MINUTE, "minute"),
         seconds if seconds < 2 * DAY => (seconds / HOUR, "hour"),
@@ -34,7 +35,7 @@ mod tests {
     #[test]
     fn ages_are_worded_for_people() {
         for (seconds, column, sentence) in [
-            (0, "0s", "0 seconds"),
+            (0, "0s", "less than a second"),
             (1, "1s", "1 second"),
             (59, "59s", "59 seconds"),
             (60, "1m", "60 seconds"),
