@@ -11,6 +11,7 @@ mod program;
 mod providers;
 mod roles;
 pub(crate) mod table;
+mod text;
 mod tools;
 mod value;
 
@@ -24,8 +25,8 @@ pub(crate) use commands::Command;
 pub(crate) use origin::{Environment, Origin, Sourced};
 pub(crate) use program::LocalProgram;
 pub(crate) use providers::{Key, Provider, usable_key};
-pub(crate) use roles::read_text;
 pub(crate) use table::{History, Values};
+pub(crate) use text::read_text;
 pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
 
 use crate::error::Error;
@@ -130,7 +131,7 @@ impl Settings {
         let mut servers: Vec<Configured> =
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
-        let text = fs_err::read_to_string(path).map_err(|error| Error::settings(format!("mcp: {error}")))?;
+        let text = std::fs::read_to_string(path).map_err(|error| Error::settings(format!("mcp: {path}: {error}")))?;
         let more = mcp::read(&text, &self.environment);
         let more = more.map_err(|reason| Error::settings(format!("mcp: {path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
@@ -196,7 +197,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         }
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
-        _ => roles::read_regular(path)
+        _ => text::read_regular(path)
             .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
     };
     file::read(&text).map_err(|wrong| {

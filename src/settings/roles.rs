@@ -1,18 +1,15 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, Role, is_role};
 use super::origin::Origin;
+use super::text::read_regular;
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
 use crate::nearest::did_you_mean;
 use crate::shape::Shape;
-
-/// The most bytes of the configuration file, and of a system prompt or a schema in a file.
-const MAX_TEXT: u64 = 1_000_000;
 
 impl Role {
     /// Where one of its keys is, in this configuration file.
@@ -115,28 +112,6 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?.join("roles");
     let paths = [folder.join(format!("{name}.md")), folder.join(name).join("system.md")];
     paths.into_iter().find(|path| path.exists())
-}
-
-/// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
-pub(super) fn read_regular(path: &Path) -> Result<String, String> {
-    match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
-        _ => read_text(path),
-    }
-}
-
-/// The text of a file, if it is not too long for one of these.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    match fs_err::File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text)) {
-        Ok(length) if length as u64 > MAX_TEXT => Err(format!("{}: it has more than {MAX_TEXT} bytes", path.display())),
-        Ok(_) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(format!("{}: it is not UTF-8", path.display())),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {

@@ -146,7 +146,7 @@ fn a_file_is_the_system_prompt_of_a_role() {
     let server = Server::openai("never");
     let sandbox = with_role(&server, "question = \"Why?\"");
     beside(&sandbox, "roles/blunt.md", "# Be blunt.\n\nAlways.\n");
-    beside(&sandbox, "roles/Fabric_2-x/system.md", "# IDENTITY\r\n");
+    beside(&sandbox, "roles/Fabric_2-x/system.md", "\u{feff}# IDENTITY\r\n");
     beside(&sandbox, "roles/review.md", "From the file.\n");
     beside(&sandbox, "roles/both.md", "nearer");
     beside(&sandbox, "roles/both/system.md", "farther");
@@ -400,6 +400,7 @@ fn only_the_file_of_the_role_is_opened_and_only_a_regular_one() {
     }
     beside(&sandbox, "roles/large.md", "x".repeat(1_000_001));
     beside(&sandbox, "roles/latin.md", b"caf\xe9");
+    beside(&sandbox, "roles/binary.md", "a\0b");
     fs::create_dir(folder.join("folder.md")).expect("a folder");
     set_mode(&beside(&sandbox, "roles/closed.md", "x"), 0);
     sandbox.q(&["-r", "blunt", "hi"]).run().success();
@@ -407,12 +408,13 @@ fn only_the_file_of_the_role_is_opened_and_only_a_regular_one() {
         ("pipe7", "pipe7.md: it is not a regular file"),
         ("large", "large.md: it has more than 1000000 bytes"),
         ("latin", "latin.md: it is not UTF-8"),
+        ("binary", "binary.md: it has a NUL byte"),
         ("folder", "folder.md: it is not a regular file"),
-        ("closed", "closed.md"),
+        ("closed", "closed.md: Permission denied"),
     ] {
         sandbox.q(&["-r", role, "hi"]).obeying_modes().run().refused(&["q: --role: ", words]);
     }
-    let roles = json!(["blunt", "closed", "large", "latin", "other", "review"]);
+    let roles = json!(["binary", "blunt", "closed", "large", "latin", "other", "review"]);
     assert_eq!(sandbox.q(&["--status", "-j"]).run().success().stdout_json()["roles"], roles);
 }
 
