@@ -1,7 +1,5 @@
 //! `q --status`: version, paths, settings with their origins, providers, and the conversation.
 
-use std::io;
-
 use serde_json::{Map, Value, json};
 
 use crate::context::Context;
@@ -152,7 +150,9 @@ fn configuration(context: &Context, error: Option<String>) -> Section {
 /// The folder of conversations, how many there are, and how many bytes they have together.
 fn conversations(folder: Option<&Folder>) -> Section {
     let path = folder.map(|folder| folder.sessions().display().to_string());
-    let counted = folder.map_or(Ok((0, 0)), count).map_err(|error| error.to_string());
+    let listed = folder.map_or(Ok(Vec::new()), |folder| folder.list(true));
+    let counted = listed.map(|files| (files.len(), files.iter().map(|file| file.bytes).sum()));
+    let counted = counted.map_err(|error| error.to_string());
     let what = match (&path, &counted) {
         (Some(path), Ok((count, bytes))) => format!("{path} ({count}, {})", size(*bytes)),
         (Some(_), Err(error)) => error.clone(),
@@ -166,20 +166,6 @@ fn conversations(folder: Option<&Folder>) -> Section {
         ("sessions_error", json!(counted.err())),
     ];
     Section { lines: vec![format!("conversations  {what}")], fields }
-}
-
-/// How many conversations there are, and their bytes together.
-fn count(folder: &Folder) -> io::Result<(usize, u64)> {
-    let (mut count, mut bytes) = (0, 0);
-    for file in folder.list(true)? {
-        match fs_err::metadata(file.path) {
-            Ok(metadata) => (count, bytes) = (count + 1, bytes + metadata.len()),
-            // It was removed in the meantime.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((count, bytes))
 }
 
 /// The settings, and where each comes from; the model is the one that would be asked.

@@ -48,6 +48,7 @@ pub(crate) struct Location {
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
     modified: SystemTime,
 }
 
@@ -344,7 +345,7 @@ impl Folder {
             // The time of a link that leads nowhere is its own.
             match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
                 Ok(metadata) if metadata.is_dir() => {}
-                Ok(metadata) => listed.push(Listed { modified: metadata.modified()?, path }),
+                Ok(metadata) => listed.push(Listed { bytes: metadata.len(), modified: metadata.modified()?, path }),
                 // It was removed in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(named(error, "look at", &path)),
@@ -356,12 +357,12 @@ impl Folder {
 
     /// What is in the folder; nothing if there is no folder.
     pub(super) fn paths(&self) -> io::Result<Vec<PathBuf>> {
-        match fs_err::read_dir(&self.sessions) {
+        match fs::read_dir(&self.sessions) {
             Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 check_dangling_link(Some(&self.sessions)).map(|()| Vec::new())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(named(error, "list", &self.sessions)),
         }
     }
 

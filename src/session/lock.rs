@@ -1,12 +1,12 @@
 //! The lock for writing conversations: flock on their folder itself, so that there is no lock file.
 
 use std::fmt;
-use std::fs::TryLockError;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fs_err::File;
+use super::files::named;
 
 /// How long to wait for the lock if nothing makes it urgent.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ impl fmt::Display for NoLock {
 impl Lock {
     /// Locks a folder. While another process has the lock, `give_up` is asked from time to time, with the time waited.
     pub(super) fn acquire(folder: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
-        let file = File::open(folder).map_err(NoLock::Failed)?;
+        let file = File::open(folder).map_err(|error| NoLock::Failed(named(error, "open", folder)))?;
         let began = Instant::now();
         loop {
             match file.try_lock() {

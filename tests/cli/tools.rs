@@ -565,7 +565,7 @@ fn servers_of_a_shared_file_can_be_used() {
     status.success().stdout_contains("tools my-db").stdout_contains("tools web    its url has");
     sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
     sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
-    for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "No such file")] {
+    for (value, words) in [("mcp.json", "relative path"), ("/no/such.json", "q: mcp: /no/such.json: No such file")] {
         sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
     // Without tools the file is not read.
