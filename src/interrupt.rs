@@ -9,7 +9,8 @@ use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
 use crate::output::Spinner;
-use crate::unix::{self, lock};
+use crate::threads::{self, lock};
+use crate::unix;
 
 /// Signals closer together than this count as one: `timeout` sends its own to q, and again to q's whole group.
 const SAME_SIGNAL: Duration = Duration::from_millis(50);
@@ -83,9 +84,9 @@ impl Interrupts {
         // Whether the next signal ends q at once.
         let ends_at_once = Arc::new(AtomicBool::new(false));
         let after_first = Arc::clone(&ends_at_once);
-        let thread = unix::start_thread(move || {
+        let thread = threads::start(move || {
             if let Some(signal) = arriving.forever().next() {
-                let _ = unix::start_thread(move || {
+                let _ = threads::start(move || {
                     std::thread::sleep(SAME_SIGNAL);
                     after_first.store(true, Ordering::Relaxed);
                 });

@@ -21,6 +21,7 @@ mod session;
 mod settings;
 mod shape;
 mod surrogates;
+mod threads;
 mod tools;
 mod unix;
 

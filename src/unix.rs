@@ -1,4 +1,4 @@
-//! What must be in one place: unsafe system calls for processes, terminals and files, the start of threads, and locks.
+//! Unsafe system calls for processes, terminals and files, all in one place.
 
 #![allow(unsafe_code)]
 
@@ -10,26 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// Starts a thread that is not joined. All threads start here, because every other place would add a copy of the code to
-/// the program.
-///
-/// # Errors
-/// There are no more threads.
-pub(crate) fn start_thread(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    start(Box::new(run))
-}
-
-fn start(run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-    std::thread::Builder::new().spawn(run).map(drop)
-}
-
-/// Locks a value, also after a panic.
-pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Unsets a variable that is empty. Only for the beginning of the program, before any thread is started.
 pub(crate) fn unset_if_empty(variable: &str) {

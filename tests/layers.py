@@ -19,7 +19,7 @@ FLOORS = [
     ["provider"],
     ["output", "flags", "fence", "address"],
     ["message", "argv"],
-    ["shape", "one_line", "nearest", "surrogates", "secret", "unix", "error"],
+    ["shape", "one_line", "nearest", "surrogates", "secret", "threads", "unix", "error"],
 ]
 
 # What a pure file must not name.

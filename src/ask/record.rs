@@ -2,7 +2,7 @@
 //! ends the run takes it once, and commits it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::session::commit::{Committed, Committer};
 use crate::session::lock::LOCK_PATIENCE;
 use crate::session::timestamp::Timestamp;
 use crate::session::{Entry, Exchange};
-use crate::unix;
+use crate::threads::{self, lock};
 
 /// How long to wait for the lock once a signal has come.
 const LOCK_PATIENCE_ON_SIGNAL: Duration = Duration::from_millis(200);
@@ -160,7 +160,7 @@ impl Record {
             let note = self.commit(growing, breaks_off, None, None).note;
             let record = Arc::clone(self);
             // On its own thread: a standard error that nobody reads must not keep q from ending.
-            let _ = unix::start_thread(move || record.report(note.as_deref()));
+            let _ = threads::start(move || record.report(note.as_deref()));
         }
         self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saving));
         self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saved));
@@ -206,7 +206,7 @@ impl Record {
 
     /// What has come, for the one that saves it. `None`: another thread does.
     fn take(&self) -> Option<Growing> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let State::Growing(growing) = &mut *state else { return None };
         let growing = std::mem::take(growing);
         *state = State::Saving;
@@ -216,7 +216,7 @@ impl Record {
     /// Changes what has come. After a signal it does not return.
     fn grow<T>(&self, change: impl FnOnce(&mut Growing) -> T) -> T {
         if !self.is_signalled()
-            && let State::Growing(growing) = &mut *self.state()
+            && let State::Growing(growing) = &mut *lock(&self.state)
         {
             return change(growing);
         }
@@ -228,7 +228,7 @@ impl Record {
     }
 
     fn enter(&self, state: State) {
-        *self.state() = state;
+        *lock(&self.state) = state;
         // Only a signal's thread waits for this; waking nobody would still be a system call.
         if self.signalled.load(Ordering::Relaxed) {
             self.changed.notify_all();
@@ -236,13 +236,8 @@ impl Record {
     }
 
     fn wait_while(&self, patience: Duration, condition: impl Fn(&State) -> bool) {
-        let waited = self.changed.wait_timeout_while(self.state(), patience, |state| condition(state));
+        let waited = self.changed.wait_timeout_while(lock(&self.state), patience, |state| condition(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// A thread that panicked has left nothing half done here.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Shows the answer on standard output. An unfinished word is shown when it ends, or after a pause.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::output::{OutputError, Stdout};
-use crate::unix;
+use crate::threads::{self, lock};
 
 /// How long an unfinished word waits for its end.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -42,13 +42,13 @@ impl Screen {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(super) fn show(self: &Arc<Self>, piece: &str) -> Result<(), OutputError> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let shown = state.stdout.write(piece);
         state.since = Instant::now();
         if state.stdout.holds_word() && !std::mem::replace(&mut state.watched, true) {
             let screen = Arc::clone(self);
             // Without a thread, the word just waits for its end.
-            let _ = unix::start_thread(move || screen.watch());
+            let _ = threads::start(move || screen.watch());
         }
         shown
     }
@@ -58,7 +58,7 @@ impl Screen {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(super) fn end(&self) -> Result<(), OutputError> {
-        self.state().stdout.end_line()
+        lock(&self.state).stdout.end_line()
     }
 
     /// Prints what was made from the answer: its code, or JSON.
@@ -66,7 +66,7 @@ impl Screen {
     /// # Errors
     /// As for [`Stdout::write`].
     pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.stdout.write(text)?;
         state.stdout.end_line()
     }
@@ -76,7 +76,7 @@ impl Screen {
         let mut wait = PAUSE;
         loop {
             std::thread::sleep(wait);
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             wait = PAUSE;
             if state.stdout.holds_word() {
                 match PAUSE.checked_sub(state.since.elapsed()) {
@@ -86,9 +86,5 @@ impl Screen {
                 }
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

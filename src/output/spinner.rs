@@ -1,9 +1,10 @@
 //! The spinner: shows on a terminal what q waits for and since when. It is wiped before anything else is shown.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::threads::{self, lock};
 use crate::unix;
 
 /// A shorter wait gets no spinner.
@@ -66,26 +67,26 @@ impl Spinner {
     /// Changes what q waits for, but not since when.
     pub(crate) fn rename(&self, what: &str) {
         let Some(shared) = &self.0 else { return };
-        if let Some(wait) = &mut shared.state().wait {
+        if let Some(wait) = &mut lock(&shared.state).wait {
             what.clone_into(&mut wait.what);
         }
     }
 
     fn begin(&self, what: &str, until: Option<Instant>) {
         let Some(shared) = &self.0 else { return };
-        let mut state = shared.state();
+        let mut state = lock(&shared.state);
         let wait = Wait { what: what.to_owned(), since: Instant::now(), until };
         if state.wait.replace(wait).is_none() {
             let shared = Arc::clone(shared);
             // Without a thread only the spinner is missing.
-            let _ = unix::start_thread(move || shared.run());
+            let _ = threads::start(move || shared.run());
         }
     }
 
     /// Wipes the spinner until q waits for something else. When this returns, the line is as it was.
     pub(crate) fn stop(&self) {
         let Some(shared) = &self.0 else { return };
-        let mut state = shared.state();
+        let mut state = lock(&shared.state);
         state.wait = None;
         state.wipe();
         shared.changed.notify_all();
@@ -95,7 +96,7 @@ impl Spinner {
     pub(crate) fn make_room(&self, say: impl FnOnce()) {
         // Held until everything is printed.
         let _state = self.0.as_ref().map(|shared| {
-            let mut state = shared.state();
+            let mut state = lock(&shared.state);
             state.wipe();
             state
         });
@@ -105,7 +106,7 @@ impl Spinner {
 
 impl Shared {
     fn run(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while let Some(wait) = &state.wait {
             if wait.since.elapsed() >= DELAY {
                 let text = wait.text();
@@ -113,10 +114,6 @@ impl Shared {
             }
             state = self.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

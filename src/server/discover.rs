@@ -9,7 +9,7 @@ use super::target::Target;
 use crate::error::Error;
 use crate::output::Notes;
 use crate::settings::{Key, Provider, Settings};
-use crate::unix;
+use crate::threads;
 
 /// How long the servers have to answer, all at the same time.
 const TIMEOUT: Duration = Duration::from_millis(300);
@@ -59,7 +59,7 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
         };
         let (send, provider) = (send.clone(), Arc::clone(provider));
         // Not joined, because a server that hangs must not delay the others.
-        let _ = unix::start_thread(move || {
+        let _ = threads::start(move || {
             let target = Target::without_key(Choice { provider, model: Model::First }, client);
             let _ = send.send((index, target.model(&Notes::default()).ok()));
         });

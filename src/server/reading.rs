@@ -10,7 +10,7 @@ use crate::output::OutputError;
 use crate::provider::failure;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::{Dialect, ReplyError};
-use crate::unix;
+use crate::threads;
 
 /// The silence after which a stream has ended, once the model has said that it is done.
 const END_SILENCE: Duration = Duration::from_secs(10);
@@ -237,7 +237,7 @@ impl Body {
         let (send, arriving) = mpsc::channel();
         let Source::Direct(mut reader) = std::mem::replace(&mut self.source, Source::Thread(arriving)) else { return };
         // Without a thread, this counts as the end.
-        let _ = unix::start_thread(move || {
+        let _ = threads::start(move || {
             let mut buffer = vec![0; READ_SIZE];
             loop {
                 let read = reader.read(&mut buffer).map(|count| buffer[..count].to_vec());

@@ -16,7 +16,7 @@ use crate::secret::{self, Secret};
 use crate::server::client::{self, COMPRESSED, Client, GZIP, Limits, Method, Response, TransportError};
 use crate::server::retry;
 use crate::server::stream::{self, BYTE_ORDER_MARK, TooLong};
-use crate::unix::{self, lock};
+use crate::threads::{self, lock};
 
 /// How much of an answer is read at once.
 const READ_SIZE: usize = 64 << 10;
@@ -78,7 +78,7 @@ impl Http {
             return self.notify(&message);
         }
         let this = self.clone();
-        let asked = unix::start_thread(move || {
+        let asked = threads::start(move || {
             let error = this.exchange(&message).err();
             // A session that the server has forgotten need not be ended.
             if error.as_ref().is_some_and(|error| error.left == Left::Server) {
@@ -126,7 +126,7 @@ impl Http {
         self.listener.hand_on(events, |message| {
             let this = self.clone();
             // Without a thread, the server gets no answer.
-            let _ = unix::start_thread(move || this.notify(&message));
+            let _ = threads::start(move || this.notify(&message));
         })
     }
 

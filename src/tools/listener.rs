@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::outcome::Failure;
 use super::process::Report;
 use super::protocol::{Event, Protocol};
-use crate::unix::lock;
+use crate::threads::lock;
 
 /// Takes what a server sends while q waits for it, or does something else.
 #[derive(Clone)]

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::unix::{self, lock};
+use crate::threads::{self, lock};
+use crate::unix;
 
 /// The longest line that a server may write.
 pub(crate) const MAX_LINE: usize = 16 << 20;
@@ -228,16 +229,16 @@ impl Process {
         if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             // Until there are no more lines, or nobody reads them.
             let mut write = move |line: String| stdin.write_all(format!("{line}\n").as_bytes());
-            unix::start_thread(move || _ = lines.into_iter().try_for_each(&mut write))?;
+            threads::start(move || _ = lines.into_iter().try_for_each(&mut write))?;
             let errors = process.errors.clone();
             let (is_open, end) = mpsc::channel();
-            unix::start_thread(move || {
+            threads::start(move || {
                 errors.read(stderr, &report);
                 drop(is_open);
             })?;
             process.errors_end = Some(end);
             let input = process.input.clone();
-            unix::start_thread(move || {
+            threads::start(move || {
                 let mut stdout = BufReader::new(stdout);
                 while let Ok(Some(line)) = read_line(&mut stdout, MAX_LINE) {
                     read(&input, line);

@@ -14,7 +14,7 @@ use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
 use crate::settings::ToolServer;
-use crate::unix::{self, lock};
+use crate::threads::{self, lock};
 
 /// How often to check whether a silent program still runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -320,7 +320,7 @@ impl Drop for Servers {
         for server in self.0.drain(..).filter(|server| server.session.is_some()) {
             let is_open = is_open.clone();
             // Without a thread it ends here.
-            let _ = unix::start_thread(move || drop((server, is_open)));
+            let _ = threads::start(move || drop((server, is_open)));
         }
         drop(is_open);
         // Nothing is ever sent: this waits until every server has ended.

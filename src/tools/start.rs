@@ -18,7 +18,7 @@ use crate::nearest::did_you_mean;
 use crate::output::Notes;
 use crate::secret::{self, Secret};
 use crate::settings::{Configured, Key, Place, Settings, ToolServer};
-use crate::unix;
+use crate::threads;
 
 /// A server that has listed its tools, and the time that it took.
 type Opened = Result<(Server, About, Duration), Error>;
@@ -90,7 +90,7 @@ impl Starting {
                 open();
             } else {
                 interrupts.install();
-                unix::start_thread(open).map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
+                threads::start(open).map_err(|error| Error::new(Kind::Tools, format!("{name}: {error}")))?;
                 awaited.push(name);
             }
         }
