@@ -186,6 +186,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_may_have_as_many_bytes_as_are_read_and_no_more() {
+        let rest = to_bytes(&conversation(&[("one", "")])).expect("bytes").len();
+        for (more, fits) in [(0, true), (1, false)] {
+            let written = to_bytes(&conversation(&[("one", &"x".repeat(MAX_SIZE - rest + more))]));
+            assert_eq!(written.map_err(|error| error.kind()).is_ok_and(|bytes| read(&bytes).is_ok()), fits, "{more}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_shrunk_keeps_nine_tenths_of_the_limit_and_its_end() {
+        // Both many small messages and much besides them count.
+        let mut shrunk = conversation(&[("", ""); 70_000]);
+        let last = shrunk.exchanges.last().cloned();
+        shrunk.system = Some("x".repeat(1_000_000));
+        shrink(&mut shrunk).expect("sizes");
+        let bytes = to_bytes(&shrunk).expect("bytes").len();
+        assert!((8_999_000..=9_000_100).contains(&bytes), "{bytes}");
+        assert_eq!(shrunk.exchanges.last().cloned(), last);
+    }
+
     proptest! {
         #[test]
         fn what_was_written_is_read_again(texts in prop::collection::vec((".*", ".*"), 0..5), system in prop::option::of(".*"), pinned: bool) {

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{
     ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, OTHER, age, another_day, case, change_when_created, hold_the_lock,
-    id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, with,
+    id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, wait_until,
+    with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -435,6 +436,25 @@ fn other_programs_read_and_write_current_json_by_that_path_alone() {
     assert!(prompt(&server.last_request()).contains("Assistant: in its place"));
     assert_eq!(texts(&sandbox.current()).len(), 6);
     sandbox.current_id();
+}
+
+#[test]
+fn what_is_cleared_is_the_conversation_that_is_current_once_the_lock_is_free() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write_linked("current.json", ARCHIVED, &stored(&["one", "two"]));
+    sandbox.write_session(OTHER, &other(&["three", "four"]));
+    let lock = hold_the_lock(&sandbox);
+    let clear = sandbox.shell("exec strace -f -o trace -e trace=flock q --clear").spawn();
+    wait_until(|| fs::read_to_string(sandbox.home().join("trace")).is_ok_and(|trace| trace.contains("flock(")));
+    // Another q has started a conversation, which needs no lock.
+    sandbox.link(".new", OTHER);
+    fs::rename(sandbox.sessions().join(".new"), sandbox.sessions().join("current.json")).expect("another link");
+    drop(lock);
+    clear.wait().exit(0);
+    sandbox.expect_files(&[ARCHIVED]);
 }
 
 #[test]
