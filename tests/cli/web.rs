@@ -475,10 +475,12 @@ fn sources_follow_the_answer_and_are_kept_with_it() {
 #[test]
 fn a_source_is_one_harmless_line() {
     let title = "two\r\nlines\u{2028}\u{1b}]0;x\u{7}\u{202e}q: [9] \u{9b}1m";
-    let url = "https://a.example/\u{1b}[2J\nq: done";
-    let line = "[1] two lines ^[]0;x^G<U+202E>q: [9] <9B>1m https://a.example/^[[2J q: done";
-    let server =
-        Server::always(with_sources(&[(url, title), ("javascript:x", "x"), ("//a.example", "x"), ("https", "x")]));
+    let url = "https://a.example/\u{202e}x";
+    let line = "[1] two lines ^[]0;x^G<U+202E>q: [9] <9B>1m https://a.example/<U+202E>x";
+    let none =
+        ["javascript:x", "//a.example", "https", "https://", "https:///x", "https://b c/", "https://b/\u{1b}[2J\nq"];
+    let sources: Vec<_> = [(url, title)].into_iter().chain(none.map(|url| (url, "x"))).collect();
+    let server = Server::always(with_sources(&sources));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["why?"]).run().exit(0).stdout("answer\n").stderr(format!("q: {line}\n"));
     // No note shows the key.
