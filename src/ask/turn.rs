@@ -167,7 +167,7 @@ impl Turn {
             // Notes come after the answer's last line.
             let done = delivery.finish(ended, &reply, &facts);
             if is_read {
-                report_search(&facts, failed_searches, &call.secrets, notes);
+                report_search(&facts, &failed_searches, &call.secrets, notes);
             }
             self.window.report_too_long(notes);
             self.report_cut_results(notes);
@@ -363,9 +363,11 @@ impl Turn {
 }
 
 /// Reports what the provider's searches have found, and those that failed.
-fn report_search(facts: &Facts, mut failed: Vec<String>, secrets: &[Secret], notes: &Notes) {
-    failed.dedup();
-    let failed = failed.iter().map(|reason| format!("a search of the web failed: {}\n", on_one_line(reason)));
+fn report_search(facts: &Facts, failed: &[Option<String>], secrets: &[Secret], notes: &Notes) {
+    let failed = failed.iter().map(|reason| match reason {
+        Some(reason) => format!("a search of the web failed: {}\n", on_one_line(reason)),
+        None => "a search of the web failed\n".to_owned(),
+    });
     let lines = failed.collect::<String>() + &source_lines(facts.sources.as_deref().unwrap_or_default());
     notes.note(&secret::redact(&lines, secrets));
 }

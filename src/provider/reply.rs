@@ -51,8 +51,8 @@ pub(crate) struct Reply {
     sign: Option<&'static str>,
     /// Those that no piece has had.
     sources: Vec<Source>,
-    /// Why searches of the provider's failed, in its words.
-    failed_searches: Vec<String>,
+    /// Why searches of the provider's failed, one by one, in its words.
+    failed_searches: Vec<Option<String>>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
@@ -161,12 +161,12 @@ impl Reply {
         self.has_searched = true;
     }
 
-    /// A search has failed for this reason of the provider's.
-    pub(super) fn fail_search(&mut self, reason: &str) {
-        self.failed_searches.push(reason.to_owned());
+    /// A search has failed, for this reason if the provider gives one.
+    pub(super) fn fail_search(&mut self, reason: Option<&str>) {
+        self.failed_searches.push(reason.map(str::to_owned));
     }
 
-    pub(crate) fn failed_searches(&self) -> &[String] {
+    pub(crate) fn failed_searches(&self) -> &[Option<String>] {
         &self.failed_searches
     }
 

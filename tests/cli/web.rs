@@ -529,10 +529,27 @@ fn sources_that_another_program_has_written_stay() {
 }
 
 #[test]
+fn each_search_that_fails_is_one_note() {
+    let failed = json!({"type": "web_search_call", "status": "failed"});
+    let done = json!({"type": "response.output_item.done", "item": failed});
+    let said = json!({"type": "message", "content": [{"type": "output_text", "text": "ok"}]});
+    let end =
+        json!({"type": "response.completed", "response": {"status": "completed", "output": [failed, failed, said]}});
+    let server = Server::always(Reply::sse([done.clone(), done, end].map(typed_event)));
+    let sandbox = Sandbox::new();
+    let note = "q: a search of the web failed\n";
+    DIALECTS[3].q(&sandbox, &server, &["-w", "why?"]).run().exit(0).stdout("ok\n").stderr(note.repeat(2));
+}
+
+#[test]
 fn the_waiting_sign_says_that_the_provider_searches() {
     let calls = [
         ("anthropic", json!({"type": "content_block_start", "index": 0, "content_block": search("s1")})),
         ("responses", json!({"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"})),
+        (
+            "responses",
+            json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "web_search_call"}}),
+        ),
         (
             "gemini",
             json!({"type": "x", "candidates": [{"content": {"parts": [{"toolCall": {"toolType": "GOOGLE_SEARCH_WEB"}}]}}]}),
