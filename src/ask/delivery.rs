@@ -13,7 +13,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Piece, Reply, is_fence};
+use crate::provider::reply::{Piece, Reply, begins_a_line};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -175,10 +175,10 @@ impl Delivery {
         self.screen.show(&text)
     }
 
-    /// Puts a fence on a line of its own, where the text before a pause has not ended its line.
-    pub(super) fn separate_fence(&self, text: &mut String) {
+    /// Puts a fence or a heading on a line of its own, where the text before a pause has not ended its line.
+    pub(super) fn separate_block(&self, text: &mut String) {
         let before = self.record.text();
-        if is_fence(text) && !before.is_empty() && !before.ends_with('\n') {
+        if begins_a_line(text) && !before.is_empty() && !before.ends_with('\n') {
             text.insert_str(0, "\n\n");
         }
     }

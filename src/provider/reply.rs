@@ -30,9 +30,12 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
-/// Whether this text begins with the fence of a code block.
-pub(crate) fn is_fence(text: &str) -> bool {
-    ["```", "~~~"].iter().any(|fence| text.starts_with(fence))
+/// Whether this text begins with what Markdown has only on a line of its own: the fence of a code block, or a heading.
+pub(crate) fn begins_a_line(text: &str) -> bool {
+    let after = text.trim_start_matches('#');
+    // The blank may come later.
+    let is_heading = (1..=6).contains(&(text.len() - after.len())) && (after.is_empty() || after.starts_with(' '));
+    is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
 /// What has been read so far.
@@ -198,7 +201,7 @@ impl Reply {
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         // Without its own line a fence after a search would be text, and its end would begin a block.
         if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
-            let joins = self.says_something && !self.ends_line && is_fence(piece);
+            let joins = self.says_something && !self.ends_line && begins_a_line(piece);
             self.text.push_str(if joins { "\n\n" } else { "" });
         }
         let before = self.text.len();

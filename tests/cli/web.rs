@@ -348,15 +348,24 @@ fn what_follows_a_pause_is_part_of_the_answer() {
 }
 
 #[test]
-fn code_after_a_search_begins_on_a_line_of_its_own() {
-    let code = text("```sh\necho one\n```\nDone.");
+fn code_and_headings_after_a_search_begin_on_a_line_of_their_own() {
     let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
-    for replies in [
-        vec![message(&json!([text("I look."), search("s1"), found("s1"), code]), "end_turn")],
-        vec![paused, message(&json!([found("s1"), code]), "end_turn")],
+    for (then, separator) in [
+        ("```sh\necho one\n```\nDone.", "\n\n"),
+        ("# One\nDone.", "\n\n"),
+        ("###### Six\nDone.", "\n\n"),
+        ("##", "\n\n"),
+        ("####### Seven", ""),
+        ("#1 is it.", ""),
     ] {
-        let (_server, sandbox) = replying(replies);
-        sandbox.q(&["-w", "-x", "how?"]).run().success().stdout("echo one\n");
+        for replies in [
+            vec![message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn")],
+            vec![paused.clone(), message(&json!([found("s1"), text(then)]), "end_turn")],
+        ] {
+            let _case = case((then, replies.len()));
+            let (_server, sandbox) = replying(replies);
+            sandbox.q(&["-w", "how?"]).run().success().stdout(format!("I look.{separator}{then}\n"));
+        }
     }
 }
 
