@@ -250,7 +250,7 @@ impl Delivery {
             }
             ended => ended,
         };
-        let excerpt = self.excerpt(&answer, ended.is_ok(), &committed)?;
+        let excerpt = self.excerpt(&answer, reply, &committed)?;
         let printed = match self.output.form {
             Form::Text => line,
             Form::Whole if is_all => line,
@@ -282,17 +282,22 @@ impl Delivery {
     ///
     /// # Errors
     /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
-    fn excerpt<'b>(&self, answer: &'b str, is_complete: bool, committed: &Committed) -> Result<Cow<'b, str>, Error> {
+    fn excerpt<'b>(&self, answer: &'b str, reply: &Reply, committed: &Committed) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
                 let error = Error::new(Kind::NoCode, "there is no code block in the answer");
+                let is_complete = incomplete(reply).is_none();
                 let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
                 self.advise_last(error, what, committed)
             }),
-            Excerpt::Json(shape) => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
-                let error = format!("the answer does not have the shape that --schema asks for: {reason}");
-                self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
-            }),
+            Excerpt::Json(shape) => {
+                // Before a search the model may say what it looks for.
+                let found = shape.find_in(answer).or_else(|_| shape.find_in(reply.after_search(answer)));
+                found.map(Cow::Borrowed).map_err(|reason| {
+                    let error = format!("the answer does not have the shape that --schema asks for: {reason}");
+                    self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
+                })
+            }
             Excerpt::All => Ok(Cow::Borrowed(answer)),
         }
     }

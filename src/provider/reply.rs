@@ -49,6 +49,8 @@ pub(crate) struct Reply {
     ends_line: bool,
     /// The provider has searched since the last text.
     has_searched: bool,
+    /// How many bytes of the answer have come after the last search.
+    length_after_search: usize,
     reasoning: Filter,
     /// See [`Piece::sign`]; the last that came says it.
     sign: Option<&'static str>,
@@ -203,10 +205,12 @@ impl Reply {
         if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
             let joins = self.says_something && !self.ends_line && begins_a_line(piece);
             self.text.push_str(if joins { "\n\n" } else { "" });
+            self.length_after_search = 0;
         }
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
         let added = &self.text[before..];
+        self.length_after_search += added.len();
         self.says_something = self.says_something || !added.trim().is_empty();
         self.ends_line = if added.is_empty() { self.ends_line } else { added.ends_with('\n') };
     }
@@ -257,6 +261,7 @@ impl Reply {
         }
         let before = self.text.len();
         self.reasoning.end(&mut self.text);
+        self.length_after_search += self.text.len() - before;
         self.says_something |= !self.text[before..].trim().is_empty();
         self.ended = true;
         self.calls.settle();
@@ -294,6 +299,11 @@ impl Reply {
     /// The text of the answer that has come since the last call.
     pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
+    }
+
+    /// The part of the answer after the last search, or all that this reply has added to it.
+    pub(crate) fn after_search<'a>(&self, answer: &'a str) -> &'a str {
+        answer.get(answer.len().saturating_sub(self.length_after_search)..).unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.

@@ -201,6 +201,27 @@ fn with_a_search_the_prompt_alone_describes_the_shape() {
     }
 }
 
+#[test]
+fn the_shape_is_found_after_the_last_search() {
+    let json = "{\"name\":\"Ann\"}";
+    let answer = |then: &str| message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn");
+    let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
+    let continued = message(&json!([found("s1"), text("{\"name\":"), text("\"Ann\"}")]), "end_turn");
+    for (replies, exit, stdout) in [
+        (vec![answer(json)], 0, json),
+        (vec![answer("```json\n{\"name\":\"Ann\"}\n```")], 0, json),
+        (vec![paused, continued], 0, json),
+        (vec![answer("It is Ann.")], 1, ""),
+        (vec![answer("{\"age\":7}")], 1, ""),
+        (vec![message(&json!([text("I know."), text(json)]), "end_turn")], 1, ""),
+    ] {
+        let _case = case((replies.len(), exit));
+        let (_server, sandbox) = replying(replies);
+        let outcome = sandbox.q(&["-w", "--schema", "name", "who won?"]).run();
+        outcome.exit(exit).check(outcome.stdout_text().trim_end() == stdout, || stdout.to_owned());
+    }
+}
+
 // ---- Pauses
 
 /// A streamed reply of Anthropic's API with these blocks.
