@@ -222,11 +222,10 @@ impl Delivery {
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
-                // Only text is printed as it comes.
-                let is_held_back = self.output.form != Form::Text && !self.record.text().is_empty();
+                let has_begun = !self.record.text().is_empty();
                 let committed = self.record.save(true, blocked, facts.usage);
-                Err(match is_held_back {
-                    true => self.advise_last(failed.error, "what has come", &committed),
+                Err(match has_begun {
+                    true => self.advise_last(failed.error, "the incomplete answer", &committed),
                     false => failed.error,
                 })
             }
