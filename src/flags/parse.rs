@@ -13,6 +13,17 @@ use crate::one_line::quoted;
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
 
+/// What other programs call an option of q.
+const HABITS: &[(&str, &str)] = &[
+    ("c", "-f"),
+    ("continue", "-f"),
+    ("resume", "-f"),
+    ("file", "-a"),
+    ("image", "-a"),
+    ("temperature", "-o temperature=VALUE"),
+    ("no-input", "-n"),
+];
+
 /// Reads the arguments after the program's name: options, then words.
 ///
 /// # Errors
@@ -191,7 +202,9 @@ fn nearest_option(typed: &str) -> Option<String> {
     let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
     // A guess must not delete a conversation, but a single typing error is hardly a guess.
     let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
-    nearest(&typed, named.map(|(_, name)| name)).map(|name| format!("--{name}"))
+    let habit = |name: &str| HABITS.iter().find(|(habit, _)| *habit == name).map(|(_, option)| (*option).to_owned());
+    let name = nearest(&typed, named.map(|(_, name)| name).chain(HABITS.iter().map(|(habit, _)| *habit)))?;
+    Some(habit(name).unwrap_or_else(|| format!("--{name}")))
 }
 
 fn malformed(error: lexopt::Error) -> Error {
