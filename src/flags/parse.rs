@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag, Value};
+use super::table::{Effect, FLAGS, Flag, Setter, Value};
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::one_line::quoted;
@@ -105,7 +105,13 @@ fn apply(
     }
     if let Some(Value(name, _, setter)) = flag.value() {
         let flag = flag.name();
-        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {name}")))?;
+        let value = parser.value().map_err(|_| {
+            let error = Error::usage(format!("{flag} needs a value: {flag} {name}"));
+            match setter {
+                Setter::Choice(words, _) => error.advise(format!("{name} is one of {}", words.join(", "))),
+                _ => error,
+            }
+        })?;
         setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
     }
     Ok(())
