@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
+use std::iter;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -221,11 +222,8 @@ impl Reader {
             let note = waiting + way_out;
             // Without a thread only the note is missing.
             let _ = unix::start_thread(move || {
-                let mut last = Ok(());
-                while last.is_ok() {
-                    last = coming.recv_timeout(NOTE_AFTER);
-                }
-                if last == Err(RecvTimeoutError::Timeout) {
+                let end = iter::repeat_with(|| coming.recv_timeout(NOTE_AFTER)).find_map(Result::err);
+                if end == Some(RecvTimeoutError::Timeout) {
                     notes.note(&note);
                 }
             });

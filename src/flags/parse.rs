@@ -14,15 +14,8 @@ use crate::one_line::quoted;
 const MAX_COMMAND: usize = 300;
 
 /// What other programs call an option of q.
-const HABITS: &[(&str, &str)] = &[
-    ("c", "-f"),
-    ("continue", "-f"),
-    ("resume", "-f"),
-    ("file", "-a"),
-    ("image", "-a"),
-    ("temperature", "-o temperature=VALUE"),
-    ("no-input", "-n"),
-];
+const HABITS: &[(&str, &str)] =
+    &[("c", "-f"), ("continue", "-f"), ("resume", "-f"), ("file", "-a"), ("no-input", "-n")];
 
 /// Reads the arguments after the program's name: options, then words.
 ///
@@ -105,13 +98,8 @@ fn apply(
     }
     if let Some(Value(name, _, setter)) = flag.value() {
         let flag = flag.name();
-        let value = parser.value().map_err(|_| {
-            let error = Error::usage(format!("{flag} needs a value: {flag} {name}"));
-            match setter {
-                Setter::Choice(words, _) => error.advise(format!("{name} is one of {}", words.join(", "))),
-                _ => error,
-            }
-        })?;
+        let form = if let Setter::Choice(words, _) = setter { words.join("|") } else { (*name).to_owned() };
+        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
         setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
     }
     Ok(())

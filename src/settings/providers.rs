@@ -186,7 +186,7 @@ impl Provider {
         let Some((name, key)) = found else {
             let (first, names) = (names.first().map_or("", String::as_str), names.join(" or "));
             return Err(Error::settings(format!("there is no key for {}: {names} is not set", self.name))
-                .advise(format!("for example: export {first}=your-key\nor choose another provider with -p")));
+                .advise(format!("export {first}=your-key\nor choose another provider with -p")));
         };
         usable_key(key.expose().to_owned(), name).map(Some)
     }

@@ -53,7 +53,7 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--continue", "-f"),
         ("--contiue", "-f"),
         ("--no-input", "-n"),
-        ("--temperature", "-o temperature=VALUE"),
+        ("--file", "-a"),
     ] {
         let outcome = refused_at_once(&[typed, "why"]);
         outcome.stderr_contains(typed).stderr_contains(&format!("did you mean {meant}?"));
@@ -207,7 +207,7 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
         (&["-f", "-S"], "--system"),
         (&["--messages"], "--messages"),
         (&["--model", "", "why"], "--model: it is empty"),
-        (&["--generate"], "KIND is one of man, bash, "),
+        (&["--generate"], "--generate man|bash|zsh|fish|keys-bash|"),
         (&["--generate", "nope"], "“nope” is not one of man, bash, "),
         (&["--messages", "-1", "why"], "-1"),
         (&["--messages", "ten", "why"], "ten"),
