@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
-use std::iter;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -200,16 +199,13 @@ impl Reader {
         let came = self.wait_for(&source.name, "", !metadata.is_file());
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
-        self.notes.spinner().stop();
         Ok(self.content(&name, bytes, &source))
     }
 
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
         let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
         let came = self.wait_for(&source.name, way_out, true);
-        let bytes = self.read(io::stdin().lock(), source, &came)?;
-        self.notes.spinner().stop();
-        Ok(bytes)
+        self.read(io::stdin().lock(), source, &came)
     }
 
     /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. What is
@@ -222,7 +218,7 @@ impl Reader {
             let note = waiting + way_out;
             // Without a thread only the note is missing.
             let _ = unix::start_thread(move || {
-                let end = iter::repeat_with(|| coming.recv_timeout(NOTE_AFTER)).find_map(Result::err);
+                let end = std::iter::repeat_with(|| coming.recv_timeout(NOTE_AFTER)).find_map(Result::err);
                 if end == Some(RecvTimeoutError::Timeout) {
                     notes.note(&note);
                 }
@@ -255,6 +251,7 @@ impl Reader {
                 Err(error) => return Err(source.unreadable(&error)),
             }
         }
+        self.notes.spinner().stop();
         if source.is_file && media_type(&bytes).is_some() {
             let size = base64_length(bytes.len());
             if size > self.base64_left.min(MAX_ATTACHMENT) {

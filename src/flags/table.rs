@@ -238,10 +238,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("FILE", Completion::Files, Setter::Raws(|a| &mut a.attach))),
         modes: ASK,
         help: "ask about a file",
-        doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is standard input. \
-              A text file comes with its name. FILE may be a pattern in quotes, such as 'src/**/*.rs': hidden files, links below ** \
-              and what is neither text nor an image are left out. Images and PDFs are kept with the conversation, so that follow-ups can ask about \
-              them: 5 MB each and 7 MB together, in base64.",
+        doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is \
+              standard input. A text file comes with its name. FILE may be a pattern in quotes, such as 'src/**/*.rs': \
+              hidden files, links below ** and what is neither text nor an image are left out. Images and PDFs are \
+              kept with the conversation for its follow-ups: 5 MB each and 7 MB together, in base64.",
     },
     Flag {
         short: None,
@@ -260,9 +260,10 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Tools, Setter::Names(|a| &mut a.tools))),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
-        doc: "Let the model call tools, commands or those of a server: NAME is a section [tools.NAME] of the configuration, \
-              NAME__TOOL one of its tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: \
-              where standard input is a terminal, follow-ups use them again until another -t; none drops them.",
+        doc: "Let the model call tools, commands or those of a server: NAME is a section [tools.NAME] of the \
+              configuration, NAME__TOOL one of its tools, and 'NAME__list_*' a pattern; repeatable, or several \
+              separated by commas. The conversation remembers them: where standard input is a terminal, follow-ups use \
+              them again until another -t; none drops them.",
     },
     Flag {
         short: None,
@@ -320,9 +321,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, and \
-              sources where there are any, or with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
-              them cached_tokens, reasoning_tokens and cost.",
+        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and \
+              messages_sent, sources if there are any, or with error; with an action what it shows or did. usage has \
+              the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
         short: Some('q'),
@@ -393,10 +394,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::List),
         modes: &[],
         help: "list the conversations, or find some by words",
-        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the screen \
-              holds, with a star at the current one; -s %N continues the one with the number N. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
-              question. With words, only conversations with a message that has all of them, in upper or lower case, and the text \
-              around the first match in place of the question. With --json, an array.",
+        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as \
+              the screen holds, with a star at the current one; -s %N continues the one with the number N. In a pipe, \
+              tab-separated: name, when updated, messages, provider/model and first question. With words, only \
+              conversations with a message that has all of them, in upper or lower case, and the text around the first \
+              match in place of the question. With --json, an array.",
     },
     Flag {
         short: None,

@@ -258,14 +258,13 @@ impl Call<'_> {
         let to = |to| format!("q does not follow the redirect to {to}\n{}", self.check_base_url());
         // Of a server that is down, pages say nothing about the address.
         let is_page = matches!(status, Some(405 | 500)) && failure::title(&body).is_some();
-        let page = is_page.then(|| self.check_base_url());
-        self.refused(error, status, request.asks).advise(location.map(to).or(page))
+        let advice = location.map(to).or_else(|| is_page.then(|| self.check_base_url()));
+        self.refused(error, status, request.asks).advise(advice)
     }
 
     /// What to do about an answer that comes from no API.
     fn check_base_url(&self) -> String {
-        let variable = table::base_url_variable(self.provider);
-        format!("check the base URL: {variable} or base_url in the configuration sets it")
+        format!("check the base URL: {} or base_url in config.toml sets it", table::base_url_variable(self.provider))
     }
 }
 
@@ -299,7 +298,7 @@ mod tests {
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
-        let wrong_address = "check the base URL: P_BASE_URL or base_url in the configuration sets it\n\
+        let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
                              check the model: q --models -p p lists the models";
         let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";

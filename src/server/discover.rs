@@ -87,10 +87,7 @@ fn no_provider(settings: &Settings) -> Error {
     for provider in &settings.providers {
         match &provider.key {
             Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
-            Key::None => servers.push(match provider.row.start {
-                Some(start) => format!("{} ({start})", provider.name),
-                None => provider.name.clone(),
-            }),
+            Key::None => servers.push(format!("{} ({})", provider.name, provider.row.start.unwrap_or("configured"))),
             Key::Command(_) => {}
         }
     }
