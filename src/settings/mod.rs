@@ -196,8 +196,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         }
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
-        _ => roles::read_regular(path)
-            .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
+        _ => roles::read_regular(path).map_err(Error::settings)?,
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))

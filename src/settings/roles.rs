@@ -1,5 +1,6 @@
 //! Roles: options under a name, in a section of the configuration file, or a system prompt in a file beside it.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -120,7 +121,7 @@ fn prompt_file(name: &str, file: &Path) -> Option<PathBuf> {
 /// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
 pub(super) fn read_regular(path: &Path) -> Result<String, String> {
     match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
+        Ok(metadata) if !metadata.is_file() => Err(format!("cannot read {}: it is not a regular file", path.display())),
         _ => read_text(path),
     }
 }
@@ -131,12 +132,14 @@ pub(super) fn read_regular(path: &Path) -> Result<String, String> {
 /// What is wrong with it.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    match fs_err::File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text)) {
-        Ok(length) if length as u64 > MAX_TEXT => Err(format!("{}: it has more than {MAX_TEXT} bytes", path.display())),
-        Ok(_) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(format!("{}: it is not UTF-8", path.display())),
-        Err(error) => Err(error.to_string()),
-    }
+    // Not by fs-err, because these messages name the path themselves.
+    let why = match File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text)) {
+        Ok(length) if length as u64 > MAX_TEXT => format!("it has more than {MAX_TEXT} bytes"),
+        Ok(_) => return Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("cannot read {}: {why}", path.display()))
 }
 
 fn unknown(name: &str, sections: &[Role], file: &Path) -> Error {

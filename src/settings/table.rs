@@ -265,7 +265,7 @@ impl Row {
         match &self.kind {
             Kind::Text { allows_empty, set } => {
                 if text.is_empty() && !allows_empty {
-                    return Err("is empty".to_owned());
+                    return Err("it is empty".to_owned());
                 }
                 set(values, text.to_owned());
             }

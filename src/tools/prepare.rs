@@ -120,7 +120,7 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
         KeyPlace::Variable(variable) => {
             let value = settings.environment.get(variable).ok_or_else(|| {
                 Error::settings(format!("there is no key: {variable} is not set"))
-                    .advise(format!("set it\nor change key_env in the section [tools.{name}]"))
+                    .advise(format!("export {variable}=your-key\nor change key_env in the section [tools.{name}]"))
             })?;
             (Some(usable_key(value.to_owned(), variable)?), format!("check the key in {variable}"))
         }
