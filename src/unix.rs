@@ -141,16 +141,6 @@ pub(crate) fn reap_group(leader: i32) {
     while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
-/// Whether standard input is a pipe or a regular file; `/dev/null`, a terminal and a socket are neither.
-pub(crate) fn stdin_is_pipe_or_file() -> bool {
-    // SAFETY: `stat` is plain data, for which zeroes are a value; the call only fills it.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(libc::STDIN_FILENO, &mut status) == 0
-            && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFREG)
-    }
-}
-
 /// The columns and rows of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {

@@ -1,8 +1,10 @@
 //! Reads standard input and the files of `-a` to their end, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -196,7 +198,7 @@ impl Reader {
             return Err(error.advise("give each file in it with its own -a"));
         }
         // A pipe may keep q waiting, also for the program that opens it.
-        let came = self.wait_for(&source.name, "", !metadata.is_file());
+        let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
         let bytes = self.read(file, &source, &came)?;
         Ok(self.content(&name, bytes, &source))
@@ -204,17 +206,18 @@ impl Reader {
 
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
         let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
-        let came = self.wait_for(&source.name, way_out, true);
+        let came = self.wait_for(&source.name, way_out, stdin_type());
         self.read(io::stdin().lock(), source, &came)
     }
 
     /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. What is
     /// returned takes notice that something came.
-    fn wait_for(&self, name: &str, way_out: &str, may_take_long: bool) -> Sender<()> {
+    fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
         let (notes, (came, coming)) = (self.notes.clone(), mpsc::channel());
         let waiting = format!("waiting for {name}");
         notes.spinner().wait_for(&waiting);
-        if may_take_long && !notes.spinner().is_active() {
+        let never_waits = kind.is_some_and(|kind| kind.is_file() || kind.is_char_device());
+        if !never_waits && !notes.spinner().is_active() {
             let note = waiting + way_out;
             // Without a thread only the note is missing.
             let _ = unix::start_thread(move || {
@@ -360,6 +363,12 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
         note_replaced(source, notes);
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
+}
+
+/// What kind of file standard input is, if that can be known.
+pub(super) fn stdin_type() -> Option<FileType> {
+    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    stdin.metadata().ok().map(|metadata| metadata.file_type())
 }
 
 #[cfg(test)]
