@@ -134,8 +134,11 @@ pub(crate) struct Source {
 impl Source {
     /// Only pages of the web are sources. A title of digits is the number that the source has in the answer.
     pub(crate) fn new(url: &str, title: &str) -> Option<Source> {
-        let (scheme, _) = url.split_once("://")?;
-        let is_page = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        let (scheme, host) = url.split_once("://")?;
+        let is_page = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+            && !host.is_empty()
+            && !host.starts_with(['/', '?', '#', ':'])
+            && !url.contains(|character: char| character.is_whitespace() || character.is_control());
         let is_title = !title.trim().chars().all(|character| character.is_ascii_digit());
         is_page.then(|| Source { url: url.to_owned(), title: is_title.then(|| title.to_owned()) })
     }

@@ -1,14 +1,19 @@
 //! What the user may have meant by a name that does not exist (pure).
 
-/// A name less similar than this (Jaro-Winkler, 0 to 1) is not suggested.
-const MIN_LIKENESS: f64 = 0.75;
+/// So many letters that are a part of a name count as a single error.
+const MIN_PART: usize = 3;
 
-/// The name that is most similar to the one that was typed, if one is similar.
+/// The name that takes the fewest typing errors to become what was typed, if these are at most a third of the letters.
 pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
-    let likeness = |name: &str| strsim::jaro_winkler(&typed.to_lowercase(), &name.to_lowercase());
-    let rated = names.into_iter().map(|name| (likeness(name.as_ref()), name));
-    let similar = rated.filter(|(likeness, _)| *likeness >= MIN_LIKENESS);
-    similar.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    let typed = typed.to_lowercase();
+    let rated = names.into_iter().map(|name| {
+        let other = name.as_ref().to_lowercase();
+        let is_part = typed.len() >= MIN_PART && other.contains(&typed);
+        let errors = strsim::osa_distance(&typed, &other).min(if is_part { 1 } else { usize::MAX });
+        (errors, typed.len().max(other.len()), name)
+    });
+    let near = rated.filter(|(errors, letters, _)| *errors <= letters / 3);
+    near.min_by_key(|(errors, ..)| *errors).map(|(.., name)| name)
 }
 
 /// A question for the most similar name, to begin a line of advice with; empty if none is similar.
@@ -22,15 +27,33 @@ mod tests {
 
     #[test]
     fn only_a_similar_name_is_suggested() {
+        let names = ["openai", "openrouter", "mistral", "gemini", "xai", "gpt-6-luna", "review", "vendor/oss-120b"];
         for (typed, meant) in [
+            ("openia", Some("openai")),
+            ("opnai", Some("openai")),
+            ("open", Some("openai")),
+            ("openr", Some("openrouter")),
+            ("mistrall", Some("mistral")),
+            ("gemni", Some("gemini")),
+            ("Gemini", Some("gemini")),
+            ("xia", Some("xai")),
             ("reveiw", Some("review")),
-            ("revi", Some("review")),
+            ("rev", Some("review")),
             ("REVIEW", Some("review")),
+            ("gpt-7-luna", Some("gpt-6-luna")),
+            ("gpt-6", Some("gpt-6-luna")),
+            ("oss-120b", Some("vendor/oss-120b")),
+            ("nope", None),
             ("patch", None),
+            ("groq", None),
+            ("r", None),
+            ("in", None),
+            ("x", None),
             ("", None),
         ] {
-            assert_eq!(nearest(typed, ["rust", "review"]), meant, "{typed}");
-            assert_eq!(did_you_mean(typed, ["rust", "review"]).is_empty(), meant.is_none(), "{typed}");
+            assert_eq!(nearest(typed, names), meant, "{typed}");
+            assert_eq!(did_you_mean(typed, names).is_empty(), meant.is_none(), "{typed}");
         }
+        assert_eq!(nearest("wrok", [""; 0]), None);
     }
 }

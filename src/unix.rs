@@ -122,23 +122,6 @@ pub(crate) fn reap_group(leader: i32) {
     while leader > 1 && unsafe { libc::waitpid(-leader, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }
 
-/// Whether standard input can be read without waiting, at once or within this time.
-pub(crate) fn stdin_is_ready_within(patience: Duration) -> bool {
-    let mut asked = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
-    // SAFETY: the pointer is to one structure, as the count says, which outlives the call.
-    unsafe { libc::poll(&raw mut asked, 1, patience.as_millis().try_into().unwrap_or(i32::MAX)) != 0 }
-}
-
-/// Whether standard input is a pipe or a regular file; `/dev/null`, a terminal and a socket are neither.
-pub(crate) fn stdin_is_pipe_or_file() -> bool {
-    // SAFETY: `stat` is plain data, for which zeroes are a value; the call only fills it.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(libc::STDIN_FILENO, &mut status) == 0
-            && matches!(status.st_mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFREG)
-    }
-}
-
 /// The columns and rows of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {

@@ -13,7 +13,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Piece, Reply, is_fence};
+use crate::provider::reply::{Piece, Reply, begins_a_line};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -175,10 +175,10 @@ impl Delivery {
         self.screen.show(&text)
     }
 
-    /// Puts a fence on a line of its own, where the text before a pause has not ended its line.
-    pub(super) fn separate_fence(&self, text: &mut String) {
+    /// Puts a fence or a heading on a line of its own, where the text before a pause has not ended its line.
+    pub(super) fn separate_block(&self, text: &mut String) {
         let before = self.record.text();
-        if is_fence(text) && !before.is_empty() && !before.ends_with('\n') {
+        if begins_a_line(text) && !before.is_empty() && !before.ends_with('\n') {
             text.insert_str(0, "\n\n");
         }
     }
@@ -222,11 +222,10 @@ impl Delivery {
                 let _ = self.screen.end();
                 // A blocked exchange is not sent again.
                 let blocked = reply.finished().filter(|finish| matches!(finish, Finish::Blocked(_))).map(Finish::word);
-                // Only text is printed as it comes.
-                let is_held_back = self.output.form != Form::Text && !self.record.text().is_empty();
+                let has_begun = !self.record.text().is_empty();
                 let committed = self.record.save(true, blocked, facts.usage);
-                Err(match is_held_back {
-                    true => self.advise_last(failed.error, "what has come", &committed),
+                Err(match has_begun {
+                    true => self.advise_last(failed.error, "the incomplete answer", &committed),
                     false => failed.error,
                 })
             }
@@ -250,7 +249,7 @@ impl Delivery {
             }
             ended => ended,
         };
-        let excerpt = self.excerpt(&answer, ended.is_ok(), &committed)?;
+        let excerpt = self.excerpt(&answer, reply, &committed)?;
         let printed = match self.output.form {
             Form::Text => line,
             Form::Whole if is_all => line,
@@ -282,17 +281,22 @@ impl Delivery {
     ///
     /// # Errors
     /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
-    fn excerpt<'b>(&self, answer: &'b str, is_complete: bool, committed: &Committed) -> Result<Cow<'b, str>, Error> {
+    fn excerpt<'b>(&self, answer: &'b str, reply: &Reply, committed: &Committed) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
             Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
                 let error = Error::new(Kind::NoCode, "there is no code block in the answer");
+                let is_complete = incomplete(reply).is_none();
                 let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
                 self.advise_last(error, what, committed)
             }),
-            Excerpt::Json(shape) => shape.find_in(answer).map(Cow::Borrowed).map_err(|reason| {
-                let error = format!("the answer does not have the shape that --schema asks for: {reason}");
-                self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
-            }),
+            Excerpt::Json(shape) => {
+                // Before a search the model may say what it looks for.
+                let found = shape.find_in(answer).or_else(|_| shape.find_in(reply.after_search(answer)));
+                found.map(Cow::Borrowed).map_err(|reason| {
+                    let error = format!("the answer does not have the shape that --schema asks for: {reason}");
+                    self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)
+                })
+            }
             Excerpt::All => Ok(Cow::Borrowed(answer)),
         }
     }

@@ -1,9 +1,12 @@
 //! Reads standard input and the files of `-a` to their end, within limits, as text or as images and PDFs.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use base64::Engine;
@@ -15,7 +18,7 @@ use crate::fence;
 use crate::message::{Attachment, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use crate::one_line::{on_one_line, quoted};
 use crate::output::Notes;
-use crate::unix;
+use crate::threads;
 
 /// The most bytes of text in files and standard input together.
 const MAX_TEXT: usize = 10_000_000;
@@ -194,40 +197,48 @@ impl Reader {
             let error = Error::new(Kind::Input, format!("cannot read {}: it is a folder", source.name));
             return Err(error.advise("give each file in it with its own -a"));
         }
-        // A pipe may keep q waiting.
-        self.notes.spinner().wait_for(&format!("waiting for {}", source.name));
+        // A pipe may keep q waiting, also for the program that opens it.
+        let came = self.wait_for(&source.name, "", Some(metadata.file_type()));
         let file = File::open(path).map_err(|error| source.unreadable(&error))?;
-        let bytes = self.read(file, &source, &mut || {})?;
-        self.notes.spinner().stop();
+        let bytes = self.read(file, &source, &came)?;
         Ok(self.content(&name, bytes, &source))
     }
 
-    /// Reads standard input, with a note if nothing comes for long.
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
-        let notes = self.notes.clone();
         let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
-        let note = format!("waiting for {}{way_out}", source.name);
-        // On a terminal the spinner says this, and sooner.
-        let mut note = Some(note).filter(|_| !notes.spinner().is_active());
-        notes.spinner().wait_for(&format!("waiting for {}", source.name));
-        let bytes = self.read(io::stdin().lock(), source, &mut || {
-            if note.is_some() && !unix::stdin_is_ready_within(NOTE_AFTER) {
-                note.take().into_iter().for_each(|note| notes.note(&note));
-            }
-        })?;
-        notes.spinner().stop();
-        Ok(bytes)
+        let came = self.wait_for(&source.name, way_out, stdin_type());
+        self.read(io::stdin().lock(), source, &came)
     }
 
-    /// Reads to the end, or until a limit is passed, and counts what is read. `before` is called before each read.
-    fn read(&mut self, mut reader: impl Read, source: &Source, before: &mut dyn FnMut()) -> Result<Vec<u8>, Error> {
+    /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. What is
+    /// returned takes notice that something came.
+    fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
+        let (notes, (came, coming)) = (self.notes.clone(), mpsc::channel());
+        let waiting = format!("waiting for {name}");
+        notes.spinner().wait_for(&waiting);
+        let never_waits = kind.is_some_and(|kind| kind.is_file() || kind.is_char_device());
+        if !never_waits && !notes.spinner().is_active() {
+            let note = waiting + way_out;
+            // Without a thread only the note is missing.
+            let _ = threads::start(move || {
+                let end = std::iter::repeat_with(|| coming.recv_timeout(NOTE_AFTER)).find_map(Result::err);
+                if end == Some(RecvTimeoutError::Timeout) {
+                    notes.note(&note);
+                }
+            });
+        }
+        came
+    }
+
+    /// Reads to the end, or until a limit is passed, and counts what is read. `came` hears of all that comes.
+    fn read(&mut self, mut reader: impl Read, source: &Source, came: &Sender<()>) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
         while bytes.len() <= self.text_left.max(MAX_ATTACHMENT) {
-            before();
             match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => {
+                    let _ = came.send(());
                     bytes.extend_from_slice(&buffer[..count]);
                     // A file may be an image; input with a NUL byte is refused at once.
                     if !source.is_file && buffer[..count].contains(&0) {
@@ -243,6 +254,7 @@ impl Reader {
                 Err(error) => return Err(source.unreadable(&error)),
             }
         }
+        self.notes.spinner().stop();
         if source.is_file && media_type(&bytes).is_some() {
             let size = base64_length(bytes.len());
             if size > self.base64_left.min(MAX_ATTACHMENT) {
@@ -353,6 +365,12 @@ pub(super) fn text(bytes: Vec<u8>, source: &str, notes: &Notes) -> String {
     })
 }
 
+/// What kind of file standard input is, if that can be known.
+pub(super) fn stdin_type() -> Option<FileType> {
+    let stdin = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    stdin.metadata().ok().map(|metadata| metadata.file_type())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,7 +390,7 @@ mod tests {
         let notes = Notes::default();
         let mut reader = Reader { text_left, base64_left, ..Reader::new(&notes) };
         let named = Source { name: "x".to_owned(), is_stdin: false, is_file };
-        Ok(reader.read(source, &named, &mut || {})?.len())
+        Ok(reader.read(source, &named, &mpsc::channel().0)?.len())
     }
 
     #[test]
@@ -420,8 +438,10 @@ mod tests {
         ] {
             assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
         }
-        let endless = read(PNG.chain(io::repeat(b'y')), true, 0, MAX_ATTACHMENTS).expect_err("endless");
-        assert!(endless.message.contains("5000000") && endless.exit_status() == 2, "{endless}");
+        let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
+        let refused = read(&mut long, true, 0, MAX_ATTACHMENTS).expect_err("a long image");
+        assert!(refused.message.contains("5000000") && refused.exit_status() == 2, "{refused}");
+        assert!(long.get_ref().1.limit() > 0, "all of it was read");
     }
 
     #[test]

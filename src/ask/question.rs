@@ -1,6 +1,8 @@
 //! Makes the question from the words of the command line, standard input and files.
 
 use std::ffi::OsString;
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use super::input::{self, Files};
@@ -9,7 +11,6 @@ use crate::fence;
 use crate::flags::Arguments;
 use crate::message::{Message, Role};
 use crate::output::Notes;
-use crate::unix;
 
 /// The words, joined by one space.
 pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
@@ -19,7 +20,8 @@ pub(super) fn joined(words: &[OsString], notes: &Notes) -> String {
 
 /// Notes that a pipe or a file was empty, because a command that failed leaves its pipe empty.
 pub(super) fn note_empty(input: &str, notes: &Notes) {
-    if input.trim().is_empty() && unix::stdin_is_pipe_or_file() {
+    let is_pipe_or_file = |kind: FileType| kind.is_fifo() || kind.is_file();
+    if input.trim().is_empty() && input::stdin_type().is_some_and(is_pipe_or_file) {
         notes.note("standard input was empty");
     }
 }

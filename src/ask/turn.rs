@@ -18,7 +18,7 @@ use crate::provider::finish::Finish;
 use crate::provider::reply::Reply;
 use crate::provider::request::{AnswerForm, Prompt, Request};
 use crate::secret::{self, Secret};
-use crate::server::call::{Call, CallEnd};
+use crate::server::call::{Call, CallEnd, CallError};
 use crate::server::target::Target;
 use crate::settings::Settings;
 use crate::shape::Shape;
@@ -142,11 +142,15 @@ impl Turn {
             let Answered { reply, ended, first_word, whole } = self.ask(&call, &mut delivery, notes)?;
             usage = [usage, reply.usage()].into_iter().flatten().reduce(Usage::plus);
             failed_searches.extend_from_slice(reply.failed_searches());
-            let continues = ended.and_then(|()| self.continues(&call, &reply, &mut delivery, notes));
-            if let Ok(true) = continues {
-                report_reply(&reply, first_word, whole, notes);
-                continue;
-            }
+            let ended = match ended.and_then(|()| self.advance(&reply, &mut delivery, notes)) {
+                Ok(true) => {
+                    report_reply(&reply, first_word, whole, notes);
+                    continue;
+                }
+                // All text may have come before a pause.
+                Ok(false) if delivery.record.text().trim().is_empty() => Err(call.no_answer(&reply).into()),
+                advanced => advanced.map(drop),
+            };
             let messages_sent = self.window.messages().len();
             // Saving reads the conversation again, which may have megabytes of images.
             self.window.forget();
@@ -159,11 +163,11 @@ impl Turn {
                 usage,
                 sources: Some(delivery.record.sources()).filter(|all| self.settings.typed.web || !all.is_empty()),
             };
-            let is_read = !matches!(continues, Err(CallEnd::Output(_)));
+            let is_read = !matches!(ended, Err(CallEnd::Output(_)));
             // Notes come after the answer's last line.
-            let done = delivery.finish(continues.map(drop), &reply, &facts);
+            let done = delivery.finish(ended, &reply, &facts);
             if is_read {
-                report_search(&facts, failed_searches, &call.secrets, notes);
+                report_search(&facts, &failed_searches, &call.secrets, notes);
             }
             self.window.report_too_long(notes);
             self.report_cut_results(notes);
@@ -180,28 +184,18 @@ impl Turn {
         }
     }
 
-    /// Whether another request follows a reply: its calls have run, or the provider has paused.
-    fn continues(
-        &mut self,
-        call: &Call,
-        reply: &Reply,
-        delivery: &mut Delivery,
-        notes: &Notes,
-    ) -> Result<bool, CallEnd> {
+    /// Runs the calls of a reply, or keeps what came before a pause. Returns whether another request has to follow.
+    fn advance(&mut self, reply: &Reply, delivery: &mut Delivery, notes: &Notes) -> Result<bool, CallEnd> {
         let is_cut = matches!(reply.finished(), Some(Finish::Limit(_)));
         if !reply.calls().is_empty() && !is_cut {
             return self.run_calls(reply, delivery, notes).map(|()| true);
         }
-        if reply.is_paused() && self.pauses < self.settings.values.rounds {
+        let is_continued = reply.is_paused() && self.pauses < self.settings.values.rounds;
+        if is_continued {
             self.pauses += 1;
             self.begun.extend(reply.echo());
-            return Ok(true);
         }
-        // All text may have come before a pause.
-        match delivery.record.text().trim() {
-            "" => Err(call.no_answer(reply).into()),
-            _ => Ok(false),
-        }
+        Ok(is_continued)
     }
 
     /// Asks once, and again if the provider may accept less.
@@ -216,7 +210,7 @@ impl Turn {
             let ended = call.stream(&self.request()?, &mut reply, &mut |mut piece| {
                 if follows_pause && !piece.text.trim().is_empty() {
                     follows_pause = false;
-                    delivery.separate_fence(&mut piece.text);
+                    delivery.separate_block(&mut piece.text);
                 }
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
@@ -224,40 +218,53 @@ impl Turn {
                 delivery.take(piece)
             });
             let ended = match ended {
-                Err(CallEnd::Failed(mut failed)) if first_word.is_none() => {
-                    match failed.meaning {
-                        Meaning::TooLong if self.window.halve() || self.shorten_results() => continue,
-                        Meaning::TooLong => failed.error = failed.error.advise_also(TOO_LONG),
-                        Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
-                            notes.detail(|| format!("{}; asking without that field", failed.error));
-                            continue;
-                        }
-                        Meaning::RefusesAttachments if self.leave_out_images() => {
-                            notes.detail(|| format!("{}; asking without the tools' images", failed.error));
-                            continue;
-                        }
-                        Meaning::RefusesForm if self.ask_less_of_api() => {
-                            notes.detail(|| format!("{}; the prompt describes the shape instead", failed.error));
-                            continue;
-                        }
-                        Meaning::UnknownModel if !healed => {
-                            healed = true;
-                            match self.heal(failed.error, notes) {
-                                Ok(()) => {
-                                    delivery.record.set_model(&self.model);
-                                    continue;
-                                }
-                                Err(error) => failed.error = error,
-                            }
-                        }
-                        _ => {}
+                Err(CallEnd::Failed(failed)) if first_word.is_none() => {
+                    match self.adapt_to(failed, &mut healed, delivery, notes) {
+                        Ok(()) => continue,
+                        Err(failed) => Err(failed.into()),
                     }
-                    Err(CallEnd::Failed(failed))
                 }
                 ended => ended,
             };
             return Ok(Answered { reply, ended, first_word, whole: began.elapsed() });
         }
+    }
+
+    /// Changes the next request so that the provider may accept it.
+    ///
+    /// # Errors
+    /// The failure, if it leaves nothing to change; perhaps with advice.
+    fn adapt_to(
+        &mut self,
+        mut failed: CallError,
+        healed: &mut bool,
+        delivery: &Delivery,
+        notes: &Notes,
+    ) -> Result<(), CallError> {
+        let change = match failed.meaning {
+            Meaning::TooLong if self.window.halve() || self.shorten_results() => return Ok(()),
+            Meaning::TooLong => {
+                failed.error = failed.error.advise_also(TOO_LONG);
+                return Err(failed);
+            }
+            Meaning::UnknownModel if !*healed => {
+                *healed = true;
+                if let Err(error) = self.heal(failed.error, notes) {
+                    failed.error = error;
+                    return Err(failed);
+                }
+                delivery.record.set_model(&self.model);
+                return Ok(());
+            }
+            Meaning::RefusesStore | Meaning::RefusesCaching if self.leave_out(failed.meaning) => {
+                "asking without that field"
+            }
+            Meaning::RefusesAttachments if self.leave_out_images() => "asking without the tools' images",
+            Meaning::RefusesForm if self.ask_less_of_api() => "the prompt describes the shape instead",
+            _ => return Err(failed),
+        };
+        notes.detail(|| format!("{}; {change}", failed.error));
+        Ok(())
     }
 
     /// Runs the calls of a reply, one after another.
@@ -356,9 +363,11 @@ impl Turn {
 }
 
 /// Reports what the provider's searches have found, and those that failed.
-fn report_search(facts: &Facts, mut failed: Vec<String>, secrets: &[Secret], notes: &Notes) {
-    failed.dedup();
-    let failed = failed.iter().map(|reason| format!("a search of the web failed: {}\n", on_one_line(reason)));
+fn report_search(facts: &Facts, failed: &[Option<String>], secrets: &[Secret], notes: &Notes) {
+    let failed = failed.iter().map(|reason| match reason {
+        Some(reason) => format!("a search of the web failed: {}\n", on_one_line(reason)),
+        None => "a search of the web failed\n".to_owned(),
+    });
     let lines = failed.collect::<String>() + &source_lines(facts.sources.as_deref().unwrap_or_default());
     notes.note(&secret::redact(&lines, secrets));
 }

@@ -5,13 +5,17 @@ use std::ffi::{OsStr, OsString};
 use lexopt::Arg;
 
 use super::arguments::{Arguments, Mode};
-use super::table::{Effect, FLAGS, Flag, Value};
+use super::table::{Effect, FLAGS, Flag, Setter, Value};
 use crate::error::Error;
 use crate::nearest::nearest;
 use crate::one_line::quoted;
 
 /// The most bytes of a corrected command line in an error.
 const MAX_COMMAND: usize = 300;
+
+/// What other programs call an option of q.
+const HABITS: &[(&str, &str)] =
+    &[("c", "-f"), ("continue", "-f"), ("resume", "-f"), ("file", "-a"), ("no-input", "-n")];
 
 /// Reads the arguments after the program's name: options, then words.
 ///
@@ -94,7 +98,8 @@ fn apply(
     }
     if let Some(Value(name, _, setter)) = flag.value() {
         let flag = flag.name();
-        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {name}")))?;
+        let form = if let Setter::Choice(words, _) = setter { words.join("|") } else { (*name).to_owned() };
+        let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
         setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
     }
     Ok(())
@@ -191,7 +196,9 @@ fn nearest_option(typed: &str) -> Option<String> {
     let named = FLAGS.iter().filter_map(|flag| Some((flag, flag.long?)));
     // A guess must not delete a conversation, but a single typing error is hardly a guess.
     let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
-    nearest(&typed, named.map(|(_, name)| name)).map(|name| format!("--{name}"))
+    let habit = |name: &str| HABITS.iter().find(|(habit, _)| *habit == name).map(|(_, option)| (*option).to_owned());
+    let name = nearest(&typed, named.map(|(_, name)| name).chain(HABITS.iter().map(|(habit, _)| *habit)))?;
+    Some(habit(name).unwrap_or_else(|| format!("--{name}")))
 }
 
 fn malformed(error: lexopt::Error) -> Error {

@@ -147,10 +147,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.follow),
         modes: ASK,
         help: "continue the conversation",
-        doc: "Continue the current conversation. q starts a new one, with a note that says why, if there is none, if it was \
-              idle for longer than the setting expire (24 hours), or if its provider or model is not the one named now; \
-              with the setting mismatch = \"continue\" another provider or model continues it. A provider or a model that \
-              -p or -m names stays with the conversation.",
+        doc: "Continue the current conversation. If there is none, or if it cannot be continued, q starts a new one, and a \
+              note says why: see CONVERSATIONS.",
     },
     Flag {
         short: Some('s'),
@@ -158,11 +156,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Conversations, Setter::Raw(|a| &mut a.session))),
         modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Copy, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
-        doc: "Continue, or start, the conversation NAME, which never expires and keeps its own provider and model unless -p \
-              or -m is given. NAME is 1 to 100 of A-Z a-z 0-9 . _ - and begins neither with a dot nor with current. A \
-              value that ends in .json is the path of a file. An id, session_ and 17 digits, or %N, the Nth of --list, continues \
-              a conversation without a name, keeps its provider and model, and makes it the current one where standard output \
-              is a terminal. ID~1 is an earlier state. With --follow, it must exist.",
+        doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
+              and does not begin with a dot, current or session_. In place of a name there can be an id, a number of --list \
+              such as %2, an earlier state, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {
         short: Some('p'),
@@ -170,7 +166,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Providers, Setter::Text(|a| &mut a.provider))),
         modes: &[Mode::Ask, Mode::Status, Mode::Models],
         help: "which provider to ask",
-        doc: "Ask this provider: one from the table below, or one from the configuration file.",
+        doc: "Ask this provider: one of those in PROVIDERS, or one from the configuration file.",
     },
     Flag {
         short: Some('m'),
@@ -186,10 +182,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Roles, Setter::Text(|a| &mut a.role))),
         modes: ASK,
         help: "options that the configuration lists",
-        doc: "Use the options that the section [roles.NAME] of the configuration file lists, or the system prompt in the file \
-              roles/NAME.md beside it, as if they were typed before the others: an option that is typed wins, -o and -t add \
-              up. The question of a role is asked where no words are typed. A typed -p without -m drops a role's model, -t \
-              none its tools, and -x its schema. Its system prompt, tools, provider and model stay with the conversation.",
+        doc: "Use the options of the role NAME: see ROLES.",
     },
     Flag {
         short: Some('w'),
@@ -197,9 +190,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.web),
         modes: ASK,
         help: "let the provider search the web",
-        doc: "Let the provider search the web, on its side: anthropic, openai, gemini, openrouter and xai can, and other servers \
-              that speak the APIs anthropic, responses or gemini. The pages that the answer cites follow it as notes, q: [1] \
-              TITLE URL. Follow-ups search only with a -w of their own. Other providers need a tool of yours that searches (-t).",
+        doc: "Let the provider search the web: see THE WEB.",
     },
     Flag {
         short: Some('e'),
@@ -220,8 +211,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: SET,
         help: "set a field of the request",
         doc: "Set any other field of the request, such as temperature=0; repeatable. Dots in KEY go down into objects. VALUE \
-              is JSON if it is valid JSON, else text; null removes the field. The model is chosen with -m. Options are not \
-              stored.",
+              is sent as JSON if it is valid JSON, else as text; null removes the field. The model is chosen with -m. These \
+              fields are not remembered.",
     },
     Flag {
         short: Some('S'),
@@ -229,8 +220,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("TEXT", Completion::Nothing, Setter::Raw(|a| &mut a.system))),
         modes: SET,
         help: "replace the system prompt",
-        doc: "Send TEXT in place of the built-in system prompt. It is kept with the conversation, for its follow-ups too, \
-              until another one is given. An empty TEXT sends none.",
+        doc: "Send TEXT as the system prompt. The conversation remembers it until another one is given. An \
+              empty TEXT sends none.",
     },
     Flag {
         short: Some('a'),
@@ -238,10 +229,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("FILE", Completion::Files, Setter::Raws(|a| &mut a.attach))),
         modes: ASK,
         help: "ask about a file",
-        doc: "Put a text file, an image (JPEG, PNG, GIF, WebP) or a PDF before the question; repeatable, and - is standard input. \
-              A text file comes with its name. FILE may be a pattern in quotes, such as 'src/**/*.rs': hidden files, links below ** \
-              and what is neither text nor an image are left out. Images and PDFs are kept with the conversation, so that follow-ups can ask about \
-              them: 5 MB each and 7 MB together, in base64.",
+        doc: "Ask about a text file, an image or a PDF; repeatable. - is standard input, and a pattern in quotes, such as \
+              'src/**/*.rs', stands for several files: see FILES AND SHAPES.",
     },
     Flag {
         short: None,
@@ -249,10 +238,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("SPEC", Completion::Files, Setter::Text(|a| &mut a.schema))),
         modes: ASK,
         help: "answer in JSON of this shape",
-        doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or fields separated by commas \
-              or line ends: 'name, age int, tags list: what they like'. The types are str (which may be left out), int, float, \
-              bool and list; brackets around all of it make a list of such objects, below items. The answer is printed once it \
-              is complete, if it parses and has the required fields; else the exit status is 1.",
+        doc: "Answer in JSON of this shape: a JSON Schema, the path of a .json file that holds one, or a list of fields such \
+              as 'name, age int'. See FILES AND SHAPES.",
     },
     Flag {
         short: Some('t'),
@@ -260,9 +247,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Value(Value("NAME", Completion::Tools, Setter::Names(|a| &mut a.tools))),
         modes: &[Mode::Ask, Mode::ListTools],
         help: "let the model call tools",
-        doc: "Let the model call tools, commands or those of a server: NAME is a section [tools.NAME] of the configuration, \
-              NAME__TOOL one of its tools, and 'NAME__list_*' a pattern; repeatable, or several separated by commas. The conversation remembers them: \
-              where standard input is a terminal, follow-ups use them again until another -t; none drops them.",
+        doc: "Let the model call these tools; repeatable, or several separated by commas. none drops those that the \
+              conversation remembers. See TOOLS.",
     },
     Flag {
         short: None,
@@ -286,7 +272,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.no_stdin),
         modes: ASK,
         help: "leave standard input alone",
-        doc: "Do not read standard input: for loops such as while read, which share it with the commands inside them.",
+        doc: "Do not read standard input. In a loop such as while read, q would otherwise take the input of the loop.",
     },
     Flag {
         short: None,
@@ -311,7 +297,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Ask, Mode::Last],
         help: "print only the answer's code blocks",
         doc: "Print only the contents of the answer's fenced code blocks, once the answer is complete. The built-in system \
-              prompt then asks for such a block. Without one nothing is printed, and the exit status is 1. The complete \
+              prompt then asks for such a block. If there is none, q prints nothing, and the exit status is 1. The whole \
               answer is saved.",
     },
     Flag {
@@ -320,9 +306,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.json),
         modes: ALL,
         help: "machine-readable output",
-        doc: "Print JSON: with a question one line with answer, provider, model, finish, usage, id, session and messages_sent, and \
-              sources where there are any, or with error; with an action what it shows or did. usage has the tokens in and out, and where the provider gives \
-              them cached_tokens, reasoning_tokens and cost.",
+        doc: "Print JSON. For a question it is one line with answer, provider, model, finish, usage, id, session and \
+              messages_sent, and sources if there are any; or with error. For an action it is what the action shows or did. \
+              usage has the tokens in and out, and where the provider gives them cached_tokens, reasoning_tokens and cost.",
     },
     Flag {
         short: Some('q'),
@@ -330,8 +316,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.quiet),
         modes: ALL,
         help: "no notes at all",
-        doc: "Print no notes on standard error, only errors. That an answer is incomplete or has no code block shows only in \
-              the exit status.",
+        doc: "Print no notes on standard error, only errors. Only the exit status then shows that an answer is incomplete or \
+              has no code block.",
     },
     Flag {
         short: Some('v'),
@@ -339,7 +325,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.verbose),
         modes: ALL,
         help: "report what q does",
-        doc: "Report on standard error the conversation that is continued, the provider and the model, the index, role and \
+        doc: "Report on standard error which conversation is continued, the provider and the model, the index, role and \
               length of each message, each new attempt, the time taken, the usage, and where the exchange is saved.",
     },
     Flag {
@@ -348,8 +334,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.dry_run),
         modes: ASK,
         help: "print the request, send nothing",
-        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model. Tool servers are asked for \
-              their tools, and a local server for its models.",
+        doc: "Print the body of the request that would be sent, as JSON, and do not ask the model. q still asks tool servers \
+              for their tools, and a local server for its models.",
     },
     Flag {
         short: None,
@@ -357,9 +343,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.again),
         modes: ASK,
         help: "ask the last question again",
-        doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. New \
-              words or files, and input that comes with them, replace the old ones. The new answer replaces the old one once it \
-              is complete; the conversation as it was stays as an earlier state (ID~1).",
+        doc: "Ask the last question of the conversation again, with its own provider and model or those that -p and -m name. \
+              New words or files, and input that comes with them, replace the old ones. The new answer replaces the old one \
+              once it is complete; an earlier state keeps the conversation as it was.",
     },
     Flag {
         short: None,
@@ -376,7 +362,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Last),
         modes: &[],
         help: "print the last answer again",
-        doc: "Print the last answer again, without a request; with --extract its code.",
+        doc: "Print the last answer again, without a request; with -x only its code.",
     },
     Flag {
         short: None,
@@ -384,8 +370,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Undo),
         modes: &[],
         help: "drop the last exchange, print its question",
-        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. The \
-              conversation as it was stays as an earlier state (ID~1).",
+        doc: "Drop the last exchange and print its question, so that q --undo | q -f \"in one line\" asks it again. An \
+              earlier state keeps the conversation as it was.",
     },
     Flag {
         short: None,
@@ -393,10 +379,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::List),
         modes: &[],
         help: "list the conversations, or find some by words",
-        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the screen \
-              holds, with a star at the current one; -s %N continues the one with the number N. In a pipe, tab-separated: name, when updated, messages, provider/model and first \
-              question. With words, only conversations with a message that has all of them, in upper or lower case, and the text \
-              around the first match in place of the question. With --json, an array.",
+        doc: "List the conversations, newest first. On a terminal: number, name, age and first question of as many as the \
+              screen holds, with a star at the current one. In a pipe, separated by tabs: name, time of the last change, \
+              messages, provider/model and first question. With words, list only conversations with a message that contains \
+              all of them, in upper or lower case, and show the text around the first match in place of the question. With \
+              --json, print an array.",
     },
     Flag {
         short: None,
@@ -404,7 +391,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::ModeWith(Mode::Copy, Value("NAME", Completion::Nothing, Setter::Raw(|a| &mut a.copy))),
         modes: &[],
         help: "copy the conversation under a new name",
-        doc: "Copy the conversation under NAME, which must be new: to keep it, or to continue it in two ways. The original stays.",
+        doc: "Copy the conversation to NAME, which must be new, to keep it or to continue it in two ways. The original stays.",
     },
     Flag {
         short: None,
@@ -412,7 +399,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Clear),
         modes: &[],
         help: "delete the conversation",
-        doc: "Delete the conversation and its earlier states. Others stay; a note says so.",
+        doc: "Delete the conversation and its earlier states. If others are left, a note says how many.",
     },
     Flag {
         short: None,
@@ -429,9 +416,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::ListTools),
         modes: &[],
         help: "list the tools that are configured",
-        doc: "List the configured commands and the tools of every configured server, or those that --tools names, one a \
-              line: name, reads or writes (as the section or the server says), asks or runs (without asking), and the \
-              first line of its description.",
+        doc: "List all configured tools, or those of -t, one per line: name, reads or writes (as the section or the \
+              server says), asks or runs (without asking), and the first line of the description.",
     },
     Flag {
         short: None,
@@ -440,7 +426,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[],
         help: "print settings, providers, conversation",
         doc: "Print the version, the paths, every setting and where it comes from, the providers and whether their keys are \
-              set, and the conversation. Providers that are not set up share a line.",
+              set, and the conversation.",
     },
     Flag {
         short: None,
@@ -448,7 +434,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::Models),
         modes: &[],
         help: "list the provider's models",
-        doc: "List the models of the provider, one a line.",
+        doc: "List the models of the provider, one per line.",
     },
     Flag {
         short: None,
@@ -459,8 +445,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         ),
         modes: &[],
         help: "print the man page, a completion or a shell key",
-        doc: "Print the man page (man), the completion for a shell (bash, zsh, fish), or a key for a shell (keys-bash, \
-              keys-zsh, keys-fish), described below.",
+        doc: "Print the man page (man), the completion for a shell (bash, zsh or fish), or code that binds a key of a shell \
+              (keys-bash, keys-zsh or keys-fish): see SHELLS.",
     },
     Flag {
         short: Some('h'),
@@ -468,7 +454,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::ShortHelp),
         modes: &[],
         help: "this help",
-        doc: "Print a short help.",
+        doc: "Print a summary of the options.",
     },
     Flag {
         short: None,
@@ -476,7 +462,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::LongHelp),
         modes: &[],
         help: "everything",
-        doc: "Print everything that q can do.",
+        doc: "Print this manual.",
     },
     Flag {
         short: Some('V'),

@@ -12,6 +12,7 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
+use crate::fence;
 use crate::message::{Attachment, Kind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
@@ -62,8 +63,10 @@ fn body(prompt: &Prompt) -> Value {
 /// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
-    let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
-    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
+    let has_files =
+        |message: &Message| !message.attachments.is_empty() || !fence::split(&message.text).files.is_empty();
+    let has_files = prompt.messages.iter().any(has_files);
+    prompt.caches && (has_files || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {
@@ -249,7 +252,7 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
     // The result of a search is a list of pages, or an object that says why there is none.
     if let Some(code) = block.get("content").and_then(|result| result["error_code"].as_str()).filter(|_| of_web("type"))
     {
-        reply.fail_search(code);
+        reply.fail_search(Some(code));
     }
     reply.add_sources(block.get("citations").unwrap_or(&Value::Null), "/url", "/title");
     keep_block(index, block, reply);

@@ -244,22 +244,25 @@ fn read(
     if let Some(counts) = lenient::if_readable(chunk.usage) {
         reply.add_usage(usage_of(&counts));
     }
-    add_sources(chunk.citations, "", "/title", reply);
-    add_sources(chunk.search_results, "/url", "/title", reply);
     // Options may ask for several answers; q prints the first.
     let first = chunk.choices.iter().flatten().find(|choice| choice.index.0.unwrap_or(0) == 0);
+    let delta = first.and_then(said);
+    // Those of the text come first, as in a stream.
+    let annotations = delta.and_then(|delta| delta.annotations);
+    add_sources(annotations, "/url_citation/url", "/url_citation/title", reply);
+    add_sources(chunk.citations, "", "/title", reply);
+    add_sources(chunk.search_results, "/url", "/title", reply);
     let Some(choice) = first else { return Ok(()) };
     if let Some(counts) = lenient::if_readable(choice.usage) {
         reply.add_usage(usage_of(&counts));
     }
     let error = lenient::if_readable::<Value>(choice.error).filter(failure::is_something);
-    if let Some(delta) = said(choice) {
+    if let Some(delta) = delta {
         if delta.is_reasoning() {
             reply.think();
         }
         reply.add(&delta.content.json()?)?;
         reply.refuse(&delta.refusal.json()?)?;
-        add_sources(delta.annotations, "/url_citation/url", "/url_citation/title", reply);
         if reply.offers_tools() {
             add_calls(delta.tool_calls, reply)?;
             keep_reasoning(delta, reply);

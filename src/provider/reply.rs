@@ -30,9 +30,12 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
-/// Whether this text begins with the fence of a code block.
-pub(crate) fn is_fence(text: &str) -> bool {
-    ["```", "~~~"].iter().any(|fence| text.starts_with(fence))
+/// Whether this text begins with what Markdown has only on a line of its own: the fence of a code block, or a heading.
+pub(crate) fn begins_a_line(text: &str) -> bool {
+    let after = text.trim_start_matches('#');
+    // The blank may come later.
+    let is_heading = (1..=6).contains(&(text.len() - after.len())) && (after.is_empty() || after.starts_with(' '));
+    is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
 /// What has been read so far.
@@ -46,13 +49,15 @@ pub(crate) struct Reply {
     ends_line: bool,
     /// The provider has searched since the last text.
     has_searched: bool,
+    /// How many bytes of the answer have come after the last search.
+    length_after_search: usize,
     reasoning: Filter,
     /// See [`Piece::sign`]; the last that came says it.
     sign: Option<&'static str>,
     /// Those that no piece has had.
     sources: Vec<Source>,
-    /// Why searches of the provider's failed, in its words.
-    failed_searches: Vec<String>,
+    /// Why searches of the provider's failed, one by one, in its words.
+    failed_searches: Vec<Option<String>>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
@@ -161,12 +166,12 @@ impl Reply {
         self.has_searched = true;
     }
 
-    /// A search has failed for this reason of the provider's.
-    pub(super) fn fail_search(&mut self, reason: &str) {
-        self.failed_searches.push(reason.to_owned());
+    /// A search has failed, for this reason if the provider gives one.
+    pub(super) fn fail_search(&mut self, reason: Option<&str>) {
+        self.failed_searches.push(reason.map(str::to_owned));
     }
 
-    pub(crate) fn failed_searches(&self) -> &[String] {
+    pub(crate) fn failed_searches(&self) -> &[Option<String>] {
         &self.failed_searches
     }
 
@@ -198,12 +203,14 @@ impl Reply {
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
         // Without its own line a fence after a search would be text, and its end would begin a block.
         if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
-            let joins = self.says_something && !self.ends_line && is_fence(piece);
+            let joins = self.says_something && !self.ends_line && begins_a_line(piece);
             self.text.push_str(if joins { "\n\n" } else { "" });
+            self.length_after_search = 0;
         }
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
         let added = &self.text[before..];
+        self.length_after_search += added.len();
         self.says_something = self.says_something || !added.trim().is_empty();
         self.ends_line = if added.is_empty() { self.ends_line } else { added.ends_with('\n') };
     }
@@ -254,6 +261,7 @@ impl Reply {
         }
         let before = self.text.len();
         self.reasoning.end(&mut self.text);
+        self.length_after_search += self.text.len() - before;
         self.says_something |= !self.text[before..].trim().is_empty();
         self.ended = true;
         self.calls.settle();
@@ -291,6 +299,11 @@ impl Reply {
     /// The text of the answer that has come since the last call.
     pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
+    }
+
+    /// The part of the answer after the last search, or all that this reply has added to it.
+    pub(crate) fn after_search<'a>(&self, answer: &'a str) -> &'a str {
+        answer.get(answer.len().saturating_sub(self.length_after_search)..).unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.

@@ -28,9 +28,15 @@ pub(super) static DIALECT: Dialect = Dialect {
 /// The type of an item that calls a tool of q's.
 const FUNCTION_CALL: &str = "function_call";
 
+/// The type of an item that calls a custom tool, or one of the searches of xAI.
+const CUSTOM_CALL: &str = "custom_tool_call";
+
+/// The type of an item that searches the web.
+const WEB_SEARCH_CALL: &str = "web_search_call";
+
 /// The types of items that call something of the client's. Every other call is run by the provider.
 const CLIENT_CALLS: &[&str] =
-    &[FUNCTION_CALL, "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call"];
+    &[FUNCTION_CALL, CUSTOM_CALL, "computer_call", "local_shell_call", "shell_call", "apply_patch_call"];
 
 /// The type of what the model said.
 const MESSAGE: &str = "message";
@@ -147,7 +153,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
                 reply.add_late(&text_of(&item)?);
                 read_search(&item, reply);
-                keep(item, reply);
+                complete(item, reply);
             }
         }
         // xAI uses another closing word for it.
@@ -168,9 +174,11 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         kind if kind.starts_with("response.reasoning") => reply.think(),
         kind if kind.starts_with("response.web_search_call") => reply.search(),
-        "response.output_item.added" if event.item.is_some_and(|item| item.get().contains("\"reasoning\"")) => {
-            reply.think();
-        }
+        "response.output_item.added" => match lenient::value(event.item)["type"].as_str() {
+            Some("reasoning") => reply.think(),
+            Some(WEB_SEARCH_CALL) => reply.search(),
+            _ => {}
+        },
         _ => {}
     }
     Ok(())
@@ -200,7 +208,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         read_search(item, reply);
         if keeps {
-            keep(item.clone(), reply);
+            complete(item.clone(), reply);
         }
     }
     let reason = response["incomplete_details"]["reason"].as_str().filter(|reason| !reason.is_empty());
@@ -213,32 +221,38 @@ fn text_of(item: &Value) -> Result<String, ReplyError> {
     if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
 }
 
-/// Reads the sources of an item, or that its search failed.
+/// Reads the sources of an item, and whether it is a search.
 fn read_search(item: &Value, reply: &mut Reply) {
     for part in item["content"].as_array().into_iter().flatten() {
         reply.add_sources(&part["annotations"], "/url", "/title");
     }
-    if item["type"] == "web_search_call" {
+    if item["type"] == WEB_SEARCH_CALL {
         reply.search();
-        if item["status"] == "failed" {
-            reply.fail_search("failed");
-        }
     }
 }
 
-/// Keeps an item, which is sent back with the results of the calls. Reasoning that is not encrypted is not kept, because
-/// the API would look for it in its store.
-fn keep(item: Value, reply: &mut Reply) {
+/// An item is complete: a search may have failed. Keeps the item, which is sent back with the results of the calls, except
+/// for reasoning that is not encrypted, because the API would look for it in its store.
+fn complete(item: Value, reply: &mut Reply) {
+    if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
+        reply.fail_search(None);
+    }
     if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
         reply.keep(item);
     }
 }
 
-/// The response is complete: finds the calls among its items. One that comes with its output was run by the provider.
+/// The response is complete: finds the calls among its items. One that comes with its output was run by the provider, and
+/// so was a custom one before a message, which xAI sends without its output.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
-    let is_output = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
-    let ran: Vec<Value> = items.values().filter(is_output).map(|item| item["call_id"].clone()).collect();
+    let message = items.values().rposition(|item| item["type"] == MESSAGE).unwrap_or_default();
+    let has_run = |(at, item): &(usize, &Value)| {
+        let kind = item["type"].as_str().unwrap_or_default();
+        kind.ends_with("_output") || (kind == CUSTOM_CALL && *at < message)
+    };
+    let ran = items.values().enumerate().filter(has_run).map(|(_, item)| item["call_id"].clone());
+    let ran: Vec<Value> = ran.collect();
     for item in items.values_mut() {
         let text = |name: &str| item[name].as_str().filter(|text| !text.is_empty());
         let kind = text("type").unwrap_or_default();

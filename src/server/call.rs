@@ -12,6 +12,7 @@ use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
 use crate::provider::reply::{Piece, Reply};
 use crate::provider::request::{Asks, Request};
+use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
 use crate::secret::{self, Secret};
 
@@ -189,6 +190,7 @@ impl Call<'_> {
             }
             ReadError::Reply(error) => self.explain_reply(error, request.asks),
             ReadError::Broken(why) => self.failed(why),
+            ReadError::Foreign(why) => self.failed(why).advise(Some(self.check_base_url())),
             ReadError::Output(_) => self.failed("the reader is gone"),
         }
     }
@@ -240,7 +242,7 @@ impl Call<'_> {
                 "the model may not read images or PDFs; -m chooses another one, and {list} lists them\n\
                      in a follow-up, --messages 0 leaves out earlier images and PDFs"
             )),
-            (_, Some(404)) => Some(format!("check the base URL\ncheck the model: {list} lists the models")),
+            (_, Some(404)) => Some(format!("{}\ncheck the model: {list} lists the models", self.check_base_url())),
             (_, Some(429 | 500..=599) | None) => retry::advice(error.retry_after),
             _ => None,
         }
@@ -248,13 +250,21 @@ impl Call<'_> {
 
     /// Describes a failure of the connection, or a status other than success.
     fn explain(&self, failed: TransportError, request: &Request) -> CallError {
-        let TransportError { status, error, location, advice, may_pass, .. } = failed;
+        let TransportError { status, error, body, location, advice, may_pass } = failed;
         if status.is_none() {
             let meaning = if may_pass { Meaning::Passing } else { Meaning::Other };
             return CallError { meaning, ..self.failed(error.message) }.advise(advice);
         }
-        let to = |to| format!("q does not follow redirects; set the base URL so that it leads to {to}");
-        self.refused(error, status, request.asks).advise(location.map(to))
+        let to = |to| format!("q does not follow the redirect to {to}\n{}", self.check_base_url());
+        // Of a server that is down, pages say nothing about the address.
+        let is_page = matches!(status, Some(405 | 500)) && failure::title(&body).is_some();
+        let advice = location.map(to).or_else(|| is_page.then(|| self.check_base_url()));
+        self.refused(error, status, request.asks).advise(advice)
+    }
+
+    /// What to do about an answer that comes from no API.
+    fn check_base_url(&self) -> String {
+        format!("check the base URL: {} or base_url in config.toml sets it", table::base_url_variable(self.provider))
     }
 }
 
@@ -288,7 +298,8 @@ mod tests {
         let hint = "the model may not read images or PDFs; -m chooses another one, and q --models -p p lists them\n\
                     in a follow-up, --messages 0 leaves out earlier images and PDFs";
         let no_model = "q --models -p p lists its models";
-        let wrong_address = "check the base URL\ncheck the model: q --models -p p lists the models";
+        let wrong_address = "check the base URL: P_BASE_URL or base_url in config.toml sets it\n\
+                             check the model: q --models -p p lists the models";
         let attach_less = "attach less\nin a follow-up, --messages 0 also leaves out earlier images and PDFs";
         let mmproj = "image input is not supported - hint: you may need to provide the mmproj";
         for (status, message, with_attachments, without) in [

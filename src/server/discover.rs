@@ -14,6 +14,9 @@ use crate::threads;
 /// How long the servers have to answer, all at the same time.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
+/// How many variables for keys an error names.
+const SHOWN_VARIABLES: usize = 3;
+
 /// The server chosen by options, settings and a conversation that keeps its own, else the first local one.
 ///
 /// # Errors
@@ -77,25 +80,23 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// The error if there is no provider to ask: it names every way to get one.
+/// The error if there is no provider to ask: it says the shortest ways to get one, and where the others are.
 fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
-        match (&provider.key, provider.address()) {
-            (Key::Variables { names, .. }, _) => variables.extend(names.iter().map(String::as_str)),
-            (Key::None, Ok(address)) => servers.push(match provider.row.start {
-                Some(start) => format!("{} at {address} ({start})", provider.name),
-                None => format!("{} at {address}", provider.name),
-            }),
-            _ => {}
+        match &provider.key {
+            Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
+            Key::None => servers.push(format!("{} ({})", provider.name, provider.row.start.unwrap_or("configured"))),
+            Key::Command(_) => {}
         }
     }
+    variables.truncate(SHOWN_VARIABLES);
+    let (first, others) = variables.split_first().unwrap_or((&"", &[]));
     Error::settings("no provider is configured: no key is set, and no local server answers with a model").advise(
         format!(
-            "for example: export {}=your-key; other keys are in {}\nor start one of {}",
-            variables.first().unwrap_or(&""),
-            variables.get(1..).unwrap_or_default().join(", "),
+            "for example: export {first}=your-key, or {}; q --help lists all of them\nor start a local server: {}",
+            others.join(" or "),
             servers.join(", ")
         ),
     )

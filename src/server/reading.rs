@@ -32,6 +32,8 @@ pub(super) enum ReadError {
     Reply(ReplyError),
     /// What is wrong with a body that is not an answer.
     Broken(String),
+    /// The same for one of which no API knows anything.
+    Foreign(String),
     Output(OutputError),
 }
 
@@ -171,10 +173,12 @@ fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_
         Ok(()) if beginning.starts_with(GZIP) => COMPRESSED.to_owned(),
         Ok(()) if beginning.trim_ascii().is_empty() => "the server accepted the question and sent nothing".to_owned(),
         Ok(()) if events > 0 => "the stream ended before the answer did".to_owned(),
-        Ok(()) => match failure::title(&String::from_utf8_lossy(beginning)) {
-            Some(title) => format!("the server sent an HTML page: “{title}”"),
-            None => format!("the response is not an event stream (content type “{content_type}”)"),
-        },
+        Ok(()) => {
+            return ReadError::Foreign(match failure::title(&String::from_utf8_lossy(beginning)) {
+                Some(title) => format!("the server sent an HTML page: “{title}”"),
+                None => format!("the response is not an event stream (content type “{content_type}”)"),
+            });
+        }
     })
 }
 
@@ -312,7 +316,7 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "Broken(\"the response is not an event stream (content type “text/plain”)"),
+            (vec![Ok("<html>")], "", "Foreign(\"the response is not an event stream (content type “text/plain”)"),
             (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Reply(Malformed"),
@@ -320,7 +324,7 @@ mod tests {
             (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
             (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
             (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Reply(Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "Broken(\"the server sent an HTML page: “Sign in”"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "Foreign(\"the server sent an HTML page: “Sign in”"),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);

@@ -131,7 +131,8 @@ impl Settings {
         let mut servers: Vec<Configured> =
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
-        let text = std::fs::read_to_string(path).map_err(|error| Error::settings(format!("mcp: {path}: {error}")))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::settings(format!("mcp: cannot read {path}: {error}")))?;
         let more = mcp::read(&text, &self.environment);
         let more = more.map_err(|reason| Error::settings(format!("mcp: {path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
@@ -197,8 +198,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         }
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
-        _ => text::read_regular(path)
-            .map_err(|reason| Error::settings(format!("cannot read the configuration: {reason}")))?,
+        _ => text::read_regular(path).map_err(Error::settings)?,
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))

@@ -184,12 +184,9 @@ impl Provider {
     pub(crate) fn key(&self) -> Result<Option<Secret>, Error> {
         let Key::Variables { names, found } = &self.key else { return Ok(None) };
         let Some((name, key)) = found else {
-            return Err(Error::settings(format!(
-                "there is no key for {}: {} is not set",
-                self.name,
-                names.join(" or ")
-            ))
-            .advise("set it\nor choose another provider with -p"));
+            let (first, names) = (names.first().map_or("", String::as_str), names.join(" or "));
+            return Err(Error::settings(format!("there is no key for {}: {names} is not set", self.name))
+                .advise(format!("export {first}=your-key\nor choose another provider with -p")));
         };
         usable_key(key.expose().to_owned(), name).map(Some)
     }
@@ -208,7 +205,7 @@ pub(crate) fn usable_key(key: String, source: &str) -> Result<Secret, Error> {
         Some(_) => "a character that is not ASCII",
     };
     Err(Error::settings(format!("the key in {source} contains {what}, which no key has"))
-        .advise("set it again; the key itself is not shown here"))
+        .advise("the key itself is not shown here"))
 }
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("400000"),
         kind: Kind::Whole { range: 0..=MAX, all: false, set: |values, number| values.max_history = number as usize },
         option: None,
-        doc: "the most bytes of them; older ones are left out, with a note",
+        doc: "the most bytes of these messages together; older ones are left out, with a note",
     },
     Row {
         key: "history",
@@ -144,7 +144,7 @@ pub(crate) const SETTINGS: &[Row] = &[
             set: |values, index| values.history = [History::Prompt, History::Messages][index],
         },
         option: None,
-        doc: "how they are sent: in one prompt, or as user and assistant messages",
+        doc: "how these messages are sent: in one prompt, or as user and assistant messages",
     },
     Row {
         key: "pairs",
@@ -197,7 +197,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.save = on),
         option: Some(("--no-save", |arguments| arguments.no_save.then(|| "false".to_owned()))),
-        doc: "\"false\" for --no-save always",
+        doc: "\"false\" saves nothing, like --no-save",
     },
     Row {
         key: "wrap",
@@ -211,7 +211,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: Some("true"),
         kind: Kind::Switch(|values, on| values.style = on),
         option: None,
-        doc: "\"false\" leaves out bold, italic and colour on a terminal, as NO_COLOR and TERM=dumb do",
+        doc: "\"false\" leaves out bold, italic and colour on a terminal, like NO_COLOR and TERM=dumb",
     },
     Row {
         key: "mismatch",
@@ -221,7 +221,7 @@ pub(crate) const SETTINGS: &[Row] = &[
             set: |values, index| values.continue_on_mismatch = index == 1,
         },
         option: None,
-        doc: "what -f does with another provider or model: start a new conversation, or continue with a note",
+        doc: "what -f does with another provider or model: start a new conversation, or continue the old one",
     },
     Row {
         key: "effort",
@@ -242,7 +242,7 @@ pub(crate) const SETTINGS: &[Row] = &[
         default: None,
         kind: Kind::Path(|values, path| values.mcp = Some(path)),
         option: None,
-        doc: "an absolute path of a file with more tool servers, in the usual mcpServers form",
+        doc: "the full path of a JSON file with more tool servers, under mcpServers as other programs have it",
     },
 ];
 
@@ -265,7 +265,7 @@ impl Row {
         match &self.kind {
             Kind::Text { allows_empty, set } => {
                 if text.is_empty() && !allows_empty {
-                    return Err("is empty".to_owned());
+                    return Err("it is empty".to_owned());
                 }
                 set(values, text.to_owned());
             }

@@ -13,7 +13,7 @@ const MAX_TEXT: u64 = 1_000_000;
 /// As for [`read_text`].
 pub(super) fn read_regular(path: &Path) -> Result<String, String> {
     match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err(format!("{}: it is not a regular file", path.display())),
+        Ok(metadata) if !metadata.is_file() => Err(format!("cannot read {}: it is not a regular file", path.display())),
         _ => read_text(path),
     }
 }
@@ -25,12 +25,12 @@ pub(super) fn read_regular(path: &Path) -> Result<String, String> {
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text));
-    let wrong = match read {
+    let why = match read {
         Ok(length) if length as u64 > MAX_TEXT => format!("it has more than {MAX_TEXT} bytes"),
         Ok(_) if text.contains('\0') => "it has a NUL byte".to_owned(),
         Ok(_) => return Ok(text.trim_start_matches('\u{feff}').to_owned()),
         Err(error) if error.kind() == ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(format!("{}: {wrong}", path.display()))
+    Err(format!("cannot read {}: {why}", path.display()))
 }

@@ -30,7 +30,7 @@ pub(super) fn string(value: &DeValue) -> Result<String, String> {
 
 /// Refuses an empty text.
 pub(super) fn not_empty(text: String) -> Result<String, String> {
-    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text) }
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text) }
 }
 
 /// A list of strings; an error shows the example.

@@ -67,7 +67,8 @@ impl Commands {
 /// # Errors
 /// There is no such file. The words are for the model, and do not say whether there is one elsewhere.
 fn resolve(path: &str, folder: &Path) -> Result<String, String> {
-    let found = fs::canonicalize(folder.join(path)).ok();
+    // An empty path would be the folder itself.
+    let found = fs::canonicalize(folder.join(path)).ok().filter(|_| !path.is_empty());
     let found = found.zip(fs::canonicalize(folder).ok()).filter(|(file, folder)| file.starts_with(folder));
     let found = found.and_then(|(file, _)| file.into_os_string().into_string().ok());
     found.ok_or_else(|| format!("names nothing below {}", folder.display()))

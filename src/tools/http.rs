@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::listener::Listener;
-use super::outcome::{Failure, Left};
+use super::outcome::{Broken, Failure};
 use crate::address::Endpoint;
 use crate::one_line::on_one_line;
 use crate::provider;
@@ -81,7 +81,7 @@ impl Http {
         let asked = threads::start(move || {
             let error = this.exchange(&message).err();
             // A session that the server has forgotten need not be ended.
-            if error.as_ref().is_some_and(|error| error.left == Left::Server) {
+            if error.as_ref().is_some_and(|error| error.broken == Broken::Session) {
                 lock(&this.session).take();
             }
             if let Some(error) = error.filter(|_| this.listener.protocol().awaits(&message["id"])) {
@@ -254,7 +254,7 @@ impl Http {
         let TransportError { status, error, location, advice, .. } = error;
         let failure = self.failure(&client::with_status(status, &error.words()));
         if status == Some(404) && lock(&self.session).is_some() {
-            return Failure { left: Left::Server, ..failure };
+            return Failure { broken: Broken::Session, ..failure };
         }
         let advice = advice.or_else(|| self.advice(status?, location, error.retry_after));
         Failure { advice, ..failure }

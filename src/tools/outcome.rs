@@ -57,19 +57,19 @@ pub(crate) struct Failure {
     /// The first and the last lines that it wrote to standard error.
     pub(crate) lines: Vec<String>,
     pub(crate) advice: Option<String>,
-    pub(crate) left: Left,
+    pub(crate) broken: Broken,
 }
 
-/// What is left of the conversation with a server after a failure.
+/// What is broken after a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// The server may answer the next call.
+pub(crate) enum Broken {
+    /// Only this call or message; the server may answer the next one.
     #[default]
-    Session,
+    Call,
     /// The server has forgotten the session, so it has not run the call.
-    Server,
+    Session,
     /// The server cannot continue.
-    Nothing,
+    Server,
 }
 
 impl Failure {

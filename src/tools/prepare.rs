@@ -31,7 +31,8 @@ pub(super) struct Prepared {
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Prepares a server, or commands; a program may be missing for commands that are not selected. `None` selects all. A note
+/// Prepares a server, or commands; `None` selects all. A command without its program is left out if it was not asked for:
+/// `only` or the selection leaves it out, or all were selected and there are others; then a note says so. Another note
 /// says when a key leaves this machine unencrypted.
 ///
 /// # Errors
@@ -119,7 +120,7 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
         KeyPlace::Variable(variable) => {
             let value = settings.environment.get(variable).ok_or_else(|| {
                 Error::settings(format!("there is no key: {variable} is not set"))
-                    .advise(format!("set it\nor change key_env in the section [tools.{name}]"))
+                    .advise(format!("export {variable}=your-key\nor change key_env in the section [tools.{name}]"))
             })?;
             (Some(usable_key(value.to_owned(), variable)?), format!("check the key in {variable}"))
         }
@@ -149,10 +150,11 @@ fn site(section: &ToolServer, server: &RemoteServer, settings: &Settings, notes:
 fn advice_without_key(section: &ToolServer, server: &RemoteServer) -> String {
     let name = &section.name;
     if has_authorization(&server.headers) {
-        format!("check the header authorization of the tool server {name}")
-    } else if section.is_shared {
-        format!("add the key to the headers of {name} in the file that the setting mcp names")
-    } else {
-        format!("key_env or key_cmd in the section [tools.{name}] sets a key")
+        return format!("check the header authorization of the tool server {name}");
+    }
+    let login = server.url.server.authorization().map_or("", |_| "check the user and the password in its url\n");
+    match section.is_shared {
+        true => format!("{login}add the key to the headers of {name} in the file that the setting mcp names"),
+        false => format!("{login}key_env or key_cmd in the section [tools.{name}] sets a key"),
     }
 }

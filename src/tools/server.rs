@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::commands::Commands;
 use super::http::{Http, Site};
 use super::listener::Listener;
-use super::outcome::{Failure, Left, Outcome, seconds};
+use super::outcome::{Broken, Failure, Outcome, seconds};
 use super::process::{Groups, Input, Line, MAX_LINE, Process, Program, Report};
 use super::protocol::{self, About, Event, Protocol};
 use crate::error::{Error, Kind};
@@ -97,7 +97,7 @@ impl Server {
         }
         let mut called = self.try_call(tool, arguments);
         if let Err(failure) = &called
-            && failure.left == Left::Server
+            && failure.broken == Broken::Session
         {
             (self.report)(&format!("{failure}; sending the call again in a new session"));
             self.session = None;
@@ -108,7 +108,7 @@ impl Server {
             Err(failure) => failure,
         };
         self.groups.wait_if_closed();
-        if failure.left != Left::Session {
+        if failure.broken != Broken::Call {
             self.session = None;
         }
         let name = &self.spec.section.name;
@@ -126,7 +126,7 @@ impl Server {
             None => {
                 self.is_second = true;
                 let opened = Session::open(&self.spec, &self.groups, &self.report);
-                opened.map_err(|failure| Failure { left: Left::Nothing, ..failure })?.0
+                opened.map_err(|failure| Failure { broken: Broken::Server, ..failure })?.0
             }
         };
         self.session.insert(session).call(tool, arguments, self.spec.section.timeout)
@@ -141,7 +141,7 @@ impl Session {
         let mut session = Session::begin(spec, None, groups, report)?;
         let mut listed = session.list_tools(spec, deadline);
         let refusal = session.protocol().refusal();
-        if refusal.is_some() && matches!(listed, Err(Failure { left: Left::Nothing, .. })) {
+        if refusal.is_some() && matches!(listed, Err(Failure { broken: Broken::Server, .. })) {
             session = Session::begin(spec, refusal, groups, report)?;
             listed = session.list_tools(spec, deadline);
         }
@@ -272,7 +272,7 @@ impl Session {
             Some(status) => format!("ended {when} ({})", status.to_string().replace(": ", " ")),
             None => format!("closed its output {when}"),
         };
-        Failure { left: Left::Nothing, ..self.failure(&what) }
+        Failure { broken: Broken::Server, ..self.failure(&what) }
     }
 
     fn failure(&self, what: &str) -> Failure {

@@ -568,7 +568,9 @@ fn times(what: &str, q: Median, name: &str, other: Median, goal: &str) {
 
 /// A line that says how much more one takes than the other, in time and in memory.
 fn more(what: &str, q: Median, name: &str, other: Median, goal: &str) {
-    let (time, memory) = ((q.seconds - other.seconds) * 1e3, (q.memory - other.memory) / 1e6);
+    // Rounded, and without the minus of a zero.
+    let tenths = |value: f64| (value * 10.0).round() / 10.0 + 0.0;
+    let (time, memory) = (tenths((q.seconds - other.seconds) * 1e3), tenths((q.memory - other.memory) / 1e6));
     println!(
         "| {what} | {} | {name}: {} | {time:+.1} ms, {memory:+.1} MB | {goal} |",
         shown(q.seconds),

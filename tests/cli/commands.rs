@@ -206,6 +206,7 @@ fn a_path_leads_to_something_below_the_folder() {
         ("broken", None),
         ("loop", None),
         ("gone", None),
+        ("", None),
         ("a/", None),
         ("~/a", None),
     ];

@@ -76,6 +76,9 @@ fn a_command_line_that_makes_no_sense_is_reported_in_json_too() {
         &["--nonsense=x", "-qj", "hi"],
         &["-j", "--models"],
         &["-fj", "--history"],
+        &["--last", "--json", "words"],
+        &["--undo", "--json", "words"],
+        &["--clear", "--json", "words"],
     ] {
         let outcome = Sandbox::new().q(args).run();
         let printed = outcome.exit(2).stdout_json();

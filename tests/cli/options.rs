@@ -42,18 +42,26 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--message", "--messages"),
         ("--nosave", "--no-save"),
         ("--no-straem", "--no-stream"),
-        ("--no-input", "--no-stdin"),
+        ("--stream", "--no-stream"),
         ("--cler", "--clear"),
         ("--hlep", "--help"),
         ("--verison", "--version"),
         ("--Help", "--help"),
+        // As other programs have them.
+        ("-c", "-f"),
+        ("-C", "-f"),
+        ("--continue", "-f"),
+        ("--contiue", "-f"),
+        ("--no-input", "-n"),
+        ("--file", "-a"),
     ] {
         let outcome = refused_at_once(&[typed, "why"]);
-        outcome.stderr_contains(typed).stderr_contains(&format!("{meant}?"));
+        outcome.stderr_contains(typed).stderr_contains(&format!("did you mean {meant}?"));
     }
-    refused_at_once(&["--zzzz", "why"]).stderr_contains("--zzzz").stderr_contains("q -h");
-    refused_at_once(&["-z", "why"]).stderr_contains("-z").stderr_contains("q -h");
-    refused_at_once(&["-fz", "why"]).stderr_contains("-z");
+    for (typed, name) in [("--zzzz", "--zzzz"), ("-z", "-z"), ("-fz", "-z"), ("--format", "--format")] {
+        let outcome = refused_at_once(&[typed, "why"]);
+        outcome.stderr_contains(&format!("no option {name}\n")).stderr_contains("q -h").stderr_lacks("did you mean");
+    }
 }
 
 #[test]
@@ -198,6 +206,9 @@ fn an_option_without_its_value_or_with_a_wrong_one_is_refused() {
         (&["--model"], "--model"),
         (&["-f", "-S"], "--system"),
         (&["--messages"], "--messages"),
+        (&["--model", "", "why"], "--model: it is empty"),
+        (&["--generate"], "--generate man|bash|zsh|fish|keys-bash|"),
+        (&["--generate", "nope"], "“nope” is not one of man, bash, "),
         (&["--messages", "-1", "why"], "-1"),
         (&["--messages", "ten", "why"], "ten"),
         (&["--messages", "", "why"], "--messages"),

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use crate::fixtures::{asked_by, case, numbered, prompt, refused};
+use crate::fixtures::{asked_by, case, make_pipe, numbered, prompt, refused};
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Sandbox};
 use crate::server::Server;
@@ -130,29 +130,50 @@ fn on_a_terminal_q_never_waits_for_typing() {
     assert_eq!(asked_by(|sandbox| sandbox.q(&["why"]).stdin_from(terminal.end())), "why");
 }
 
+/// Runs q until it notes what it waits for, lets `come` send something, and expects nothing but this note, after half a
+/// minute.
+#[track_caller]
+fn expect_note_after_half_a_minute(q: Q, note: &str, come: impl FnOnce() + Send) {
+    let (notes, stderr) = io::pipe().unwrap();
+    let started = Instant::now();
+    let (first, waited, rest) = thread::scope(|scope| {
+        let noted = scope.spawn(|| {
+            let (mut notes, mut first, mut rest) = (BufReader::new(notes), String::new(), String::new());
+            notes.read_line(&mut first).unwrap();
+            let waited = started.elapsed();
+            come();
+            notes.read_to_string(&mut rest).unwrap();
+            (first, waited, rest)
+        });
+        q.stderr_to(stderr).run().exit(0).stdout("fine\n");
+        noted.join().expect("a thread that reads")
+    });
+    assert_eq!((first.as_str(), rest.as_str()), (note, ""));
+    assert!(waited >= Duration::from_secs(30), "after {waited:?}");
+}
+
 #[test]
 fn after_half_a_minute_without_input_one_note_says_what_q_waits_for() {
     let server = Server::openai("fine");
     let sandbox = Sandbox::new().server_env(&server);
     let (input, mut typing) = io::pipe().unwrap();
-    let (notes, stderr) = io::pipe().unwrap();
-    let started = Instant::now();
-    let noted = thread::spawn(move || {
-        let (mut notes, mut first, mut rest) = (BufReader::new(notes), String::new(), String::new());
-        notes.read_line(&mut first).unwrap();
-        let waited = started.elapsed();
+    let note = "q: waiting for standard input; -n or </dev/null leaves it alone\n";
+    expect_note_after_half_a_minute(sandbox.q(&["why"]).stdin_from(input), note, move || {
         typing.write_all(b"log\n").unwrap();
-        drop(typing);
-        notes.read_to_string(&mut rest).unwrap();
-        (first, waited, rest)
     });
-    let waiting = sandbox.q(&["why"]).stdin_from(input).stderr_to(stderr);
-    waiting.run().exit(0).stdout("fine\n");
-    let (first, waited, rest) = noted.join().expect("a thread that reads");
-    assert_eq!(first, "q: waiting for standard input; -n or </dev/null leaves it alone\n");
-    assert!(waited >= Duration::from_secs(30), "after {waited:?}");
-    assert_eq!(rest, "");
     assert_eq!(prompt(&server.request()), "<context>\nlog\n</context>\n\nwhy");
+}
+
+#[test]
+fn the_note_comes_for_a_named_pipe_that_nobody_opens_too() {
+    let server = Server::openai("fine");
+    let sandbox = Sandbox::new().server_env(&server);
+    let pipe = sandbox.home().join("pipe");
+    make_pipe(&pipe);
+    expect_note_after_half_a_minute(sandbox.q(&["-n", "-a", "pipe", "why"]), "q: waiting for pipe\n", || {
+        std::fs::write(&pipe, "log\n").unwrap();
+    });
+    assert_eq!(prompt(&server.request()), "<file name=\"pipe\">\nlog\n</file>\n\nwhy");
 }
 
 #[test]

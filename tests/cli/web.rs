@@ -201,6 +201,27 @@ fn with_a_search_the_prompt_alone_describes_the_shape() {
     }
 }
 
+#[test]
+fn the_shape_is_found_after_the_last_search() {
+    let json = "{\"name\":\"Ann\"}";
+    let answer = |then: &str| message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn");
+    let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
+    let continued = message(&json!([found("s1"), text("{\"name\":"), text("\"Ann\"}")]), "end_turn");
+    for (replies, exit, stdout) in [
+        (vec![answer(json)], 0, json),
+        (vec![answer("```json\n{\"name\":\"Ann\"}\n```")], 0, json),
+        (vec![paused, continued], 0, json),
+        (vec![answer("It is Ann.")], 1, ""),
+        (vec![answer("{\"age\":7}")], 1, ""),
+        (vec![message(&json!([text("I know."), text(json)]), "end_turn")], 1, ""),
+    ] {
+        let _case = case((replies.len(), exit));
+        let (_server, sandbox) = replying(replies);
+        let outcome = sandbox.q(&["-w", "--schema", "name", "who won?"]).run();
+        outcome.exit(exit).check(outcome.stdout_text().trim_end() == stdout, || stdout.to_owned());
+    }
+}
+
 // ---- Pauses
 
 /// A streamed reply of Anthropic's API with these blocks.
@@ -348,15 +369,24 @@ fn what_follows_a_pause_is_part_of_the_answer() {
 }
 
 #[test]
-fn code_after_a_search_begins_on_a_line_of_its_own() {
-    let code = text("```sh\necho one\n```\nDone.");
+fn code_and_headings_after_a_search_begin_on_a_line_of_their_own() {
     let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
-    for replies in [
-        vec![message(&json!([text("I look."), search("s1"), found("s1"), code]), "end_turn")],
-        vec![paused, message(&json!([found("s1"), code]), "end_turn")],
+    for (then, separator) in [
+        ("```sh\necho one\n```\nDone.", "\n\n"),
+        ("# One\nDone.", "\n\n"),
+        ("###### Six\nDone.", "\n\n"),
+        ("##", "\n\n"),
+        ("####### Seven", ""),
+        ("#1 is it.", ""),
     ] {
-        let (_server, sandbox) = replying(replies);
-        sandbox.q(&["-w", "-x", "how?"]).run().success().stdout("echo one\n");
+        for replies in [
+            vec![message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn")],
+            vec![paused.clone(), message(&json!([found("s1"), text(then)]), "end_turn")],
+        ] {
+            let _case = case((then, replies.len()));
+            let (_server, sandbox) = replying(replies);
+            sandbox.q(&["-w", "how?"]).run().success().stdout(format!("I look.{separator}{then}\n"));
+        }
     }
 }
 
@@ -475,10 +505,12 @@ fn sources_follow_the_answer_and_are_kept_with_it() {
 #[test]
 fn a_source_is_one_harmless_line() {
     let title = "two\r\nlines\u{2028}\u{1b}]0;x\u{7}\u{202e}q: [9] \u{9b}1m";
-    let url = "https://a.example/\u{1b}[2J\nq: done";
-    let line = "[1] two lines ^[]0;x^G<U+202E>q: [9] <9B>1m https://a.example/^[[2J q: done";
-    let server =
-        Server::always(with_sources(&[(url, title), ("javascript:x", "x"), ("//a.example", "x"), ("https", "x")]));
+    let url = "https://a.example/\u{202e}x";
+    let line = "[1] two lines ^[]0;x^G<U+202E>q: [9] <9B>1m https://a.example/<U+202E>x";
+    let none =
+        ["javascript:x", "//a.example", "https", "https://", "https:///x", "https://b c/", "https://b/\u{1b}[2J\nq"];
+    let sources: Vec<_> = [(url, title)].into_iter().chain(none.map(|url| (url, "x"))).collect();
+    let server = Server::always(with_sources(&sources));
     let sandbox = Sandbox::new().server_env(&server);
     sandbox.q(&["why?"]).run().exit(0).stdout("answer\n").stderr(format!("q: {line}\n"));
     // No note shows the key.
@@ -538,10 +570,27 @@ fn sources_that_another_program_has_written_stay() {
 }
 
 #[test]
+fn each_search_that_fails_is_one_note() {
+    let failed = json!({"type": "web_search_call", "status": "failed"});
+    let done = json!({"type": "response.output_item.done", "item": failed});
+    let said = json!({"type": "message", "content": [{"type": "output_text", "text": "ok"}]});
+    let end =
+        json!({"type": "response.completed", "response": {"status": "completed", "output": [failed, failed, said]}});
+    let server = Server::always(Reply::sse([done.clone(), done, end].map(typed_event)));
+    let sandbox = Sandbox::new();
+    let note = "q: a search of the web failed\n";
+    DIALECTS[3].q(&sandbox, &server, &["-w", "why?"]).run().exit(0).stdout("ok\n").stderr(note.repeat(2));
+}
+
+#[test]
 fn the_waiting_sign_says_that_the_provider_searches() {
     let calls = [
         ("anthropic", json!({"type": "content_block_start", "index": 0, "content_block": search("s1")})),
         ("responses", json!({"type": "response.web_search_call.searching", "output_index": 0, "item_id": "ws_1"})),
+        (
+            "responses",
+            json!({"type": "response.output_item.added", "output_index": 0, "item": {"type": "web_search_call"}}),
+        ),
         (
             "gemini",
             json!({"type": "x", "candidates": [{"content": {"parts": [{"toolCall": {"toolType": "GOOGLE_SEARCH_WEB"}}]}}]}),
