@@ -342,11 +342,15 @@ impl Folder {
             if name.starts_with('.') || is_second_name || (is_state && !all && path != current) {
                 continue;
             }
-            // The time of a link that leads nowhere is its own.
-            match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
+            // The time of a link that cannot be followed is its own.
+            let own = |error: io::Error| match error.kind() {
+                io::ErrorKind::NotFound => Err(error),
+                _ => fs::symlink_metadata(&path),
+            };
+            match fs::metadata(&path).or_else(own) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => listed.push(Listed { bytes: metadata.len(), modified: metadata.modified()?, path }),
-                // It was removed in the meantime.
+                // It was removed in the meantime, or is a link that leads nowhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(named(error, "look at", &path)),
             }
