@@ -1,14 +1,17 @@
 //! The link `current.json`, or that of a slot: where it leads, and how it gets there.
 
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::io;
 use std::iter;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fs_err as fs;
+use fs_err::os::unix::fs::symlink;
+
 use super::conversation::Conversation;
-use super::files::{self, are_same, named, read, remove, second_name};
+use super::files::{self, are_same, read, remove, second_name};
 use super::folder::{Folder, TEMPORARY, UNREADABLE, is_current, own_temporary};
 use super::format;
 use super::lock::Lock;
@@ -59,9 +62,8 @@ impl Folder {
         let adopted = match read(link)? {
             Found::Conversation(conversation) => self.adopt_conversation(link, conversation, lock)?,
             Found::Unusable(_) | Found::Nothing => {
-                let changed = fs::metadata(link).and_then(|metadata| metadata.modified());
-                let changed = changed.map_err(|error| named(error, "look at", link))?;
-                let moments = iter::successors(Some(Timestamp::from_mtime(changed)), |moment| Some(moment.next()));
+                let changed = Timestamp::from_mtime(fs::metadata(link)?.modified()?);
+                let moments = iter::successors(Some(changed), |moment| Some(moment.next()));
                 self.link_first_free(link, moments.map(|moment| format!("{}{UNREADABLE}", moment.id())))?
             }
         };
@@ -95,12 +97,12 @@ impl Folder {
         let temporary = if lock.is_some() { self.temporary_link() } else { own_temporary(link) };
         // A killed run may have left it.
         let _ = fs::remove_file(&temporary);
-        let pointed = match symlink(name, &temporary) {
-            Err(_) if !link.is_symlink() => fs::rename(path, link).map(|()| link),
-            Err(error) => Err(error),
-            Ok(()) => fs::rename(&temporary, link).inspect_err(|_| _ = fs::remove_file(&temporary)).map(|()| path),
-        };
-        pointed.map(Path::to_owned).map_err(|error| named(error, "change", link))
+        match symlink(name, &temporary) {
+            Err(_) if !link.is_symlink() => return fs::rename(path, link).map(|()| link.to_owned()),
+            linked => linked?,
+        }
+        let renamed = fs::rename(&temporary, link).inspect_err(|_| _ = fs::remove_file(&temporary));
+        renamed.map(|()| path.to_owned())
     }
 
     /// Removes a link, unless another q has made it lead to another conversation by now.

@@ -132,12 +132,11 @@ pub(super) fn create_unnamed(path: &Path, bytes: &[u8]) -> Option<io::Result<()>
 
 /// The same by way of a temporary file.
 pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<()> {
-    let link = || match fs::hard_link(temporary, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs::rename(temporary, path),
+    let created = write(temporary, bytes, None).and_then(|()| match fs_err::hard_link(temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => fs_err::rename(temporary, path),
         linked => linked,
-    };
-    let created = write(temporary, bytes, None).and_then(|()| link().map_err(|error| named(error, "write", path)));
-    let _ = fs::remove_file(temporary);
+    });
+    let _ = fs_err::remove_file(temporary);
     created
 }
 
@@ -146,15 +145,14 @@ pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<
     let replaced = write(temporary, bytes, like)
         .and_then(|()| fs::rename(temporary, path).map_err(|error| named(error, "replace", path)));
     replaced.inspect_err(|_| {
-        let _ = fs::remove_file(temporary);
+        let _ = fs_err::remove_file(temporary);
     })
 }
 
 /// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.
 pub(super) fn second_name(path: &Path, name: &Path, temporary: &Path) -> io::Result<()> {
-    let copy = || create(name, &fs::read(path).map_err(|error| named(error, "read", path))?, temporary);
-    match fs::hard_link(path, name) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => copy(),
+    match fs_err::hard_link(path, name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create(name, &fs_err::read(path)?, temporary),
         linked => linked,
     }
 }

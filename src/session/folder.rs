@@ -137,7 +137,7 @@ impl Folder {
             _ => return Ok(path.to_owned()),
         }
         // q's own links name a file beside them, so the folders above need not be resolved.
-        if let Ok(target) = fs::read_link(path)
+        if let Ok(target) = fs_err::read_link(path)
             && self.has(path)
             && target.file_name() == Some(target.as_os_str())
             && !self.sessions.join(&target).is_symlink()
@@ -215,8 +215,7 @@ impl Folder {
         for folder in [&self.root, &self.sessions] {
             let is_open = |it: fs::Metadata| it.is_dir() && it.mode() & 0o7777 != PRIVATE_FOLDER;
             if fs::metadata(folder).is_ok_and(is_open) {
-                let changed = fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER));
-                changed.map_err(|error| named(error, "change the mode of", folder))?;
+                fs_err::set_permissions(folder, fs::Permissions::from_mode(PRIVATE_FOLDER))?;
             }
         }
         // It nearly always exists, and then the folders above it need no check.
@@ -234,7 +233,7 @@ impl Folder {
     pub(crate) fn lock(&self, path: &Path, give_up: &dyn Fn(Duration) -> bool) -> Result<Lock, NoLock> {
         let lock = Lock::acquire(path.parent().unwrap_or(&self.sessions), give_up)?;
         // A killed run may have left them.
-        let _ = fs::remove_file(self.temporary(path));
+        let _ = fs_err::remove_file(self.temporary(path));
         if self.has(path) {
             self.remove_temporary_link();
         }

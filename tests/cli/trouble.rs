@@ -47,18 +47,6 @@ fn state_that_cannot_be_used_never_costs_the_answer() {
 }
 
 #[test]
-fn a_link_that_cannot_be_changed_is_named_in_a_note() {
-    let server = Server::openai("answer");
-    let sandbox = Sandbox::new().server_env(&server);
-    sandbox.q(&["one"]).run().success();
-    fs::create_dir_all(sandbox.sessions().join(".tmp-link/in the way")).unwrap();
-    let link = sandbox.sessions().join("current.json").display().to_string();
-    let outcome = sandbox.q(&["two"]).run();
-    outcome.exit(0).stdout("answer\n").stderr_contains(&format!("q: cannot change {link}: File exists"));
-    outcome.stderr_contains(" continues this conversation\n");
-}
-
-#[test]
 fn without_a_home_the_answer_comes_with_a_note() {
     // A user that the system does not know; only root can become one.
     const STRANGER: &str = "cd /; exec setpriv --reuid 1999999 --regid 1999999 --clear-groups";
