@@ -132,7 +132,7 @@ impl Settings {
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
         let wrong = |reason| Error::settings(format!("mcp: {reason}"));
-        let text = text::read_regular(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
+        let text = read_text(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
         let more = mcp::read(&text, &self.environment).map_err(|reason| wrong(format!("{path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
         Ok(servers)
