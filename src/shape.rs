@@ -384,7 +384,12 @@ mod tests {
         assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
         let with_mark = "\u{feff}{\"type\":\"object\"}";
         assert_eq!(Shape::from_json(with_mark).expect("a schema").schema, json!({"type": "object"}));
-        for text in ["{\"items\":[{\"type\":\"string\"}]}", "{\"schema\":{}}", "{\"anyOf\":[true]}"] {
+        for text in [
+            "{\"items\":[{\"type\":\"string\"}]}",
+            "{\"schema\":{}}",
+            "{\"anyOf\":[true]}",
+            "{\"type\":[\"string\",\"null\"]}",
+        ] {
             assert!(Shape::from_json(text).is_ok(), "{text}");
         }
         for (text, reason) in [
