@@ -6,11 +6,12 @@ const MIN_PART: usize = 3;
 /// The name that takes the fewest typing errors to become what was typed, if these are at most a third of the letters.
 pub(crate) fn nearest<T: AsRef<str>>(typed: &str, names: impl IntoIterator<Item = T>) -> Option<T> {
     let typed = typed.to_lowercase();
+    let count = |name: &str| name.chars().count();
     let rated = names.into_iter().map(|name| {
         let other = name.as_ref().to_lowercase();
-        let is_part = typed.len() >= MIN_PART && other.contains(&typed);
+        let is_part = count(&typed) >= MIN_PART && other.contains(&typed);
         let errors = strsim::osa_distance(&typed, &other).min(if is_part { 1 } else { usize::MAX });
-        (errors, typed.len().max(other.len()), name)
+        (errors, count(&typed).max(count(&other)), name)
     });
     let near = rated.filter(|(errors, letters, _)| *errors <= letters / 3);
     near.min_by_key(|(errors, ..)| *errors).map(|(.., name)| name)
@@ -55,5 +56,6 @@ mod tests {
             assert_eq!(did_you_mean(typed, names).is_empty(), meant.is_none(), "{typed}");
         }
         assert_eq!(nearest("wrok", [""; 0]), None);
+        assert_eq!(nearest("\u{fffd}", ["c"]), None);
     }
 }

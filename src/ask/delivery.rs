@@ -13,7 +13,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Piece, Reply, begins_a_line};
+use crate::provider::reply::{Piece, Reply, separator};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -94,8 +94,8 @@ pub(super) struct Delivery {
 }
 
 /// The JSON output.
-fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
-    let mut report = json!({
+fn as_json(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> Value {
+    let mut object = json!({
         "answer": answer,
         "provider": facts.provider,
         "model": facts.model,
@@ -106,16 +106,16 @@ fn report(answer: &str, reply: &Reply, facts: &Facts, committed: &Committed) -> 
         "messages_sent": facts.messages_sent,
     });
     if let Some(role) = &facts.role {
-        report["role"] = role.as_str().into();
+        object["role"] = role.as_str().into();
     }
     if let Some(sources) = &facts.sources {
-        report["sources"] = json!(sources);
+        object["sources"] = json!(sources);
     }
     if let Some(steps) = &facts.steps {
-        report["rounds"] = steps.len().into();
-        report["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();
+        object["rounds"] = steps.len().into();
+        object["tool_calls"] = steps.iter().flat_map(|step| &step.calls).map(tool_call).collect();
     }
-    report
+    object
 }
 
 /// A call in the JSON output.
@@ -175,12 +175,10 @@ impl Delivery {
         self.screen.show(&text)
     }
 
-    /// Puts a fence or a heading on a line of its own, where the text before a pause has not ended its line.
-    pub(super) fn separate_block(&self, text: &mut String) {
+    /// Separates text from what came before a pause.
+    pub(super) fn separate(&self, text: &mut String) {
         let before = self.record.text();
-        if begins_a_line(text) && !before.is_empty() && !before.ends_with('\n') {
-            text.insert_str(0, "\n\n");
-        }
+        text.insert_str(0, separator(before.is_empty() || before.ends_with('\n'), text));
     }
 
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
@@ -254,7 +252,7 @@ impl Delivery {
             Form::Text => line,
             Form::Whole if is_all => line,
             Form::Whole => self.screen.print(&excerpt),
-            Form::Json => self.screen.print(&report(&excerpt, reply, facts, &committed).to_string()),
+            Form::Json => self.screen.print(&as_json(&excerpt, reply, facts, &committed).to_string()),
         };
         match printed {
             Ok(()) => ended,

@@ -68,7 +68,8 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
     if !folder.is_dir() {
         return;
     }
-    let entries = fs_err::read_dir(folder).map_err(|error| notes.note(&format!("{error}; it is left out")));
+    let left_out = |error| notes.note(&format!("cannot list {}: {error}; it is left out", folder.display()));
+    let entries = folder.read_dir().map_err(left_out);
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_hidden = name.as_bytes().starts_with(b".");

@@ -210,7 +210,7 @@ impl Turn {
             let ended = call.stream(&self.request()?, &mut reply, &mut |mut piece| {
                 if follows_pause && !piece.text.trim().is_empty() {
                     follows_pause = false;
-                    delivery.separate_block(&mut piece.text);
+                    delivery.separate(&mut piece.text);
                 }
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());

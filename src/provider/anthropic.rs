@@ -12,7 +12,6 @@ use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt};
 use super::{calls, openai, schema};
-use crate::fence;
 use crate::message::{Attachment, Kind, Message, Step, Tool, ToolRun, Usage};
 use crate::surrogates;
 
@@ -63,10 +62,8 @@ fn body(prompt: &Prompt) -> Value {
 /// Whether the request begins with what another one is likely to begin with, too: writing into the cache costs more than
 /// sending.
 fn caches(prompt: &Prompt) -> bool {
-    let has_files =
-        |message: &Message| !message.attachments.is_empty() || !fence::split(&message.text).files.is_empty();
-    let has_files = prompt.messages.iter().any(has_files);
-    prompt.caches && (has_files || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
+    let has_attachments = prompt.messages.iter().any(|message| !message.attachments.is_empty());
+    prompt.caches && (has_attachments || !prompt.tools.is_empty() || prompt.web || prompt.messages.len() > 1)
 }
 
 fn turn(message: &Message) -> Value {

@@ -30,12 +30,14 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
-/// Whether this text begins with what Markdown has only on a line of its own: the fence of a code block, or a heading.
-pub(crate) fn begins_a_line(text: &str) -> bool {
+/// What has to stand before the text after a search or a pause. A fence or a heading needs a line of its own; otherwise a
+/// fence would be text, and its end would begin a block.
+pub(crate) fn separator(begins_line: bool, text: &str) -> &'static str {
     let after = text.trim_start_matches('#');
-    // The blank may come later.
+    // The blank of a heading may come later.
     let is_heading = (1..=6).contains(&(text.len() - after.len())) && (after.is_empty() || after.starts_with(' '));
-    is_heading || text.starts_with("```") || text.starts_with("~~~")
+    let is_fence = text.starts_with("```") || text.starts_with("~~~");
+    if !begins_line && (is_heading || is_fence) { "\n\n" } else { "" }
 }
 
 /// What has been read so far.
@@ -52,11 +54,11 @@ pub(crate) struct Reply {
     /// How many bytes of the answer have come after the last search.
     length_after_search: usize,
     reasoning: Filter,
-    /// See [`Piece::sign`]; the last that came says it.
+    /// See [`Piece::sign`]: the latest one.
     sign: Option<&'static str>,
-    /// Those that no piece has had.
+    /// Sources that have not been taken yet.
     sources: Vec<Source>,
-    /// Why searches of the provider's failed, one by one, in its words.
+    /// The searches that failed, each with the provider's reason if it gave one.
     failed_searches: Vec<Option<String>>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
@@ -201,10 +203,8 @@ impl Reply {
             self.sign = None;
         }
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
-        // Without its own line a fence after a search would be text, and its end would begin a block.
         if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
-            let joins = self.says_something && !self.ends_line && begins_a_line(piece);
-            self.text.push_str(if joins { "\n\n" } else { "" });
+            self.text.push_str(separator(!self.says_something || self.ends_line, piece));
             self.length_after_search = 0;
         }
         let before = self.text.len();

@@ -153,7 +153,7 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
                 reply.add_late(&text_of(&item)?);
                 read_search(&item, reply);
-                complete(item, reply);
+                take_item(item, reply);
             }
         }
         // xAI uses another closing word for it.
@@ -208,7 +208,7 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         read_search(item, reply);
         if keeps {
-            complete(item.clone(), reply);
+            take_item(item.clone(), reply);
         }
     }
     let reason = response["incomplete_details"]["reason"].as_str().filter(|reason| !reason.is_empty());
@@ -226,14 +226,14 @@ fn read_search(item: &Value, reply: &mut Reply) {
     for part in item["content"].as_array().into_iter().flatten() {
         reply.add_sources(&part["annotations"], "/url", "/title");
     }
-    if item["type"] == WEB_SEARCH_CALL {
+    if item["type"] == WEB_SEARCH_CALL || item["type"] == CUSTOM_CALL {
         reply.search();
     }
 }
 
-/// An item is complete: a search may have failed. Keeps the item, which is sent back with the results of the calls, except
-/// for reasoning that is not encrypted, because the API would look for it in its store.
-fn complete(item: Value, reply: &mut Reply) {
+/// Takes an item that is complete: notes a search that failed, and keeps the item, which is sent back with the results of
+/// the calls. Reasoning that is not encrypted is not kept, because the API would look for it in its store.
+fn take_item(item: Value, reply: &mut Reply) {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
         reply.fail_search(None);
     }
@@ -246,17 +246,14 @@ fn complete(item: Value, reply: &mut Reply) {
 /// so was a custom one before a message, which xAI sends without its output.
 fn read_calls(reply: &mut Reply) {
     let mut items = std::mem::take(reply.echo_mut());
-    let message = items.values().rposition(|item| item["type"] == MESSAGE).unwrap_or_default();
-    let has_run = |(at, item): &(usize, &Value)| {
-        let kind = item["type"].as_str().unwrap_or_default();
-        kind.ends_with("_output") || (kind == CUSTOM_CALL && *at < message)
-    };
-    let ran = items.values().enumerate().filter(has_run).map(|(_, item)| item["call_id"].clone());
-    let ran: Vec<Value> = ran.collect();
-    for item in items.values_mut() {
+    let last_message = items.values().rposition(|item| item["type"] == MESSAGE).unwrap_or_default();
+    let is_output = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
+    let ran: Vec<Value> = items.values().filter(is_output).filter_map(|item| item.get("call_id").cloned()).collect();
+    for (at, item) in items.values_mut().enumerate() {
         let text = |name: &str| item[name].as_str().filter(|text| !text.is_empty());
         let kind = text("type").unwrap_or_default();
-        if !CLIENT_CALLS.contains(&kind) || ran.contains(&item["call_id"]) {
+        let has_run = ran.contains(&item["call_id"]) || (kind == CUSTOM_CALL && at < last_message);
+        if !CLIENT_CALLS.contains(&kind) || has_run {
             continue;
         }
         if kind != FUNCTION_CALL || !reply.offers_tools() {
@@ -392,6 +389,19 @@ mod tests {
         assert_eq!((reply.take_text().as_str(), reply.finished()), ("Hi", Some(&Finish::Complete("completed".into()))));
         assert_eq!(calls_of(&reply), [("x", "db__get", "{\"n\":1}"), ("y", "db__get", "{}")]);
         assert_eq!(Value::from(reply.echo()), kept);
+    }
+
+    #[test]
+    fn a_custom_call_before_a_message_is_a_search_that_the_provider_ran() {
+        let message = |text: &str| json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
+        // Without a call_id, as some servers have it.
+        let custom = json!({"type": "custom_tool_call", "id": "c", "name": "x_keyword_search"});
+        let own = json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{}"});
+        let output = json!([message("I look."), custom, message("# Found"), own]);
+        let mut reply = Reply::new(true);
+        read_whole(&json!({"status": "completed", "output": output}).to_string(), &mut reply).expect("a whole answer");
+        assert_eq!(reply.take_text(), "I look.\n\n# Found");
+        assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
     }
 
     #[test]

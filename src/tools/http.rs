@@ -133,7 +133,7 @@ impl Http {
     /// Sends a request, and hands on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
-            // A server that does not know a request may refuse it so; with a session, it may have forgotten that.
+            // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the session.
             Err(TransportError { status: Some(400 | 404), body, .. })
                 if lock(&self.session).is_none() && is_error(&body) =>
             {
@@ -156,7 +156,7 @@ impl Http {
     fn post_patiently(&self, message: &Value) -> Result<Response, TransportError> {
         let is_call = message["method"] == CALL;
         let patience = if is_call { self.timeout } else { self.start };
-        let limits = Limits { silence: patience.map(|patience| patience + CLOSED_AFTER), total: None };
+        let limits = Limits { silence: patience.map(|patience| patience.saturating_add(CLOSED_AFTER)), total: None };
         let mut tried = 0;
         loop {
             let began = Instant::now();

@@ -122,7 +122,9 @@ impl Server {
         self.session.take_if(Session::has_ended);
         let session = match self.session.take() {
             Some(session) => session,
-            None if self.is_second => return Err(Failure::new("has failed twice and is not started again")),
+            None if self.is_second => {
+                return Err(Failure::new("its second session has ended, and q does not begin a third"));
+            }
             None => {
                 self.is_second = true;
                 let opened = Session::open(&self.spec, &self.groups, &self.report);
@@ -466,7 +468,7 @@ mod tests {
         assert_eq!(call(&mut server, "{}"), broken);
         assert_eq!(call(&mut server, r#"{"again":1}"#), outcome("ok", false));
         assert_eq!(call(&mut server, "{}"), broken);
-        let out = failed("has failed twice and is not started again", "");
+        let out = failed("its second session has ended, and q does not begin a third", "");
         assert_eq!(call(&mut server, "{}"), out);
         assert_eq!(call(&mut server, "{}"), out);
     }

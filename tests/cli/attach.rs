@@ -1,7 +1,9 @@
 //! `-a`: text files in the question, images and PDFs beside it, and what cannot be attached.
 
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -237,6 +239,16 @@ fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
     let (found, notes) = names("src/**");
     assert_eq!(found, ["src/[x].rs", "src/a.rs", "src/b.rs", "src/in/deep.rs"]);
     assert_eq!(notes, "q: src/program is neither text nor a JPEG, PNG, GIF, WebP or PDF; it is left out\n");
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_left_out_of_a_pattern() {
+    let (_server, sandbox) = with_files();
+    let closed = sandbox.home().join("closed");
+    std::fs::create_dir(&closed).expect("a folder");
+    std::fs::set_permissions(&closed, Permissions::from_mode(0o300)).expect("a mode");
+    let outcome = sandbox.q(&["-a", "**/one.rs", "why?"]).obeying_modes().run();
+    outcome.exit(0).stderr("q: cannot list closed: Permission denied (os error 13); it is left out\n");
 }
 
 #[test]

@@ -118,7 +118,6 @@ fn with_much_to_send() -> (Server, Sandbox) {
     });
     let sandbox = Sandbox::new();
     sandbox.config(&section(&sandbox, "db", "", ""));
-    sandbox.write_home("notes.txt", "notes\n");
     sandbox.write_home("page.pdf", format!("%PDF-1.4\n{}", "x".repeat(3_700_000)));
     (server, sandbox)
 }
@@ -133,7 +132,6 @@ fn anthropic_is_asked_to_cache_what_may_be_sent_again() {
         (&["-f"], "prompt", false),
         (&["-f"], "messages", true),
         (&["-a", "page.pdf"], "prompt", true),
-        (&["-a", "notes.txt"], "prompt", true),
         (&["-t", "db"], "prompt", true),
         (&["-t", "db", "-o", "cache_control=null"], "prompt", false),
     ] {

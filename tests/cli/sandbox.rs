@@ -558,10 +558,10 @@ impl Q {
     }
 }
 
-/// A shell without job control ignores SIGINT for what it runs in the background, `nohup` SIGHUP. Programs inherit that,
-/// and q obeys it; a test says itself what q is to ignore.
+/// A shell without job control ignores SIGINT and SIGQUIT for what it runs in the background, `nohup` SIGHUP. Programs
+/// inherit that, and q obeys it; a test says itself what q is to ignore.
 fn heed_signals() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
         // SAFETY: plain system call without pointers.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
