@@ -38,10 +38,11 @@ INSERTED = {
     "größe": (block("du -sh Größe 日本 e\u0301 “x” – 👩"), "du -sh Größe 日本 e\u0301 “x” – 👩"),
     "many line ends": ("```\nls\n\n\n```\n", "ls"),
     "line ends of Windows": ("```\r\nls\r\n```\r\n", "ls"),
-    "a continued line": (block("ls \\\n  -l"), "ls \\\n  -l"),
 }
 KEPT = {
     "two ways": (block("ls") + "or\n" + block("df"), SEVERAL),
+    "a continued line": (block("ls \\\n  -l"), SEVERAL),
+    "two blocks as one line": (block("ls # \\") + "then\n" + block("df"), SEVERAL),
     "two lines": (block("cd src\nmake"), SEVERAL),
     "nothing": (block("")[:-5] + "```\n", "q: the code block is empty"),
     "no code": ("I cannot do that.", "q: there is no code block in the answer"),

@@ -283,8 +283,8 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
 /// Deletes all conversations. On a terminal it asks first.
 pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
     let place = context.place()?;
-    let there = place.folder.list(true).map_err(state)?.len();
-    if there > 0 && !yes && !confirmed(there) {
+    let is_empty = place.folder.list(true).map_err(state)?.is_empty();
+    if !is_empty && !yes && !confirmed(place.folder.list(false).map_err(state)?.len()) {
         return Err(Error::nothing("nothing was deleted"));
     }
     let mut deleted = 0;

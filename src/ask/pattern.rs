@@ -55,7 +55,13 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
         return;
     }
     let Some((part, rest)) = parts.split_first() else {
-        found.extend(path.is_file().then(|| path.to_owned()));
+        match path.symlink_metadata() {
+            Ok(_) if path.is_file() => found.push(path.to_owned()),
+            Ok(_) if !path.is_dir() => {
+                notes.note(&format!("{} is not a regular file; it is left out", path.display()));
+            }
+            _ => {}
+        }
         return;
     };
     let is_any = part.as_str() == ANY_FOLDERS;
@@ -68,8 +74,12 @@ fn search(path: &Path, parts: &[Pattern], below: bool, found: &mut Vec<PathBuf>,
     if !folder.is_dir() {
         return;
     }
-    let left_out = |error| notes.note(&format!("cannot list {}: {error}; it is left out", folder.display()));
-    let entries = folder.read_dir().map_err(left_out);
+    let entries = folder.read_dir().map_err(|error| {
+        // Below `**` each folder is listed again for the next part.
+        if is_any || !below {
+            notes.note(&format!("cannot list {}: {error}; it is left out", folder.display()));
+        }
+    });
     for entry in entries.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let is_hidden = name.as_bytes().starts_with(b".");

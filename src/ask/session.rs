@@ -49,6 +49,20 @@ impl Session {
         self.place.as_ref().map_or(Which::Current { slot: None }, |place| place.which.clone())
     }
 
+    /// Pins a conversation that was chosen by its id, or its number; on a terminal it becomes the current one.
+    fn choose(&mut self, arguments: &Arguments, settings: &Settings, context: &Context) {
+        let Some(place) = self.place.as_ref().filter(|place| place.which.is_unnamed()) else { return };
+        self.pins = true;
+        if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
+            unix::touch(&place.location.path);
+        }
+        if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
+            && io::stdout().is_terminal()
+        {
+            self.becomes_current = Some(place.folder.link(slot.as_deref()));
+        }
+    }
+
     /// Says which conversation is continued.
     pub(super) fn report(&self, notes: &Notes) {
         let continued = self.conversation.as_ref().zip(self.place.as_ref());
@@ -143,7 +157,8 @@ pub(super) fn open(
         Some(place) if arguments.follow => follow(place, known, settings, &context.notes, now)?,
         place => Session::new(place, target_from_settings(known, settings, &context.notes)?, Intent::New, None),
     };
-    session.pins |= arguments.provider.is_some() || arguments.model.is_some();
+    session.pins = arguments.provider.is_some() || arguments.model.is_some();
+    session.choose(arguments, settings, context);
     Ok(session)
 }
 
@@ -192,9 +207,8 @@ fn open_again(place: Place, settings: &Settings, notes: &Notes) -> Result<Sessio
 /// A conversation by its name, id or path. One with a name may be new.
 fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context: &Context) -> Result<Session, Error> {
     let notes = &context.notes;
-    let is_unnamed = place.which.is_unnamed();
     let Some(conversation) = read(&place)? else {
-        if is_unnamed || arguments.follow {
+        if place.which.is_unnamed() || arguments.follow {
             return Err(place.missing());
         }
         if io::stderr().is_terminal() {
@@ -205,20 +219,8 @@ fn open_named(place: Place, arguments: &Arguments, settings: &Settings, context:
         return Ok(Session::new(Some(place), target, Intent::Named, None));
     };
     let target = target_from_conversation(&conversation, settings, notes)?;
-    let mut becomes_current = None;
-    if is_unnamed {
-        if settings.values.save && !arguments.dry_run && place.location.is_unnamed {
-            unix::touch(&place.location.path);
-        }
-        if let Ok(Which::Current { slot }) = Which::find(None, context.environment.get("Q_SESSION"))
-            && io::stdout().is_terminal()
-        {
-            becomes_current = Some(place.folder.link(slot.as_deref()));
-        }
-    }
     let intent = Intent::Follow(Seen::new(&conversation));
-    let session = Session::new(Some(place), target, intent, Some(conversation));
-    Ok(Session { becomes_current, pins: is_unnamed, ..session })
+    Ok(Session::new(Some(place), target, intent, Some(conversation)))
 }
 
 /// A conversation by name, id or path, if it exists.

@@ -25,17 +25,16 @@ function __q_key
     # than the space; and what is seen as little, though its class does not say so.
     set -l hidden '\p{C}|(?! )\p{Z}|[\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2800}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}]'
     string match -rq '^(?<reason>[^\x1e]*)\x1e(?<answer>(?s:.*?))[\r\n]*(?<code>\d+)$' -- $all
-    # q -x prints the blocks one after the other, so at any line end a block may end, except after a backslash.
-    set -l joined (string replace -a \\\n '' -- $answer | string collect)
     if test -z "$code"
         set reason 'q: interrupted'
     else if test $code != 0
         test -n "$reason"; or set reason "q: no answer, exit status $code"
     else if test -z "$answer"
         set reason 'q: the code block is empty'
-    else if string match -qr '\n' -- $joined
+    else if string match -qr '\n' -- $answer
+        # q -x prints the blocks one after the other, so at any line end a block may end.
         set reason 'q: the answer has several blocks or lines; to read them, ask with q'
-    else if string match -qr $hidden -- $joined
+    else if string match -qr $hidden -- $answer
         set reason 'q: the answer has control or invisible characters; to read it, ask with q'
     else
         set reason ''

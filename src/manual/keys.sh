@@ -20,15 +20,14 @@ _q_command() {
     local hidden=$'[\x01-\x1f\x7f]|\xc2[\x80-\xa0\xad]|\xcd\x8f|\xd8\x9c|\xe1(\x85[\x9f\xa0]|\x9a\x80|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])'
     hidden+=$'|\xe2(\x80[\x80-\x8f\xa8-\xaf]|\x81[\x9f-\xaf]|\xa0\x80)|\xe3(\x80\x80|\x85\xa4)|\xee|\xef([\x80-\xa3]|\xb8[\x80-\x8f]|\xbb\xbf|\xbe\xa0|\xbf[\xb9-\xbb])'
     hidden+=$'|\xf0(\x9b\xb2[\xa0-\xa3]|\x9d\x85[\xb3-\xba])|\xf3|\xf4'
-    # q -x prints the blocks one after the other, so at any line end a block may end, except after a backslash.
-    local joined=${answer//$'\\\n'/}
     if ((code)); then
         reason=${reason:-q: no answer, exit status $code}
     elif [[ -z $answer ]]; then
         reason='q: the code block is empty'
-    elif [[ $joined == *$'\n'* ]]; then
+    elif [[ $answer == *$'\n'* ]]; then
+        # q -x prints the blocks one after the other, so at any line end a block may end.
         reason='q: the answer has several blocks or lines; to read them, ask with q'
-    elif [[ $joined =~ $hidden ]]; then
+    elif [[ $answer =~ $hidden ]]; then
         reason='q: the answer has control or invisible characters; to read it, ask with q'
     else
         printf %s "$answer"

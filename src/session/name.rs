@@ -103,8 +103,9 @@ impl Which {
 
 /// The name of the conversation whose earlier state this is; any other name as it is.
 pub(crate) fn base(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once(STATE) {
-        Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => base,
+        Some((base, number)) if !base.is_empty() && is_number(number) => base,
         _ => name,
     }
 }
@@ -172,7 +173,7 @@ mod tests {
             assert!(Which::parse(OsStr::new(wrong)).is_err(), "{wrong}");
         }
         assert!(Which::for_copy(OsStr::new("%1")).is_err());
-        assert_eq!(base("work~1"), "work");
+        assert_eq!((base("work~1"), base("~1")), ("work", "~1"));
     }
 
     #[test]

@@ -441,6 +441,8 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
     ] {
         let _case = case((args, typed));
         let sandbox = with_every_kind();
+        // An earlier state is no conversation of its own.
+        sandbox.write_session("work~1.json", &stored(&["one", "two"]));
         let before = snapshot(sandbox.sessions());
         let terminal = Terminal::new(WIDE);
         let running = sandbox.q(args).stdin_from(terminal.end()).stderr_to(terminal.end()).spawn();

@@ -242,12 +242,23 @@ fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
 }
 
 #[test]
+fn what_is_no_file_is_left_out_of_a_pattern() {
+    let (_server, sandbox) = with_files();
+    make_pipe(&sandbox.home().join("pipe.rs"));
+    std::os::unix::fs::symlink("nowhere", sandbox.home().join("gone.rs")).expect("a link");
+    std::fs::create_dir(sandbox.home().join("folder.rs")).expect("a folder");
+    let outcome = sandbox.q(&["-a", "*.rs", "why?"]).run();
+    let left_out = |name: &str| format!("q: {name} is not a regular file; it is left out\n");
+    outcome.exit(0).stderr_contains_all(&[left_out("pipe.rs"), left_out("gone.rs")]).stderr_has_lines(2);
+}
+
+#[test]
 fn a_folder_that_cannot_be_listed_is_left_out_of_a_pattern() {
     let (_server, sandbox) = with_files();
     let closed = sandbox.home().join("closed");
     std::fs::create_dir(&closed).expect("a folder");
     std::fs::set_permissions(&closed, Permissions::from_mode(0o300)).expect("a mode");
-    let outcome = sandbox.q(&["-a", "**/one.rs", "why?"]).obeying_modes().run();
+    let outcome = sandbox.q(&["-a", "**/*.rs", "why?"]).obeying_modes().run();
     outcome.exit(0).stderr("q: cannot list closed: Permission denied (os error 13); it is left out\n");
 }
 

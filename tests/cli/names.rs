@@ -270,6 +270,11 @@ fn a_conversation_continued_by_its_id_on_a_terminal_becomes_current() {
             sandbox.q(args).stdout_to(terminal.end()).run().success();
             assert_eq!(sandbox.target(link).as_deref(), Some(ARCHIVED));
         }
+        // Asking again is a question, too.
+        let terminal = Terminal::new(WIDE);
+        sandbox.q(&["-s", new.trim_end_matches(".json"), "--again"]).stdout_to(terminal.end()).run().success();
+        assert_eq!(sandbox.target(link).as_deref(), Some(new.as_str()));
+        assert_eq!(sandbox.session(&new)["pinned"], true);
     }
 }
 

@@ -84,6 +84,7 @@ const TOO_LONG: &[&str] = &[
     "context window",
     "contextwindowexceeded",
     "reduce your message size",
+    "request too large for",
     "tokens must be reduced",
 ];
 
@@ -327,6 +328,7 @@ mod tests {
             r#"{"error":{"message":"no","type":"exceed_context_size_error"}}"#,
             r#"{"type":"error","error":{"type":"request_too_large","message":"no"}}"#,
             r#"{"error":"The INPUT length exceeds the context length"}"#,
+            r#"{"error":{"message":"Request too large for model m on tokens per minute (TPM): Limit 6000, Requested 9000"}}"#,
         ] {
             assert_eq!(means(body, None, ALL), Meaning::TooLong, "{body}");
         }
