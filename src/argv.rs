@@ -219,7 +219,7 @@ fn has_code(option: &str) -> bool {
 
 /// The texts of an argument: one, unless it is a list.
 fn taken(kind: &Value, value: &Value) -> Result<Vec<String>, String> {
-    // To JSON Schema 5.0 is an integer.
+    // In JSON Schema, 5.0 is an integer.
     let whole = |number: &Number| number.to_string().trim_end_matches(".0").to_owned();
     let text = match (kind.as_str().unwrap_or_default(), value) {
         ("string" | "path", Value::String(text)) => text.clone(),

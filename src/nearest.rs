@@ -1,6 +1,6 @@
 //! What the user may have meant by a name that does not exist (pure).
 
-/// So many letters that are a part of a name count as a single error.
+/// From this many letters on, a part of a name counts as a single error.
 const MIN_PART: usize = 3;
 
 /// The name that takes the fewest typing errors to become what was typed, if these are at most a third of the letters.

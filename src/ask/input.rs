@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use base64::Engine;
@@ -204,14 +204,15 @@ impl Reader {
         Ok(self.content(&name, bytes, &source))
     }
 
+    /// Reads all of standard input.
     fn read_stdin(&mut self, source: &Source) -> Result<Vec<u8>, Error> {
         let way_out = if source.is_file { "" } else { "; -n or </dev/null leaves it alone" };
         let came = self.wait_for(&source.name, way_out, stdin_type());
         self.read(io::stdin().lock(), source, &came)
     }
 
-    /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. What is
-    /// returned takes notice that something came.
+    /// Shows what q waits for: on a terminal the spinner does, elsewhere a note if nothing comes for long. Returns a
+    /// channel that gets a message for each read.
     fn wait_for(&self, name: &str, way_out: &str, kind: Option<FileType>) -> Sender<()> {
         let (notes, (came, coming)) = (self.notes.clone(), mpsc::channel());
         let waiting = format!("waiting for {name}");
@@ -221,8 +222,7 @@ impl Reader {
             let note = waiting + way_out;
             // Without a thread only the note is missing.
             let _ = threads::start(move || {
-                let end = std::iter::repeat_with(|| coming.recv_timeout(NOTE_AFTER)).find_map(Result::err);
-                if end == Some(RecvTimeoutError::Timeout) {
+                if falls_silent(&coming, NOTE_AFTER) {
                     notes.note(&note);
                 }
             });
@@ -230,7 +230,7 @@ impl Reader {
         came
     }
 
-    /// Reads to the end, or until a limit is passed, and counts what is read. `came` hears of all that comes.
+    /// Reads to the end, or until a limit is passed, and counts what is read. `came` gets a message for each read.
     fn read(&mut self, mut reader: impl Read, source: &Source, came: &Sender<()>) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; READ_SIZE];
@@ -290,6 +290,12 @@ impl Reader {
         let text = text(bytes, &source.name, &self.notes);
         Content::Text { is_blank: text.trim().is_empty(), fence: fence::around_file(name, &text) }
     }
+}
+
+/// Waits until nothing has come for so long, or all has been read. Returns whether nothing came.
+fn falls_silent(coming: &Receiver<()>, limit: Duration) -> bool {
+    let end = std::iter::repeat_with(|| coming.recv_timeout(limit)).find_map(Result::err);
+    end == Some(RecvTimeoutError::Timeout)
 }
 
 impl Source {
@@ -373,6 +379,9 @@ pub(super) fn stdin_type() -> Option<FileType> {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Instant;
+
     use super::*;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR";
@@ -391,6 +400,27 @@ mod tests {
         let mut reader = Reader { text_left, base64_left, ..Reader::new(&notes) };
         let named = Source { name: "x".to_owned(), is_stdin: false, is_file };
         Ok(reader.read(source, &named, &mpsc::channel().0)?.len())
+    }
+
+    #[test]
+    fn silence_is_noticed_at_any_time_and_slow_input_is_no_silence() {
+        let (came, coming) = mpsc::channel();
+        came.send(()).expect("a reader");
+        assert!(falls_silent(&coming, Duration::from_millis(10)), "after the first bytes");
+
+        let (came, coming) = mpsc::channel();
+        let limit = Duration::from_millis(200);
+        let (began, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+        let silent = thread::spawn(move || falls_silent(&coming, limit));
+        // All of it takes longer than the limit, and no part of it does, unless the machine is busy.
+        while began.elapsed() < limit * 3 && came.send(()).is_ok() {
+            thread::sleep(Duration::from_millis(5));
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+        }
+        drop(came);
+        let silent = silent.join().expect("a thread that waits");
+        assert!(!silent || longest.max(last.elapsed()) >= limit / 2, "while input comes slowly");
     }
 
     #[test]

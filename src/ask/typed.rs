@@ -12,7 +12,7 @@ use crate::flags::Arguments;
 use crate::manual;
 use crate::output::Notes;
 use crate::server::target::Target;
-use crate::settings::{Settings, read_text};
+use crate::settings::{MAX_TEXT, Settings, read_text};
 use crate::shape::Shape;
 use crate::tools::Selection;
 
@@ -82,7 +82,7 @@ fn shape(spec: &str) -> Result<Shape, Error> {
     if spec.trim_start().starts_with('{') || !spec.ends_with(".json") {
         return Shape::from_spec(spec).map_err(wrong);
     }
-    match read_text(Path::new(spec)) {
+    match read_text(Path::new(spec), MAX_TEXT) {
         Ok(text) => Shape::from_json(&text).map_err(|reason| wrong(format!("{spec}: {reason}"))),
         // The last description may end like a file name, too.
         Err(reason) => Shape::from_spec(spec).map_err(|_| wrong(reason)),

@@ -197,7 +197,9 @@ fn nearest_option(typed: &str) -> Option<String> {
     // A guess must not delete a conversation, but a single typing error is hardly a guess.
     let named = named.filter(|(flag, name)| !flag.deletes() || strsim::osa_distance(&typed, name) <= 1);
     let habit = |name: &str| HABITS.iter().find(|(habit, _)| *habit == name).map(|(_, option)| (*option).to_owned());
-    let name = nearest(&typed, named.map(|(_, name)| name).chain(HABITS.iter().map(|(habit, _)| *habit)))?;
+    let names = named.map(|(_, name)| name).chain(HABITS.iter().map(|(habit, _)| *habit));
+    // Nor may it do the opposite of what was typed.
+    let name = nearest(&typed, names.filter(|name| name.strip_prefix("no-") != Some(&typed)))?;
     Some(habit(name).unwrap_or_else(|| format!("--{name}")))
 }
 

@@ -190,7 +190,7 @@ impl Call<'_> {
             }
             ReadError::Reply(error) => self.explain_reply(error, request.asks),
             ReadError::Broken(why) => self.failed(why),
-            ReadError::Foreign(why) => self.failed(why).advise(Some(self.check_base_url())),
+            ReadError::NotFromApi(why) => self.failed(why).advise(Some(self.check_base_url())),
             ReadError::Output(_) => self.failed("the reader is gone"),
         }
     }
@@ -256,10 +256,10 @@ impl Call<'_> {
             return CallError { meaning, ..self.failed(error.message) }.advise(advice);
         }
         let to = |to| format!("q does not follow the redirect to {to}\n{}", self.check_base_url());
-        // Of a server that is down, pages say nothing about the address.
-        let is_page = matches!(status, Some(405 | 500)) && failure::title(&body).is_some();
-        let advice = location.map(to).or_else(|| is_page.then(|| self.check_base_url()));
-        self.refused(error, status, request.asks).advise(advice)
+        // The error page of a server that is down says nothing about the address.
+        let is_elsewhere = status == Some(405) || (status == Some(500) && failure::title(&body).is_some());
+        let about_address = location.map(to).or_else(|| is_elsewhere.then(|| self.check_base_url()));
+        self.refused(error, status, request.asks).advise(about_address)
     }
 
     /// What to do about an answer that comes from no API.

@@ -80,14 +80,17 @@ pub(crate) fn running(settings: &Settings) -> Option<Running> {
     answered.find_map(|(provider, model)| Some(Running { provider, model: model.flatten()? }))
 }
 
-/// The error if there is no provider to ask: it says the shortest ways to get one, and where the others are.
+/// The error if there is no provider to ask: it shows the quickest ways to get one, and where to find the rest.
 fn no_provider(settings: &Settings) -> Error {
     let mut variables = Vec::new();
     let mut servers = Vec::new();
     for provider in &settings.providers {
         match &provider.key {
             Key::Variables { names, .. } => variables.extend(names.first().map(String::as_str)),
-            Key::None => servers.push(format!("{} ({})", provider.name, provider.row.start.unwrap_or("configured"))),
+            Key::None => servers.extend(provider.address().map(|address| {
+                let start = provider.row.start.filter(|_| !provider.is_set_up());
+                format!("{} ({})", provider.name, start.map_or_else(|| format!("at {address}"), str::to_owned))
+            })),
             Key::Command(_) => {}
         }
     }
@@ -100,4 +103,31 @@ fn no_provider(settings: &Settings) -> Error {
             servers.join(", ")
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::flags::Arguments;
+    use crate::settings::Environment;
+
+    #[test]
+    fn the_local_servers_are_named_with_the_command_that_starts_them_or_where_q_has_looked_for_them() {
+        let (usual, vllm) = ("llamacpp (llama-server -m MODEL.gguf)", "vllm (vllm serve MODEL)");
+        for (variable, address, ollama) in [
+            ("OLLAMA_HOST", "", "ollama (ollama serve), "),
+            ("OLLAMA_HOST", "127.0.0.1", "ollama (ollama serve), "),
+            ("OLLAMA_HOST", "elsewhere", "ollama (at http://elsewhere:11434/v1), "),
+            ("OLLAMA_BASE_URL", "https://me:pw@elsewhere/api", "ollama (at https://elsewhere/api), "),
+            ("OLLAMA_HOST", "ftp://elsewhere", ""),
+        ] {
+            let environment = Environment::new(&[(variable, address)]);
+            let settings = Settings::load(&Arguments::default(), &environment, Path::new("")).expect("settings");
+            let advice = no_provider(&settings).advice.expect("advice");
+            let (_, servers) = advice.split_once("\nor start a local server: ").expect(&advice);
+            assert!(servers.starts_with(&format!("{ollama}{usual}, ")) && servers.contains(vllm), "{servers}");
+        }
+    }
 }

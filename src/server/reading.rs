@@ -32,8 +32,8 @@ pub(super) enum ReadError {
     Reply(ReplyError),
     /// What is wrong with a body that is not an answer.
     Broken(String),
-    /// The same for one of which no API knows anything.
-    Foreign(String),
+    /// What is wrong with a body that no API has sent: the address may be wrong.
+    NotFromApi(String),
     Output(OutputError),
 }
 
@@ -167,19 +167,18 @@ fn read_stream(
 
 /// Why a stream that has ended like this, after this many events, is not a complete answer.
 fn why_incomplete(end: io::Result<()>, events: usize, beginning: &[u8], content_type: &str) -> ReadError {
-    ReadError::Broken(match end {
-        Err(error) => return ReadError::Connection(error),
+    let broken = |why: &str| ReadError::Broken(why.to_owned());
+    match end {
+        Err(error) => ReadError::Connection(error),
         // Its first bytes may have come one by one.
-        Ok(()) if beginning.starts_with(GZIP) => COMPRESSED.to_owned(),
-        Ok(()) if beginning.trim_ascii().is_empty() => "the server accepted the question and sent nothing".to_owned(),
-        Ok(()) if events > 0 => "the stream ended before the answer did".to_owned(),
-        Ok(()) => {
-            return ReadError::Foreign(match failure::title(&String::from_utf8_lossy(beginning)) {
-                Some(title) => format!("the server sent an HTML page: “{title}”"),
-                None => format!("the response is not an event stream (content type “{content_type}”)"),
-            });
-        }
-    })
+        Ok(()) if beginning.starts_with(GZIP) => broken(COMPRESSED),
+        Ok(()) if beginning.trim_ascii().is_empty() => broken("the server accepted the question and sent nothing"),
+        Ok(()) if events > 0 => broken("the stream ended before the answer did"),
+        Ok(()) => ReadError::NotFromApi(match failure::title(&String::from_utf8_lossy(beginning)) {
+            Some(title) => format!("the server sent an HTML page: “{title}”"),
+            None => format!("the response is not an event stream (content type “{content_type}”)"),
+        }),
+    }
 }
 
 /// The body of a response, as it arrives.
@@ -316,7 +315,7 @@ mod tests {
             (vec![Ok(HELLO), Ok("\n\n"), reset()], "Hello", "Connection"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\"choi"), reset()], "Hello", "Connection"),
             (vec![reset()], "", "Connection"),
-            (vec![Ok("<html>")], "", "Foreign(\"the response is not an event stream (content type “text/plain”)"),
+            (vec![Ok("<html>")], "", "NotFromApi(\"the response is not an event stream (content type “text/plain”)"),
             (vec![], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok("\n\n")], "", "Broken(\"the server accepted the question and sent nothing"),
             (vec![Ok(HELLO), Ok("\n\ndata: {\n\n")], "Hello", "Reply(Malformed"),
@@ -324,7 +323,7 @@ mod tests {
             (vec![Ok("{\"error\":\"down\"}")], "", "Reply(Server"),
             (vec![Ok("{\"detail\":\"down\"}")], "", "Reply(Server"),
             (vec![Ok(HELLO), Ok("\n\n{\"error\":\"down\"}\n")], "Hello", "Reply(Server"),
-            (vec![Ok("<html><title>Sign in</title>")], "", "Foreign(\"the server sent an HTML page: “Sign in”"),
+            (vec![Ok("<html><title>Sign in</title>")], "", "NotFromApi(\"the server sent an HTML page: “Sign in”"),
         ] {
             let case = format!("{parts:?}");
             let (pieces, ended) = reads(parts);

@@ -1,12 +1,11 @@
 //! Saves an exchange: under the lock, at the end of the conversation as it is then, and without losing another one.
 
 use std::fmt::Display;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-use fs_err as fs;
 
 use super::conversation::{Conversation, Exchange};
 use super::files;
@@ -181,7 +180,7 @@ impl Committer {
         path: &Path,
         mut conversation: Conversation,
         exchange: &Exchange,
-        mut drops: bool,
+        drops: bool,
         lock: &Lock,
     ) -> io::Result<Committed> {
         self.add(&mut conversation, exchange);
@@ -191,13 +190,13 @@ impl Committer {
         if is_too_large {
             format::shrink(&mut conversation)?;
             bytes = format::to_bytes(&conversation);
-            drops = true;
         }
         let bytes = bytes?;
         let becomes_current = self.becomes_current.as_deref();
         let left = becomes_current.map(|link| self.folder.leave(link, Some(lock))).transpose()?;
-        let state = rewrite(&self.folder, path, &bytes, drops && self.rules.keeps())?;
-        let note = is_too_large.then(|| has_become_too_large(&conversation, state.as_deref()));
+        let keeps_state = (drops || is_too_large) && self.rules.keeps();
+        let state = rewrite(&self.folder, path, &bytes, keeps_state)?;
+        let note = is_too_large.then(|| note_too_large(&conversation, state.as_deref()));
         let saved = Committed { note, ..self.saved(path.to_owned(), &conversation) };
         Ok(self.make_current(becomes_current, left.flatten(), saved))
     }
@@ -248,7 +247,7 @@ fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> io:
 }
 
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
-fn has_become_too_large(rest: &Conversation, state: Option<&Path>) -> String {
+fn note_too_large(rest: &Conversation, state: Option<&Path>) -> String {
     let count = rest.message_count();
     let kept = state.map_or_else(String::new, |state| format!("; the full conversation is in {}", state.display()));
     format!(

@@ -84,7 +84,7 @@ impl Folder {
             }
             Which::Named(name) => (self.resolve(&self.file(name))?, None),
             Which::Id(id) if exists(&self.file(id))? => (self.file(id), None),
-            Which::Id(id) => (self.find_created(id)?.map_or_else(|| self.state_of_link(id), Ok)?, None),
+            Which::Id(id) => (self.find_created(id)?.map_or_else(|| self.file_of_id(id), Ok)?, None),
             Which::Number(number) => (self.resolve(&self.find_number(*number)?)?, None),
             Which::File(path) => (self.as_written(path), None),
         };
@@ -153,8 +153,8 @@ impl Folder {
         real.strip_prefix(&sessions).map_or_else(|_| real.to_owned(), |below| self.sessions.join(below))
     }
 
-    /// The file of an earlier state. Those of a NAME that is a link are named by the conversation that it leads to.
-    fn state_of_link(&self, id: &str) -> io::Result<PathBuf> {
+    /// The file of an id. If NAME in NAME~1 is a link, the state belongs to the conversation that it leads to.
+    fn file_of_id(&self, id: &str) -> io::Result<PathBuf> {
         let (base, number) = id.split_at(name::base(id).len());
         let real = Some(self.resolve(&self.file(base))?).filter(|real| self.has(real));
         let stem = real.as_ref().and_then(|real| real.file_stem()?.to_str());
@@ -342,11 +342,15 @@ impl Folder {
             if name.starts_with('.') || is_second_name || (is_state && !all && path != current) {
                 continue;
             }
-            // The time of a link that leads nowhere is its own.
-            match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
+            // The time of a link that cannot be followed is its own.
+            let own = |error: io::Error| match error.kind() {
+                io::ErrorKind::NotFound => Err(error),
+                _ => fs::symlink_metadata(&path),
+            };
+            match fs::metadata(&path).or_else(own) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => listed.push(Listed { bytes: metadata.len(), modified: metadata.modified()?, path }),
-                // It was removed in the meantime.
+                // It was removed in the meantime, or is a link that leads nowhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(named(error, "look at", &path)),
             }

@@ -26,7 +26,7 @@ pub(crate) use origin::{Environment, Origin, Sourced};
 pub(crate) use program::LocalProgram;
 pub(crate) use providers::{Key, Provider, usable_key};
 pub(crate) use table::{History, Values};
-pub(crate) use text::read_text;
+pub(crate) use text::{MAX_TEXT, read_text};
 pub(crate) use tools::{Configured, KeyPlace, NO_TOOLS, Place, RemoteServer, ToolServer};
 
 use crate::error::Error;
@@ -131,10 +131,9 @@ impl Settings {
         let mut servers: Vec<Configured> =
             own.map(|server| Configured { name: server.name.clone(), server: Ok(server.clone()) }).collect();
         let Some(path) = &self.values.mcp else { return Ok(servers) };
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::settings(format!("mcp: cannot read {path}: {error}")))?;
-        let more = mcp::read(&text, &self.environment);
-        let more = more.map_err(|reason| Error::settings(format!("mcp: {path}: {reason}")))?;
+        let wrong = |reason| Error::settings(format!("mcp: {reason}"));
+        let text = text::read_regular(Path::new(path), text::MAX_SHARED).map_err(wrong)?;
+        let more = mcp::read(&text, &self.environment).map_err(|reason| wrong(format!("{path}: {reason}")))?;
         servers.extend(more.into_iter().filter(|one| !self.tools.iter().any(|server| server.name == one.name)));
         Ok(servers)
     }
@@ -198,7 +197,7 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         }
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
-        _ => text::read_regular(path).map_err(Error::settings)?,
+        _ => text::read_regular(path, MAX_TEXT).map_err(Error::settings)?,
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))

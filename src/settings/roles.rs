@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{ROLE_NAMES, Role, is_role};
 use super::origin::Origin;
-use super::text::read_regular;
+use super::text::{MAX_TEXT, read_regular};
 use super::tools::NO_TOOLS;
 use crate::error::Error;
 use crate::flags::Arguments;
@@ -25,7 +25,7 @@ impl Role {
 
     /// Reads the file that one of its keys names, relative to the configuration file, and takes its text.
     fn read<T>(&self, key: &str, path: &str, file: &Path, take: fn(String) -> Result<T, String>) -> Result<T, Error> {
-        let taken = read_regular(&file.with_file_name(path)).and_then(take);
+        let taken = read_regular(&file.with_file_name(path), MAX_TEXT).and_then(take);
         taken.map_err(|reason| self.origin(key, file).wrong(&self.key(key), &reason))
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn apply(typed: &Arguments, sections: &[Role], file: &Path) -> Result
         let text = match (section, section.and_then(|section| section.system_file.as_ref()), prompt) {
             (Some(section), Some(path), _) => Some(section.read("system_file", path, file, Ok)?),
             (_, _, Some(path)) => {
-                Some(read_regular(&path).map_err(|reason| Error::settings(format!("--role: {reason}")))?)
+                Some(read_regular(&path, MAX_TEXT).map_err(|reason| Error::settings(format!("--role: {reason}")))?)
             }
             _ => None,
         };

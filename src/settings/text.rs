@@ -4,29 +4,32 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// The most bytes of such a file.
-const MAX_TEXT: u64 = 1_000_000;
+/// The most bytes of a file that is written for q.
+pub(crate) const MAX_TEXT: u64 = 1_000_000;
+
+/// The most bytes of a file that other programs write into, too.
+pub(super) const MAX_SHARED: u64 = 100_000_000;
 
 /// The text of a regular file. Anything else is refused: opening a pipe would wait for a writer.
 ///
 /// # Errors
 /// As for [`read_text`].
-pub(super) fn read_regular(path: &Path) -> Result<String, String> {
+pub(super) fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     match path.metadata() {
         Ok(metadata) if !metadata.is_file() => Err(format!("cannot read {}: it is not a regular file", path.display())),
-        _ => read_text(path),
+        _ => read_text(path, limit),
     }
 }
 
-/// The text of a file, without a byte order mark.
+/// The text of a file of at most `limit` bytes, without a byte order mark.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TEXT + 1).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_string(&mut text));
     let why = match read {
-        Ok(length) if length as u64 > MAX_TEXT => format!("it has more than {MAX_TEXT} bytes"),
+        Ok(length) if length as u64 > limit => format!("it has more than {limit} bytes"),
         Ok(_) if text.contains('\0') => "it has a NUL byte".to_owned(),
         Ok(_) => return Ok(text.trim_start_matches('\u{feff}').to_owned()),
         Err(error) if error.kind() == ErrorKind::InvalidData => "it is not UTF-8".to_owned(),

@@ -31,9 +31,9 @@ pub(super) struct Prepared {
     pub(super) hidden: Vec<Secret>,
 }
 
-/// Prepares a server, or commands; `None` selects all. A command without its program is left out if it was not asked for:
-/// `only` or the selection leaves it out, or all were selected and there are others; then a note says so. Another note
-/// says when a key leaves this machine unencrypted.
+/// Prepares a server, or commands; `None` selects all. A command whose program is missing is an error only if it was asked
+/// for, or is the only one. Where all were selected, a note names it. Another note says when a key leaves this machine
+/// unencrypted.
 ///
 /// # Errors
 /// `Settings`: a program, its folder or a key is missing, or proxy or certificates cannot be used.

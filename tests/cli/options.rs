@@ -42,7 +42,6 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("--message", "--messages"),
         ("--nosave", "--no-save"),
         ("--no-straem", "--no-stream"),
-        ("--stream", "--no-stream"),
         ("--cler", "--clear"),
         ("--hlep", "--help"),
         ("--verison", "--version"),
@@ -51,6 +50,7 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         ("-c", "-f"),
         ("-C", "-f"),
         ("--continue", "-f"),
+        ("--resume", "-f"),
         ("--contiue", "-f"),
         ("--no-input", "-n"),
         ("--file", "-a"),
@@ -58,7 +58,15 @@ fn a_misspelt_option_is_answered_with_the_nearest() {
         let outcome = refused_at_once(&[typed, "why"]);
         outcome.stderr_contains(typed).stderr_contains(&format!("did you mean {meant}?"));
     }
-    for (typed, name) in [("--zzzz", "--zzzz"), ("-z", "-z"), ("-fz", "-z"), ("--format", "--format")] {
+    for (typed, name) in [
+        ("--zzzz", "--zzzz"),
+        ("-z", "-z"),
+        ("-fz", "-z"),
+        ("--format", "--format"),
+        ("--save", "--save"),
+        ("--stream", "--stream"),
+        ("--input", "--input"),
+    ] {
         let outcome = refused_at_once(&[typed, "why"]);
         outcome.stderr_contains(&format!("no option {name}\n")).stderr_contains("q -h").stderr_lacks("did you mean");
     }

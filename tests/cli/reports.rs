@@ -291,6 +291,8 @@ fn the_status_shows_how_much_is_kept() {
         sandbox.write_session(name, &stored(&["q", &"x".repeat(length)]));
     }
     let bytes: u64 = sandbox.session_files().iter().map(|name| sandbox.read_bytes(name).len() as u64).sum();
+    // It leads nowhere, and so it is not listed either.
+    sandbox.link("gone.json", "unmounted/gone.json");
     sandbox.q(&["--status"]).run().success().stdout_contains("(3, 1.2 MB)");
     let printed = sandbox.q(&["--status", "-j"]).run().success().stdout_json();
     assert_eq!((&printed["kept"], &printed["bytes"]), (&json!(3), &json!(bytes)));

@@ -1,12 +1,13 @@
 //! Tools: what the model is offered, what runs, who is asked, what is kept, and that no server outlives q.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, stored, wait_until,
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, make_pipe, offered, stored, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Q, Running, Sandbox};
@@ -565,11 +566,18 @@ fn servers_of_a_shared_file_can_be_used() {
     status.success().stdout_contains("tools my-db").stdout_contains("tools web    its url has");
     sandbox.config("[tools.my-db]\ncommand = [\"/no/such\"]\n");
     sandbox.q(&["-t", "my-db", "go"]).run().exit(2).stderr_contains("/no/such");
-    for (value, words) in
-        [("mcp.json", "relative path"), ("/no/such.json", "q: mcp: cannot read /no/such.json: No such file")]
-    {
+    let pipe = sandbox.root().join("pipe");
+    make_pipe(&pipe);
+    for (value, words) in [
+        (Path::new("mcp.json"), "relative path"),
+        (Path::new("/no/such.json"), "q: mcp: cannot read /no/such.json: No such file"),
+        (&pipe, "pipe: it is not a regular file"),
+    ] {
         sandbox.q(&["-t", "web", "go"]).env("Q_MCP", value).run().exit(2).stdout_is_empty().stderr_contains(words);
     }
+    // Other programs keep more in the file, and may begin it with a byte order mark.
+    fs::write(&file, format!("\u{feff}{servers}{}", " ".repeat(1_000_000))).unwrap();
+    sandbox.q(&["-t", "off", "go"]).run().exit(2).stderr_contains("no tools named “off”");
     // Without tools the file is not read.
     sandbox.q(&["go"]).env("Q_MCP", "/no/such.json").run().success();
 }

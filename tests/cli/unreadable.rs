@@ -48,7 +48,7 @@ fn an_action_on_state_that_cannot_be_used_is_an_error_with_its_cause() {
         ("sessions that cannot be entered", "sessions", Closed::Mode(0o600), ACTIONS),
         ("sessions that cannot be changed", "sessions", Closed::Mode(0o500), CHANGES),
         ("sessions that cannot be listed", "sessions", Closed::Mode(0o300), CHANGES),
-        ("sessions that cannot be listed", "sessions", Closed::Mode(0o300), &[&["--list"]]),
+        ("a list of sessions that cannot be listed", "sessions", Closed::Mode(0o300), &[&["--list"]]),
         ("a state folder without any right", "", Closed::Mode(0o000), ACTIONS),
         ("a state folder that cannot be entered", "", Closed::Mode(0o600), ACTIONS),
         ("a conversation without any right", "sessions/current.json", Closed::Mode(0o000), READS),

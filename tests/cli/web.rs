@@ -207,15 +207,15 @@ fn the_shape_is_found_after_the_last_search() {
     let answer = |then: &str| message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn");
     let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
     let continued = message(&json!([found("s1"), text("{\"name\":"), text("\"Ann\"}")]), "end_turn");
-    for (replies, exit, stdout) in [
-        (vec![answer(json)], 0, json),
-        (vec![answer("```json\n{\"name\":\"Ann\"}\n```")], 0, json),
-        (vec![paused, continued], 0, json),
-        (vec![answer("It is Ann.")], 1, ""),
-        (vec![answer("{\"age\":7}")], 1, ""),
-        (vec![message(&json!([text("I know."), text(json)]), "end_turn")], 1, ""),
+    for (what, replies, exit, stdout) in [
+        ("JSON", vec![answer(json)], 0, json),
+        ("JSON in a block", vec![answer("```json\n{\"name\":\"Ann\"}\n```")], 0, json),
+        ("JSON after a pause", vec![paused, continued], 0, json),
+        ("words", vec![answer("It is Ann.")], 1, ""),
+        ("JSON of another shape", vec![answer("{\"age\":7}")], 1, ""),
+        ("no search", vec![message(&json!([text("I know."), text(json)]), "end_turn")], 1, ""),
     ] {
-        let _case = case((replies.len(), exit));
+        let _case = case(what);
         let (_server, sandbox) = replying(replies);
         let outcome = sandbox.q(&["-w", "--schema", "name", "who won?"]).run();
         outcome.exit(exit).check(outcome.stdout_text().trim_end() == stdout, || stdout.to_owned());
