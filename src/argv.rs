@@ -200,11 +200,11 @@ fn is_interpreter(element: &str) -> bool {
 }
 
 /// How many of the elements after an option may be code: one after `-c`, `-e` or `-E`, or after several letters that end
-/// so; in `-co` the value of `-o` comes before the code.
+/// so; in `-co` and `-oc` the value of `-o` comes before the code.
 fn code_before(element: &str) -> usize {
     let letters = element.strip_prefix('-').unwrap_or_default();
     let is_bundle = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let values = letters.trim_start_matches(|letter| letter != 'c').matches('o').count();
+    let values = letters.matches('o').count();
     match letters.trim_end_matches('o').ends_with(['c', 'e', 'E']) {
         true if is_bundle => 1 + values,
         _ => 0,
@@ -285,6 +285,7 @@ mod tests {
             (&["/bin/bash", "-lc", "ls {a}"], "is code"),
             (&["bash", "-x", "-c", "--", "{a}"], "is code"),
             (&["bash", "-co", "pipefail", "ls {a}"], "is code"),
+            (&["bash", "-oc", "pipefail", "ls {a}"], "is code"),
             (&["perl", "-E", "say {a}"], "is code"),
             (&["python3", "-cx={a}"], "is code"),
             (&["perl", "-we=1;{a}"], "is code"),
@@ -304,6 +305,7 @@ mod tests {
             &["ls", "--file={a}"][..],
             &["ls", "-I=x{a}"],
             &["sh", "-c", "ls \"$1\"", "-", "{a}"],
+            &["bash", "-euo", "pipefail", "x.sh", "{a}"],
             &["grep", "-e", "{a}"],
             &["wc", "-c", "{a}"],
             &["awk", "{print $1}", "{a}"],

@@ -382,7 +382,12 @@ mod tests {
     #[test]
     fn a_schema_is_a_json_object() {
         assert_eq!(Shape::from_json("{\"type\":\"object\"}").expect("a schema").schema, json!({"type": "object"}));
-        for text in ["{\"items\":[{\"type\":\"string\"}]}", "{\"schema\":{}}", "{\"anyOf\":[true]}"] {
+        for text in [
+            "{\"items\":[{\"type\":\"string\"}]}",
+            "{\"schema\":{}}",
+            "{\"anyOf\":[true]}",
+            "{\"type\":[\"string\",\"null\"]}",
+        ] {
             assert!(Shape::from_json(text).is_ok(), "{text}");
         }
         for (text, reason) in [

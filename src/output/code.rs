@@ -226,9 +226,9 @@ impl<'a> Line<'a> {
     fn skip_item_marker(&mut self, in_paragraph: bool) -> Option<Container> {
         let text = self.text();
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let width = match text.as_bytes().get(digits)? {
-            b'-' | b'*' | b'+' if digits == 0 => 1,
-            b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
+        let width = match (digits, text.as_bytes().get(digits)?) {
+            (0, b'-' | b'*' | b'+') => 1,
+            (1..=9, b'.' | b')') => digits + 1,
             _ => return None,
         };
         let after = &text[width..];
@@ -343,6 +343,14 @@ mod tests {
             ("- a\n  - b\n\n    ```\n    deep\n      er\n    ```\n", Some("deep\n  er\n")),
             ("-\tx\n\n\t```\n\ta\n\t\tb\n\t```\n", Some("a\n\tb\n")),
             ("> ```sh\n> ls -l\n>\n> df\n> ```\n", Some("ls -l\n\ndf\n")),
+            ("- a\nb\n    ```\n    x\n    ```\n", Some("x\n")),
+            ("-\n\n    ```\n    x\n    ```\n", None),
+            ("    a\n2. ```\n   x\n   ```\n", Some("x\n")),
+            ("a\n    b\n2. ```\n   x\n", None),
+            ("a\n===\n2. ```\n   x\n   ```\n", Some("x\n")),
+            ("# a\n2. ```\n   x\n   ```\n", Some("x\n")),
+            ("#a\n2. ```\n   x\n", None),
+            ("####### a\n2. ```\n   x\n", None),
             ("    ```\n    x\n    ```\n", None),
             ("``\nx\n``\n", None),
             ("inline ```x``` code\n", None),

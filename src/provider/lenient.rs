@@ -192,9 +192,11 @@ mod tests {
             ),
             (r#"[{"type":"output_text","text":"a"}]"#, "a"),
             (r#""\ud83d\ude00""#, "😀"),
+            (r#""thinking""#, "thinking"),
         ] {
             let text_of: Text = serde_json::from_str(json).expect(json);
             assert_eq!(text_of.text().expect(json), text, "{json}");
+            assert_eq!(text_of.has_thinking(), json.contains(r#"{"type":"thinking""#), "{json}");
         }
         let half: Text = serde_json::from_str(r#"["a", {"text": "\ud83d"}]"#).expect("half a character");
         assert_eq!(half.json().expect("text"), r#""a\ud83d""#);
@@ -243,7 +245,8 @@ mod tests {
             ("\"7\"", None),
             ("null", None),
             ("{}", None),
-            ("1e300", None),
+            ("999999999999999", Some(999_999_999_999_999)),
+            ("1e15", None),
         ] {
             assert_eq!(serde_json::from_str::<Count>(json).expect(json).0, count, "{json}");
             let within: Value = serde_json::from_str(&format!("{{\"a\":{{\"b\":{json}}}}}")).expect(json);

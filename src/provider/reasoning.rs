@@ -163,6 +163,9 @@ mod tests {
             (" \n ", ""),
         ] {
             assert_eq!(text_of(&[whole]), answer, "{whole}");
+            let mut filter = Filter::default();
+            filter.add(whole, &mut String::new());
+            assert_eq!(filter.has_begun(), !whole.trim().is_empty(), "{whole}");
             let characters: Vec<String> = whole.chars().map(String::from).collect();
             let characters: Vec<&str> = characters.iter().map(String::as_str).collect();
             assert_eq!(text_of(&characters), answer, "{whole}, by character");

@@ -392,16 +392,21 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_call_before_a_message_is_a_search_that_the_provider_ran() {
+    fn a_heading_after_a_search_has_its_own_line_and_a_custom_call_is_a_search() {
         let message = |text: &str| json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
-        // Without a call_id, as some servers have it.
-        let custom = json!({"type": "custom_tool_call", "id": "c", "name": "x_keyword_search"});
         let own = json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{}"});
-        let output = json!([message("I look."), custom, message("# Found"), own]);
-        let mut reply = Reply::new(true);
-        read_whole(&json!({"status": "completed", "output": output}).to_string(), &mut reply).expect("a whole answer");
-        assert_eq!(reply.take_text(), "I look.\n\n# Found");
-        assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
+        for (between, text) in [
+            // Without a call_id, as some servers have it.
+            (json!({"type": "custom_tool_call", "id": "c", "name": "x_keyword_search"}), "I look.\n\n# Found"),
+            (json!({"type": "web_search_call", "id": "ws"}), "I look.\n\n# Found"),
+            (json!({"type": "reasoning", "id": "rs"}), "I look.# Found"),
+        ] {
+            let output = json!([message("I look."), between, message("# Found"), own]);
+            let mut reply = Reply::new(true);
+            read_whole(&json!({"status": "completed", "output": output}).to_string(), &mut reply).expect("an answer");
+            assert_eq!(reply.take_text(), text, "{between}");
+            assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
+        }
     }
 
     #[test]

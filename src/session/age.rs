@@ -39,6 +39,7 @@ mod tests {
             (1, "1s", "1 second"),
             (59, "59s", "59 seconds"),
             (60, "1m", "60 seconds"),
+            (120, "2m", "2 minutes"),
             (2433, "40m", "40 minutes"),
             (3599, "59m", "59 minutes"),
             (3600, "1h", "60 minutes"),

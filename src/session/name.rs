@@ -129,11 +129,9 @@ pub(super) fn resolve(path: &Path) -> Result<PathBuf, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         real => return real.map_err(|error| format!("{}: {error}", path.display())),
     }
-    match fs::read_link(path) {
-        // A link to a file that does not exist yet; a link to itself is another error.
-        Ok(target) => return resolve(&path.with_file_name("").join(target)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {}
-        Err(error) => return Err(format!("{}: {error}", path.display())),
+    // A link to a file that does not exist yet; a link to itself is another error.
+    if let Ok(target) = fs::read_link(path) {
+        return resolve(&path.with_file_name("").join(target));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder =

@@ -91,6 +91,7 @@ fn an_option_after_a_word_is_refused_with_advice() {
 
 #[test]
 fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
+    let long = "x".repeat(400);
     // The advice if it was meant as an option, and if it is part of the question.
     let table: &[(&[&str], &str, &str)] = &[
         (&["what", "is", "this", "-v"], ": q -v what is this", ": q -- what is this -v"),
@@ -104,6 +105,7 @@ fn an_option_after_a_word_is_refused_with_the_command_that_is_meant() {
         (&["why", "--clear"], "", ": q -- why --clear"),
         (&["why", "--all"], "", ": q -- why --all"),
         (&["two\nlines", "-v"], "", ""),
+        (&[&long, "-v"], "", ""),
     ];
     for (typed, option, part) in table {
         let _case = case(typed);
