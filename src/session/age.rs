@@ -16,7 +16,8 @@ pub(crate) fn short(age: Duration) -> String {
     }
 }
 
-/// A number of at least two in the largest unit for that, rounded down: `40 minutes`, `26 hours`, `3 days`.
+/// An age in the largest unit that gives at least two of it, rounded down: `40 minutes`, `26 hours`, `3 days`. Under a
+/// second it is `less than a second`.
 pub(crate) fn in_words(age: Duration) -> String {
     let (count, unit) = match age.as_secs() {
         0 => return "less than a second".to_owned(),

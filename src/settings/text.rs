@@ -1,4 +1,4 @@
-//! Text files that settings and options name: the configuration, system prompts, schemas.
+//! Text files that settings and options name: the configuration, system prompts, schemas, shared tool servers.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
