@@ -111,6 +111,7 @@ mod tests {
             r#"{"role":"user","content":"a","timestamp":"2026-11-23 10:00"}"#,
             r#"{"role":"user","content":"a","x":{"b":1.50,"a":[1e+400,12345678901234567890123]}}"#,
             r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png","data":"AAAA","x":1}]}"#,
+            r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png"}]}"#,
             &format!(
                 r#"{{"role":"assistant","content":"a","steps":[{{"calls":[{{"id":"1","name":"t","arguments":{deep},"result":"r","x":1}}],"y":2.0}}]}}"#
             ),
@@ -180,6 +181,10 @@ mod tests {
         for (bytes, reason) in [
             (good.replace(":1,", ":2,").as_bytes(), "it has version 2, but q reads version 1"),
             (br#"{"version":3,"chat":[]}"#, "it has version 3, but q reads version 1"),
+            (
+                file(r#"[{"role":"user","content":3}]"#).as_bytes(),
+                "it cannot be parsed (invalid type: integer `3`, expected text at line 1 column 148)",
+            ),
             (&too_large, "it is 10000001 bytes, more than 10000000"),
         ] {
             assert_eq!(read(bytes), Err(reason.to_owned()));
