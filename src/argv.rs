@@ -306,6 +306,7 @@ mod tests {
             &["ls", "-I=x{a}"],
             &["sh", "-c", "ls \"$1\"", "-", "{a}"],
             &["bash", "-euo", "pipefail", "x.sh", "{a}"],
+            &["bash", "--norc", "x.sh", "{a}"],
             &["grep", "-e", "{a}"],
             &["wc", "-c", "{a}"],
             &["awk", "{print $1}", "{a}"],

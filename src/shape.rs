@@ -434,6 +434,7 @@ mod tests {
             (with("properties", json!({"a": {"anyOf": [strict, {"type": "null"}]}})), true),
             (with("properties", json!({"a": {"anyOf": [loose, {"type": "null"}]}})), false),
             (with("properties", json!({"a": {"type": ["object", "null"]}})), false),
+            (with("properties", json!({"a": {"type": ["string", "null"]}})), true),
             (with("properties", json!({"a": {"oneOf": []}})), false),
             (with("properties", json!({"a": {"$ref": "#/$defs/A"}})), true),
             (with("$defs", json!({"A": strict})), true),

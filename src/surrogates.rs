@@ -79,6 +79,7 @@ mod tests {
             (r#""\ud83db""#, "\u{FFFD}b", ""),
             (r#""\ude00b""#, "\u{FFFD}b", ""),
             (r#""a\ude00""#, "a\u{FFFD}", ""),
+            (r#""a\udc00""#, "a\u{FFFD}", ""),
             (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀", ""),
             (r#""\ud83d\ud83d""#, "\u{FFFD}", r"\ud83d"),
             (r#""ä\ud83d\ude00€""#, "ä😀€", ""),
