@@ -74,7 +74,7 @@ impl Committer {
             _ => self.commit_locked(exchange, give_up),
         };
         if may_sweep {
-            self.folder.sweep_if_due(self.rules.keep, SystemTime::now());
+            self.folder.sweep_if_due(&self.rules, SystemTime::now());
         }
         saved.unwrap_or_else(|error| Committed::unsaved(&error))
     }

@@ -10,6 +10,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use super::files::PRIVATE_FILE;
 use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
 use super::name::Which;
+use super::rules::Rules;
 use super::timestamp::UNNAMED;
 use crate::unix;
 
@@ -19,13 +20,18 @@ const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// After a longer time without a sweep the clock may be wrong, so nothing is removed until the next one.
 const MAX_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// The beginning of the names of slots.
+const SLOT: &str = "current-";
+
 /// A file dated before this was written while the clock was wrong: 2026-01-01, in seconds since 1970.
 const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
 
 impl Folder {
-    /// Sweeps, at most once a day, unless another q has the lock. Without `keep`, or if it is zero, removes nothing.
-    pub(super) fn sweep_if_due(&self, keep: Option<Duration>, now: SystemTime) {
-        let Some(keep) = keep.filter(|keep| !keep.is_zero()) else { return };
+    /// Sweeps, at most once a day, unless another q has the lock. Without a limit on the time, removes nothing.
+    pub(super) fn sweep_if_due(&self, rules: &Rules, now: SystemTime) {
+        let Some(keep) = rules.keep else { return };
+        // A conversation that another q has just written may have no link yet.
+        let keep = if keep.is_zero() { INTERVAL } else { keep };
         let marker = self.root.join("swept");
         let since = fs::metadata(&marker).ok().and_then(|metadata| age(&metadata, now));
         if since.is_some_and(|since| since < INTERVAL) {
@@ -37,24 +43,30 @@ impl Folder {
         let marked = options.open(&marker).and_then(|marker| marker.set_modified(now));
         // Without the mark, every run would do this.
         if marked.is_ok() && since.is_none_or(|since| since <= MAX_ABSENCE) {
-            self.sweep(keep, now);
+            self.sweep(keep, rules.expire.unwrap_or(Duration::MAX), now);
         }
     }
 
     /// Removes conversations without a name and earlier states that have not changed for longer than `keep`, unless
-    /// `current.json` or a name leads to them; and links that lead nowhere.
-    fn sweep(&self, keep: Duration, now: SystemTime) {
+    /// `current.json` or a name leads to them; those of slots only once they have expired, too; and links that lead
+    /// nowhere.
+    fn sweep(&self, keep: Duration, expire: Duration, now: SystemTime) {
         let is_link = |path: &PathBuf| path.is_symlink() && !name_of(path).starts_with(TEMPORARY);
         let (links, files): (Vec<_>, Vec<_>) = self.paths().into_iter().flatten().partition(is_link);
-        // Links of slots keep nothing. Nor do links with ids: q 0.2 has renamed `current.json` so.
-        let keeps = |name: &str| !name.starts_with("current-") && !name.starts_with(UNNAMED);
-        let keeping = links.iter().filter(|link| keeps(&name_of(link)));
-        let kept: Vec<_> = keeping.filter_map(|link| self.resolve(link).ok()).collect();
+        // Links with ids keep nothing: q 0.2 has renamed `current.json` so.
+        let keeping = links.iter().filter(|link| !name_of(link).starts_with(UNNAMED));
+        let (slots, names): (Vec<_>, Vec<_>) = keeping.partition(|link| name_of(link).starts_with(SLOT));
+        let real = |link: &PathBuf| self.resolve(link).ok();
+        let of_slots: Vec<_> = slots.into_iter().filter_map(real).collect();
+        let kept: Vec<_> = names.into_iter().filter_map(real).collect();
         for path in files {
             let name = name_of(&path);
             let limit = match stem_of(&name) {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) || name.starts_with("current-") => keep,
+                Some(_) if name.starts_with(SLOT) => keep.max(expire),
+                Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) => {
+                    if of_slots.contains(&path) { keep.max(expire) } else { keep }
+                }
                 _ => continue,
             };
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };

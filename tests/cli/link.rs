@@ -361,6 +361,7 @@ fn old_conversations_are_removed_once_a_day_without_being_opened() {
         "work.json",
     ];
     let (_server, sandbox) = lasting();
+    let sandbox = sandbox.env("Q_EXPIRE", "24h");
     fill(&sandbox);
     sandbox.q(&["-s", "talk", "one"]).run().success();
     fs::remove_file(sandbox.sessions().join("talk.json")).expect("a conversation");
@@ -393,6 +394,35 @@ fn a_conversation_that_any_link_leads_to_is_not_swept() {
             sandbox.expect_texts(link, &["one", "two"]);
         }
     }
+}
+
+#[test]
+fn a_slot_keeps_its_conversation_until_that_has_expired() {
+    for (expire, stays) in [("never", true), ("60d", true), ("24h", false)] {
+        for linked in [true, false] {
+            let _case = case((expire, linked));
+            let (_server, sandbox) = lasting();
+            let name = if linked { ARCHIVED } else { "current-old.json" };
+            sandbox.write_session(name, &stored(&["one", "two"]));
+            age(&sandbox.sessions().join(name), 40 * DAY);
+            if linked {
+                sandbox.link("current-old.json", ARCHIVED);
+            }
+            sandbox.q(&["-s", "new", "one"]).env("Q_EXPIRE", expire).run().success();
+            assert_eq!(sandbox.sessions().join("current-old.json").exists(), stays);
+        }
+    }
+}
+
+#[test]
+fn what_should_not_be_kept_at_all_is_gone_after_a_day() {
+    let (_server, sandbox) = lasting();
+    for (name, hours) in [("current.json", 30), (ARCHIVED, 30), (OTHER, 20), ("work.json", 30), ("work~1.json", 30)] {
+        sandbox.write_session(name, &stored(&["one", "two"]));
+        age(&sandbox.sessions().join(name), hours * HOUR);
+    }
+    sandbox.q(&["-s", "new", "one"]).env("Q_KEEP", "0").run().success();
+    sandbox.expect_files(&["current.json", "new.json", OTHER, "work.json"]);
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn all_that_0_2_0_has_kept_is_cleared_and_swept() {
     for name in sandbox.all_files() {
         age(&sandbox.sessions().join(name), 40 * DAY);
     }
-    sandbox.q(&["-s", "new", "second"]).env("Q_KEEP", "30d").run().success();
+    sandbox.q(&["-s", "new", "second"]).env("Q_KEEP", "30d").env("Q_EXPIRE", "24h").run().success();
     sandbox.expect_files(&["current.json", "new.json", "work.json"]);
 }
 
