@@ -81,7 +81,7 @@ pub(crate) fn history(context: &Context, json: bool) -> Result<(), Error> {
         let time = |time: Timestamp| format!(" {}", if is_terminal { time.local() } else { time.to_string() });
         let time = entry.timestamp().map_or_else(String::new, time);
         let is_answer = entry.role == Role::Assistant;
-        let model = if is_terminal && is_answer { answered_by(entry, &conversation) } else { String::new() };
+        let model = if is_answer { answered_by(entry, &conversation) } else { String::new() };
         let mark = if entry.interrupted { " interrupted" } else { "" };
         let finish = entry.finish.as_ref().map_or_else(String::new, |word| format!(" {word}"));
         let begin = if index == 0 { "" } else { "\n" };
@@ -229,7 +229,7 @@ pub(crate) fn copy(context: &Context, name: &OsStr, json: bool) -> Result<(), Er
     let target = Place { folder: place.folder.clone(), which, location };
     let lock = target.lock(&target.location.path)?;
     // The conversation may have changed before the lock was held.
-    let mut conversation = context.place()?.read()?.ok_or_else(nothing)?;
+    let mut conversation = place.read()?.ok_or_else(nothing)?;
     conversation.created = Timestamp::new(OffsetDateTime::now_utc());
     commit::copy(&place.folder, &target.location.path, &conversation, lock.as_ref()).map_err(|error| {
         match error.kind() {

@@ -36,9 +36,9 @@ const BEFORE_MATCH: usize = 12;
 /// A conversation in a list.
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Its place in the list, counted from 1.
+    /// Its place in the plain list, counted from 1; an earlier state has none.
     #[serde(skip)]
-    number: usize,
+    number: Option<usize>,
     id: String,
     name: String,
     path: String,
@@ -115,9 +115,10 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
         }
         match files::read(&file.path) {
             Ok(Found::Conversation(conversation)) => {
-                number += 1;
+                number += usize::from(!file.is_state);
                 let found = find(&conversation, words);
                 if words.is_empty() || found.is_some() {
+                    let number = (!file.is_state).then_some(number);
                     rows.rows.push(row(&conversation, number, &file.path, place, found));
                 }
             }
@@ -138,7 +139,7 @@ fn read(place: &Place, words: &[&str], room: usize, all: bool, notes: &Notes) ->
     Ok(rows)
 }
 
-fn row(conversation: &Conversation, number: usize, path: &Path, place: &Place, found: Option<String>) -> Row {
+fn row(conversation: &Conversation, number: Option<usize>, path: &Path, place: &Place, found: Option<String>) -> Row {
     let id = place.folder.id(path, conversation.created);
     let question = conversation.exchanges.iter().find_map(Exchange::question);
     Row {
@@ -246,12 +247,14 @@ fn fitted(rows: &[Row], files: usize, size: Size, now: Timestamp) -> String {
     let names: Vec<String> = rows.iter().map(|row| cut(&visible(&row.name), most)).collect();
     let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
     let longest = ages.iter().map(String::len).max().unwrap_or_default();
-    let digits = rows.iter().map(|row| row.number.to_string().len()).max().unwrap_or_default();
+    let numbers: Vec<String> =
+        rows.iter().map(|row| row.number.map_or_else(String::new, |at| at.to_string())).collect();
+    let digits = numbers.iter().map(String::len).max().unwrap_or_default();
     let mut text = String::new();
-    for ((row, age), name) in rows.iter().zip(&ages).zip(&names) {
+    for (((row, age), name), number) in rows.iter().zip(&ages).zip(&names).zip(&numbers) {
         let mark = if row.current { '*' } else { ' ' };
         let padding = " ".repeat(widest - name.width());
-        let begin = format!("{mark} {:>digits$}  {name}{padding}  {age:>longest$}  ", row.number);
+        let begin = format!("{mark} {number:>digits$}  {name}{padding}  {age:>longest$}  ");
         let line = format!("{begin}{}", visible(row.found.as_ref().unwrap_or(&row.question)));
         let _ = writeln!(text, "{}", cut(&line, size.columns).trim_end());
     }
@@ -312,7 +315,7 @@ mod tests {
     fn rows(count: usize, name: &str) -> Vec<Row> {
         let now = Timestamp::new(OffsetDateTime::UNIX_EPOCH);
         let row = |number| Row {
-            number,
+            number: Some(number),
             id: name.to_owned(),
             name: name.to_owned(),
             path: String::new(),

@@ -49,6 +49,8 @@ pub(crate) struct Location {
 pub(crate) struct Listed {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
+    /// An earlier state, which has no number.
+    pub(crate) is_state: bool,
     modified: SystemTime,
 }
 
@@ -311,6 +313,7 @@ impl Folder {
                 linked => {
                     linked?;
                     unix::touch(&name);
+                    let _ = fs::set_permissions(&name, fs::Permissions::from_mode(files::PRIVATE_FILE));
                     return Ok(name);
                 }
             }
@@ -338,8 +341,8 @@ impl Folder {
             let Some(stem) = stem_of(&name) else { continue };
             let is_link = (is_current(&path) || stem.starts_with(UNNAMED)) && path.is_symlink();
             let is_second_name = is_link && self.resolve(&path).is_ok_and(|real| self.has(&real));
-            let is_state = name::base(stem) != stem;
-            if name.starts_with('.') || is_second_name || (is_state && !all && path != current) {
+            let is_state = name::base(stem) != stem && path != current;
+            if name.starts_with('.') || is_second_name || (is_state && !all) {
                 continue;
             }
             // The time of a link that cannot be followed is its own.
@@ -349,7 +352,9 @@ impl Folder {
             };
             match fs::metadata(&path).or_else(own) {
                 Ok(metadata) if metadata.is_dir() => {}
-                Ok(metadata) => listed.push(Listed { bytes: metadata.len(), modified: metadata.modified()?, path }),
+                Ok(metadata) => {
+                    listed.push(Listed { bytes: metadata.len(), is_state, modified: metadata.modified()?, path });
+                }
                 // It was removed in the meantime, or is a link that leads nowhere.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(named(error, "look at", &path)),
@@ -387,11 +392,12 @@ impl Folder {
         let (mut deleted, mut failed) = (0, None);
         for path in self.paths().map_err(|error| (0, error))? {
             let name = name_of(&path);
-            let stem = stem_of(&name).filter(|stem| !stem.starts_with(TEMPORARY));
+            // Hidden files that are not q's are no conversations.
+            let stem = stem_of(&name).filter(|_| !name.starts_with('.'));
             if (stem.is_none() && !name.starts_with(TEMPORARY)) || (path.is_dir() && !path.is_symlink()) {
                 continue;
             }
-            let is_link = is_current(&path) && path.is_symlink();
+            let is_link = path.is_symlink() && (is_current(&path) || !path.exists());
             let counts = stem.is_some_and(|stem| name::base(stem) == stem) && !is_link;
             match remove(&path) {
                 Ok(existed) => deleted += usize::from(existed && counts),

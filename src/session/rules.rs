@@ -62,18 +62,22 @@ pub(crate) enum Intent {
 pub(crate) struct Seen {
     pub(super) created: Timestamp,
     first: Option<Entry>,
+    last: Option<Entry>,
 }
 
 impl Seen {
     pub(crate) fn new(conversation: &Conversation) -> Seen {
-        Seen { created: conversation.created, first: conversation.entries().next().cloned() }
+        let (first, last) = (conversation.entries().next().cloned(), conversation.entries().last().cloned());
+        Seen { created: conversation.created, first, last }
     }
 
-    /// Whether this is still the conversation. At most `pairs` exchanges are kept, so it may have lost its beginning.
+    /// Whether this is still the conversation. Another q may have cut off its beginning, to keep `pairs` exchanges or the
+    /// limit of the size.
     pub(super) fn is(&self, now: &Conversation, pairs: usize) -> bool {
         let first = now.entries().next();
         let same_beginning = self.first.is_none() || first.is_none() || self.first.as_ref() == first;
-        self.created == now.created && (same_beginning || now.exchanges.len() >= pairs)
+        let has_last = || now.entries().any(|entry| Some(entry) == self.last.as_ref());
+        self.created == now.created && (same_beginning || now.exchanges.len() >= pairs || has_last())
     }
 }
 
@@ -211,7 +215,7 @@ mod tests {
         let same = || Found::Conversation(read.clone());
         let undone = || there(&[("one", "1")]);
         let grown = || there(&[("one", "1"), ("two", "2"), ("three", "3")]);
-        let other = || there(&[("other", "1"), ("two", "2")]);
+        let other = || there(&[("other", "1"), ("new", "x")]);
         let moved = || Found::Conversation(Conversation { created: moment(1), ..read.clone() });
         let unusable = || Found::Unusable(String::new());
         let idle = || Found::Conversation(Conversation { updated: moment(-25 * HOUR), ..read.clone() });
@@ -244,5 +248,8 @@ mod tests {
         // Another follow-up has dropped the beginning.
         assert_eq!(action(&follow, there(&[("three", "3"), ("four", "4")]), &complete, 2), "extend");
         assert_eq!(action(&follow, there(&[("three", "3")]), &complete, 2), "separate");
+        let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
+        cut.exchanges.remove(0);
+        assert_eq!(action(&follow, Found::Conversation(cut), &complete, usize::MAX), "extend");
     }
 }

@@ -65,7 +65,11 @@ impl Folder {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
                 Some(_) if name.starts_with(SLOT) => keep.max(expire),
                 Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) => {
-                    if of_slots.contains(&path) { keep.max(expire) } else { keep }
+                    if of_slots.contains(&path) {
+                        keep.max(expire)
+                    } else {
+                        keep
+                    }
                 }
                 _ => continue,
             };

@@ -80,14 +80,14 @@ fn each_action_reports_that_there_is_nothing_and_creates_nothing() {
 }
 
 #[test]
-fn a_history_shows_role_time_and_text_of_each_message() {
+fn a_history_shows_role_time_model_and_text_of_each_message() {
     let mut conversation = stored(&["one\ntwo\n", "t\u{e4}glich \u{1b}[1m\t3", "", "half an ans"]);
     let messages = conversation["messages"].as_array_mut().unwrap();
     messages[2].as_object_mut().unwrap().remove("timestamp");
     messages[3]["interrupted"] = json!(true);
     let expected = format!(
-        "[user {CREATED}]\none\ntwo\n\n[assistant {CREATED}]\nt\u{e4}glich \u{1b}[1m\t3\n\n[user]\n\n\n\
-         [assistant {CREATED} interrupted]\nhalf an ans\n"
+        "[user {CREATED}]\none\ntwo\n\n[assistant {CREATED} openai/{STORED_MODEL}]\nt\u{e4}glich \u{1b}[1m\t3\n\n[user]\n\n\n\
+         [assistant {CREATED} openai/{STORED_MODEL} interrupted]\nhalf an ans\n"
     );
     let sandbox = Sandbox::new();
     sandbox.write_home("talk.json", conversation.to_string());
@@ -105,7 +105,7 @@ fn a_history_shows_role_time_and_text_of_each_message() {
 }
 
 #[test]
-fn a_history_on_a_terminal_has_local_time_and_the_model() {
+fn a_history_on_a_terminal_has_local_time() {
     let mut conversation = stored(&["one", "two", "three", "four"]);
     conversation["messages"][0]["timestamp"] = json!("2026-07-31T22:30:59.999Z");
     conversation["messages"][3]["provider"] = json!("work");
@@ -418,13 +418,15 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
     for name in [".tmp", ".tmp-4711"] {
         sandbox.write_bytes(name, "half");
     }
-    for name in ["notes.txt", "work.json.bak"] {
+    for name in ["notes.txt", "work.json.bak", ".own.json"] {
         sandbox.write_bytes(name, "foreign");
     }
+    // It goes, too, but leads to no conversation.
+    sandbox.link("gone.json", "nowhere.json");
     sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
     let before = snapshot(sandbox.home());
     sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 7\n");
-    sandbox.expect_files(&["notes.txt", "work.json.bak"]);
+    sandbox.expect_files(&[".own.json", "notes.txt", "work.json.bak"]);
     before.expect_unchanged();
     sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 0\n");
 }

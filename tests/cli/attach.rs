@@ -365,8 +365,8 @@ fn a_history_names_attachments() {
     let big = "[attached: big\u{1b}[31m.pdf [x], application/pdf, 123 kB]\n";
     let expected = format!(
         "[user {CREATED}]\n[attached: error.png, image/png, 1 kB]\n{big}\
-         [attached: old.webp, image/webp, 1 kB]\nwhat is it?\n\n[assistant {CREATED}]\na\n\n\
-         [user {CREATED}]\n[attached: error.png, image/png, 1 kB]\n\n\n[assistant {CREATED}]\nb\n"
+         [attached: old.webp, image/webp, 1 kB]\nwhat is it?\n\n[assistant {CREATED} openai/{STORED_MODEL}]\na\n\n\
+         [user {CREATED}]\n[attached: error.png, image/png, 1 kB]\n\n\n[assistant {CREATED} openai/{STORED_MODEL}]\nb\n"
     );
     sandbox.q(&["--history"]).run().success().stdout(&expected);
     sandbox.q(&["--history", "--json"]).run().success().stdout(format!("{conversation}\n"));

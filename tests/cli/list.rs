@@ -132,6 +132,11 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
         "  3  session_20260102030405678  40d  tab and ^[[31mescape",
     ];
     assert_eq!(lines, expected);
+    // An earlier state has no number: the numbers are those of the plain list.
+    sandbox.write_session("work~1.json", &idle_for(HOUR, &["one", "two"]));
+    age(&sandbox.sessions().join("work~1.json"), 4 * HOUR);
+    let lines = on_terminal(&sandbox, &["--list", "--all"], 60);
+    assert!(lines[2].starts_with("     work~1 ") && lines[3].starts_with("  3  session_"), "{lines:?}");
 }
 
 #[test]

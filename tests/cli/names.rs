@@ -306,6 +306,12 @@ fn a_number_of_the_list_names_its_conversation() {
     assert_eq!(sandbox.current_id(), ID);
     assert!(prompt(&server.request()).contains("Human: second"));
     assert_eq!(sandbox.current()["pinned"], true);
+    let terminal = Terminal::new(WIDE);
+    let copy = sandbox.q(&["-s", "%2", "--copy", "copied"]);
+    copy.stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(0);
+    let screen = terminal.screen().join("\n");
+    sandbox.check(screen.matches("%2").count() == 1, || format!("expected one note that says which:\n{screen}"));
+    fs::remove_file(sandbox.sessions().join("copied.json")).expect("a copy");
     // In a pipe there is no note, and the link stays.
     sandbox.q(&["-s", "%2", "more"]).run().success();
     assert_eq!(sandbox.current_id(), ID);

@@ -3,7 +3,8 @@
 use std::os::unix::fs::symlink;
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, EARLIER, ID, age, another_day, case, numbered, prompt, snapshot, stored, texts, with,
+    ARCHIVED, CREATED, DAY, EARLIER, ID, age, another_day, case, mode, numbered, prompt, set_mode, snapshot, stored,
+    texts, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -39,10 +40,12 @@ fn a_conversation_that_changes_at_its_end_leaves_its_earlier_states() {
             let _case = case((args, change));
             let (_server, sandbox) = talked();
             age(&sandbox.sessions().join(file), 40 * DAY);
+            set_mode(&sandbox.sessions().join(file), 0o644);
             let first = sandbox.read_bytes(file);
             sandbox.q(args).arg(change).run().success();
             sandbox.expect_texts(file, after);
             sandbox.expect_bytes(&format!("{state}~1.json"), &first);
+            assert_eq!(mode(&sandbox.sessions().join(format!("{state}~1.json"))), 0o600);
             assert_eq!(sandbox.session(file)["created"], CREATED);
             let second = sandbox.read_bytes(file);
             sandbox.q(args).arg("--undo").run().success();

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    CREATED, DIALECTS, Dialect, anthropic_reply, calling, case, failure, gemini_reply, openai_event, openai_reply,
-    prompt, refused, responses_reply, snapshot, stored, texts, typed_event, word,
+    CREATED, DIALECTS, Dialect, STORED_MODEL, anthropic_reply, calling, case, failure, gemini_reply, openai_event,
+    openai_reply, prompt, refused, responses_reply, snapshot, stored, texts, typed_event, word,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{API_KEY, Q, Sandbox};
@@ -562,7 +562,7 @@ fn sources_that_another_program_has_written_stay() {
         let mut conversation = stored(&["one", "two"]);
         conversation["messages"][1]["sources"] = sources.clone();
         sandbox.write_current(&conversation);
-        let shown = format!("[user {CREATED}]\none\n\n[assistant {CREATED}]\ntwo\n{lines}");
+        let shown = format!("[user {CREATED}]\none\n\n[assistant {CREATED} openai/{STORED_MODEL}]\ntwo\n{lines}");
         sandbox.q(&["--history"]).run().success().stdout(shown);
         sandbox.q(&["-f", "three"]).run().success();
         assert_eq!((texts(&sandbox.current()).len(), &sandbox.current()["messages"][1]["sources"]), (4, &sources));
