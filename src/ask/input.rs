@@ -266,7 +266,7 @@ impl Reader {
                 return Err(Error::new(Kind::Input, error).advise("send a smaller image, or fewer pages"));
             }
             self.base64_left -= size;
-        } else if bytes.contains(&0) {
+        } else if bytes.contains(&0) || media_type(&bytes).is_some() {
             return Err(source.binary(&bytes));
         } else if bytes.len() > self.text_left {
             return Err(source.too_long());
@@ -321,7 +321,10 @@ impl Source {
                 "-a takes only these; another image can be converted to PNG",
             ),
             false => (
-                format!("{name} is binary: it has a NUL byte"),
+                match media_type(bytes) {
+                    Some(media) => format!("{name} is binary: it begins like {media}"),
+                    None => format!("{name} is binary: it has a NUL byte"),
+                },
                 "-a - sends it if it is an image or a PDF; -n leaves standard input alone",
             ),
         };

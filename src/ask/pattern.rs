@@ -33,8 +33,9 @@ pub(super) fn matches(pattern: &OsStr, notes: &Notes) -> Result<Option<Vec<PathB
         parts.push("*");
     }
     parts.dedup_by(|a, b| a == b && *a == ANY_FOLDERS);
-    let parts: Vec<Pattern> =
-        parts.into_iter().map(Pattern::new).collect::<Result<_, _>>().map_err(|error| wrong(error.msg))?;
+    // Shells know both signs for “none of these”.
+    let parts = parts.into_iter().map(|part| Pattern::new(&part.replace("[^", "[!")));
+    let parts: Vec<Pattern> = parts.collect::<Result<_, _>>().map_err(|error| wrong(error.msg))?;
     let mut found = Vec::new();
     search(Path::new(if text.starts_with('/') { "/" } else { "" }), &parts, false, &mut found, notes);
     if found.len() > MAX_FILES {

@@ -251,7 +251,9 @@ fn read(
     let annotations = delta.and_then(|delta| delta.annotations);
     add_sources(annotations, "/url_citation/url", "/url_citation/title", reply);
     add_sources(chunk.citations, "", "/title", reply);
-    add_sources(chunk.search_results, "/url", "/title", reply);
+    for pages in [annotations, chunk.citations, chunk.search_results] {
+        add_sources(pages, "/url", "/title", reply);
+    }
     let Some(choice) = first else { return Ok(()) };
     if let Some(counts) = lenient::if_readable(choice.usage) {
         reply.add_usage(usage_of(&counts));

@@ -10,7 +10,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Proxy, ProxyProtocol, Timeout};
 
 use super::retry;
-use crate::address::Address;
+use crate::address::{Address, Endpoint};
 use crate::error::Error;
 use crate::provider::failure::{self, PASSING_STATUSES, ServerError};
 use crate::provider::request::Request;
@@ -221,11 +221,15 @@ impl Client {
         Ok(Response { headers: parts.headers, body: Box::new(body.into_reader()) })
     }
 
-    /// Where a redirect leads, without the query, which may be secret. A path alone is one of the same server.
+    /// Where a redirect leads, without a login and the query, which may be secret. A path alone is one of the same server.
     fn redirected_to(&self, location: &str) -> String {
         let url = location.split('?').next().unwrap_or_default();
         let is_path = url.starts_with('/') && !url.starts_with("//");
-        if is_path { self.address.origin() + url } else { url.to_owned() }
+        match Endpoint::parse(url) {
+            _ if is_path => self.address.origin() + url,
+            Ok(endpoint) => endpoint.to_string(),
+            Err(_) => url.rsplit('@').next().unwrap_or_default().to_owned(),
+        }
     }
 
     /// Describes a failure while the body was read.

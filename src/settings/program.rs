@@ -10,7 +10,7 @@ use crate::secret::Secret;
 /// The variables that every program gets; a star matches any characters. Only `env` and `env_from` pass on keys.
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
-    SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS npm_config_* UV_*";
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS npm_config_* UV_*";
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -133,9 +133,11 @@ impl Http {
     /// Sends a request, and hands on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
         let response = match self.post_patiently(message) {
-            // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the session.
-            Err(TransportError { status: Some(400 | 404), body, .. })
-                if lock(&self.session).is_none() && is_error(&body) =>
+            // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the
+            // session, unless it names the request.
+            Err(TransportError { status: Some(status @ (400 | 404)), body, .. })
+                if error_for(&body)
+                    .is_some_and(|id| lock(&self.session).is_none() || (status == 400 && id == message["id"])) =>
             {
                 self.receive(Ok(body.as_bytes()));
                 return Ok(());
@@ -278,7 +280,8 @@ impl Http {
     }
 }
 
-/// Whether a body is a JSON-RPC error, as servers of this protocol send it with a status.
-fn is_error(body: &str) -> bool {
-    serde_json::from_str::<Value>(body).is_ok_and(|message| message["error"]["code"].is_i64())
+/// Which request a body answers, if it is a JSON-RPC error, as servers of this protocol send it with a status.
+fn error_for(body: &str) -> Option<Value> {
+    let mut message: Value = serde_json::from_str(body).ok()?;
+    message["error"]["code"].is_i64().then(|| message["id"].take())
 }

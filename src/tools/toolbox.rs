@@ -121,20 +121,34 @@ impl Toolbox {
         images
     }
 
-    /// The outcome of a call.
+    /// Which offer a call means, and its arguments.
     ///
     /// # Errors
-    /// Why it did not run, in words for the model.
-    fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
+    /// What is wrong with it, in words for the model.
+    fn checked(&self, call: &Call) -> Result<(usize, Map<String, Value>), String> {
         let there = || self.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
         let at = self.tools.iter().position(|tool| tool.name == call.name);
         let at = at.ok_or_else(|| format!("There is no tool {}. The tools are: {}.", call.name, there()))?;
         let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
             .map_err(|error| format!("The arguments are not a JSON object: {error}."))?;
+        self.servers.0[self.offers[at].server].check(&self.offers[at].tool, &arguments)?;
+        Ok((at, arguments))
+    }
+
+    /// The outcome of a call.
+    ///
+    /// # Errors
+    /// Why it did not run, in words for the model.
+    fn outcome(&mut self, call: &Call, watched: bool, runs: &dyn Fn(), notes: &Notes) -> Result<Outcome, String> {
+        let (at, arguments) = self.checked(call).inspect_err(|reason| {
+            if watched {
+                let line = format!("{} did not run: {}", call.name, secret::redact(reason, &self.secrets));
+                notes.note(&shortened_line(&line));
+            }
+        })?;
         let whole = Value::from(arguments.clone()).to_string();
         let offer = &self.offers[at];
         let server = &mut self.servers.0[offer.server];
-        server.check(&offer.tool, &arguments)?;
         // The user must see the complete arguments to agree.
         self.consent.ask(offer, &whole, notes)?;
         let shown = consent::shown(&secret::redact(&whole, &self.secrets));

@@ -224,6 +224,7 @@ fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
     for (pattern, found) in [
         ("*.rs", &["one.rs", "two.rs"][..]),
         ("./on[a-f].r?", &["./one.rs"]),
+        ("[^o]*.rs", &["two.rs"]),
         ("src/**/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/in/deep.rs"]),
         ("**/deep.rs", &["src/in/deep.rs"]),
         ("src/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/link.rs"]),

@@ -205,6 +205,16 @@ fn binary_input_is_refused_at_its_first_nul() {
 }
 
 #[test]
+fn an_image_or_a_pdf_on_standard_input_is_refused_though_it_may_look_like_text() {
+    for input in ["%PDF-1.4\n1 0 obj\n", "GIF89a"] {
+        let server = Server::openai("never");
+        let sandbox = Sandbox::new().server_env(&server);
+        sandbox.q(&["why"]).stdin(input).run().exit(2).stdout_is_empty().stderr_contains("-a - sends it");
+        server.expect_requests(0);
+    }
+}
+
+#[test]
 fn bytes_that_are_not_utf8_are_replaced_with_a_note() {
     let text = OsStr::from_bytes(b"caf\xe9 \xf0\x9f au lait");
     let replaced = "caf\u{FFFD} \u{FFFD} au lait";

@@ -179,6 +179,28 @@ fn forgetful() -> Server {
 }
 
 #[test]
+fn an_error_with_a_status_is_an_answer_where_it_names_the_call() {
+    for (named, result) in [(true, "no rows (-32602)"), (false, "the tool server web failed: 400 Bad Request: no rows")]
+    {
+        let _case = case(named);
+        let site = site(move |_, message| {
+            let id = if named { message["id"].clone() } else { Value::Null };
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no rows"}});
+            (message["method"] == "tools/call").then(|| Reply::json(400, error))
+        });
+        let model = model(1);
+        let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");
+        let outcome = sandbox.q(&["-t", "web", "go"]).run();
+        assert!(
+            kept(&sandbox)[0]["result"].as_str().is_some_and(|text| text.starts_with(result)),
+            "{:?}",
+            kept(&sandbox)
+        );
+        outcome.exit(0).stderr_has_lines(usize::from(!named));
+    }
+}
+
+#[test]
 fn a_session_that_the_server_has_forgotten_is_replaced_once() {
     let (model, site) = (model(1), forgetful());
     let sandbox = with_web(&model, &site.url(), "allow = [\"*\"]");

@@ -222,6 +222,16 @@ fn nobody_is_asked_where_the_question_would_not_be_seen() {
 }
 
 #[test]
+fn a_call_that_cannot_run_is_a_line_on_a_terminal_too() {
+    let server = model(OPENAI, vec![vec![("call00001", "db__gone", json!({})), ("call00002", "db__echo", json!({}))]]);
+    let sandbox = with_db(&server, "", "allow = [\"*\"]");
+    let terminal = Terminal::new(WIDE);
+    in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn().wait().exit(0);
+    let screen = terminal.screen().join("\n");
+    assert!(screen.contains("q: db__gone did not run: There is no tool db__gone."), "{screen}");
+}
+
+#[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let server = model(OPENAI, vec![vec![("call00001", "db__write", json!({}))]]);
     let sandbox = with_db(&server, "", "");
@@ -588,7 +598,7 @@ fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
     let server = model(OPENAI, vec![vec![("call00001", "db__environment", json!({}))]]);
     let passed_on = "LOGNAME USER PATH SHELL TERM LANG LC_ALL LC_TIME TZ TMPDIR XDG_RUNTIME_DIR HTTP_PROXY HTTPS_PROXY \
                      ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR \
-                     NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
+                     CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
     let passed_on: Vec<&str> = passed_on.split(' ').collect();
     let kept_back = ["GROQ_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "MAIL", "LANGUAGE", "UV", "Q_PAIRS"];
     let named = ["SHOP_TOKEN", "CORP_A", "CORP_B"];

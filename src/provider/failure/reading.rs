@@ -113,7 +113,9 @@ pub(crate) fn is_something(value: &Value) -> bool {
 pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
-        Value::String(message) => Some(ServerError::new(on_one_line(message))),
+        Value::String(message) => {
+            Some(ServerError::new(on_one_line(message))).filter(|error| !error.message.is_empty())
+        }
         Value::Number(code) => Some(ServerError::new(code.to_string())),
         Value::Object(fields) => from_fields(fields),
         Value::Null | Value::Bool(_) => None,
@@ -125,7 +127,8 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let codes = ["code", "type", "status", "error_type"].into_iter().filter_map(text).collect::<Vec<_>>().join(" ");
     // If the field only names the error, or says that there is one, the words are in a field beside it.
     let beside = ["message", "error_description", "detail"].into_iter().find_map(text);
-    let says_nothing = |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number());
+    let says_nothing =
+        |inner: &Value| beside.is_some() && (inner.is_boolean() || inner.is_number() || from_value(inner).is_none());
     let inner = ["error", "errors", "fault", "base_resp"].into_iter().find_map(|name| fields.get(name));
     let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
@@ -222,6 +225,8 @@ mod tests {
             (r#"{"error":true,"message":"real words"}"#, "real words"),
             (r#"{"error":500,"message":"real words"}"#, "real words"),
             (r#"{"error":500}"#, "500"),
+            (r#"{"error":{"message":""},"message":"real words"}"#, "real words"),
+            (r#"{"error":{"message":null},"detail":"real words"}"#, "real words"),
             (r#"{"error":"invalid_token","error_description":"it has expired"}"#, "it has expired"),
             (r#"{"errors":[{"message":"one"},{"message":"two"}]}"#, "one"),
             (r#"{"errors":["plain"]}"#, "plain"),
