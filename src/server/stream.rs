@@ -193,6 +193,7 @@ mod tests {
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }
+        assert_eq!(events(&[b"data: a\r", b"", b"\ndata: b\r", b"\n\r\n"]), ["a\nb"]);
     }
 
     #[test]

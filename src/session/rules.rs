@@ -248,6 +248,10 @@ mod tests {
         // Another follow-up has dropped the beginning.
         assert_eq!(action(&follow, there(&[("three", "3"), ("four", "4")]), &complete, 2), "extend");
         assert_eq!(action(&follow, there(&[("three", "3")]), &complete, 2), "separate");
+        let mut emptied = read.clone();
+        emptied.exchanges.clear();
+        assert_eq!(action(&Intent::Follow(Seen::new(&emptied)), same(), &complete, 20), "extend");
+        assert_eq!(action(&follow, Found::Conversation(emptied), &complete, 20), "extend");
         let mut cut = conversation(&[("one", "1"), ("two", "2"), ("three", "3")]);
         cut.exchanges.remove(0);
         assert_eq!(action(&follow, Found::Conversation(cut), &complete, usize::MAX), "extend");

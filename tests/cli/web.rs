@@ -370,7 +370,6 @@ fn what_follows_a_pause_is_part_of_the_answer() {
 
 #[test]
 fn code_and_headings_after_a_search_begin_on_a_line_of_their_own() {
-    let paused = message(&json!([text("I look."), search("s1")]), "pause_turn");
     for (then, separator) in [
         ("```sh\necho one\n```\nDone.", "\n\n"),
         ("# One\nDone.", "\n\n"),
@@ -379,13 +378,16 @@ fn code_and_headings_after_a_search_begin_on_a_line_of_their_own() {
         ("####### Seven", ""),
         ("#1 is it.", ""),
     ] {
-        for replies in [
-            vec![message(&json!([text("I look."), search("s1"), found("s1"), text(then)]), "end_turn")],
-            vec![paused.clone(), message(&json!([found("s1"), text(then)]), "end_turn")],
-        ] {
-            let _case = case((then, replies.len()));
-            let (_server, sandbox) = replying(replies);
-            sandbox.q(&["-w", "how?"]).run().success().stdout(format!("I look.{separator}{then}\n"));
+        for (said, separator) in [("I look.", separator), ("I look.\n", ""), ("", "")] {
+            let paused = message(&json!([text(said), search("s1")]), "pause_turn");
+            for replies in [
+                vec![message(&json!([text(said), search("s1"), found("s1"), text(then)]), "end_turn")],
+                vec![paused, message(&json!([found("s1"), text(then)]), "end_turn")],
+            ] {
+                let _case = case((said, then, replies.len()));
+                let (_server, sandbox) = replying(replies);
+                sandbox.q(&["-w", "how?"]).run().success().stdout(format!("{said}{separator}{then}\n"));
+            }
         }
     }
 }
