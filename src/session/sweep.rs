@@ -9,7 +9,6 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 
 use super::files::PRIVATE_FILE;
 use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
-use super::name::Which;
 use super::rules::Rules;
 use super::timestamp::UNNAMED;
 use crate::unix;
@@ -60,17 +59,11 @@ impl Folder {
         let of_slots: Vec<_> = slots.into_iter().filter_map(real).collect();
         let kept: Vec<_> = names.into_iter().filter_map(real).collect();
         for path in files {
-            let name = name_of(&path);
+            let (name, is_unnamed) = (name_of(&path), self.is_unnamed(&path));
             let limit = match stem_of(&name) {
                 _ if name.starts_with(TEMPORARY) => INTERVAL,
-                Some(_) if name.starts_with(SLOT) => keep.max(expire),
-                Some(stem) if matches!(Which::from_stem(stem), Which::Id(_)) => {
-                    if of_slots.contains(&path) {
-                        keep.max(expire)
-                    } else {
-                        keep
-                    }
-                }
+                Some(_) if name.starts_with(SLOT) || (is_unnamed && of_slots.contains(&path)) => keep.max(expire),
+                Some(_) if is_unnamed => keep,
                 _ => continue,
             };
             let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
