@@ -631,7 +631,8 @@ mod tests {
         protocol.receive(
             answer(2, &json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})).as_bytes(),
         );
-        protocol.receive(answer(3, &json!({"tools": names})).as_bytes());
+        let tools: Vec<Value> = [tool("plain")].into_iter().chain(names).collect();
+        protocol.receive(answer(3, &json!({"tools": tools})).as_bytes());
         for (name, encoded) in [
             ("a b", "a b"),
             ("größe", "=?base64?Z3LDtsOfZQ==?="),
@@ -796,8 +797,10 @@ mod tests {
         {
             assert_eq!(protocol.receive(progress(token).as_bytes()), events, "{token}");
         }
+        assert!(protocol.awaits(&json!(3)) && !protocol.awaits(&json!(2)));
         let result = answer(3, &json!({"content": []}));
         assert_eq!(protocol.receive(result.as_bytes()), [Event::Answer(3, Ok(json!({"content": []})))]);
+        assert!(!protocol.awaits(&json!(3)), "its answer has come");
         assert_eq!(protocol.receive(result.as_bytes()), []);
         assert_eq!(protocol.receive(progress("3").as_bytes()), []);
         let (id, _) = protocol.call("a", &Map::new());
