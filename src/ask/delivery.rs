@@ -147,11 +147,11 @@ impl Delivery {
             let record = Arc::clone(&record);
             move || record.close()
         });
-        interrupts.before_the_end(When::Then, {
-            let record = Arc::clone(&record);
-            move || record.save_interrupted()
-        });
         let screen = Screen::new(stdout);
+        interrupts.before_the_end(When::Then, {
+            let (record, screen) = (Arc::clone(&record), Arc::clone(&screen));
+            move || record.save_interrupted(move || drop(screen.end()))
+        });
         Ok(Delivery { screen, output, record, which, interrupts, notes: notes.clone() })
     }
 
@@ -234,7 +234,7 @@ impl Delivery {
         let is_all = self.output.excerpt == Excerpt::All;
         // The last newline does not wait for the disk.
         let line = match self.output.form {
-            Form::Whole if is_all => self.write_whole(),
+            Form::Whole if is_all => self.screen.print(&self.record.text()),
             _ => self.screen.end(),
         };
         let answer = self.record.text();
@@ -262,10 +262,6 @@ impl Delivery {
     }
 
     /// Writes the answer in one piece.
-    fn write_whole(&self) -> Result<(), OutputError> {
-        self.screen.show(&self.record.text()).and_then(|()| self.screen.end())
-    }
-
     /// Whether nothing is printed of an incomplete answer: nobody must run half a script, or read half an object.
     fn prints_complete_answers_only(&self) -> bool {
         match self.output.excerpt {

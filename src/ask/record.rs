@@ -153,14 +153,20 @@ impl Record {
         self.signalled.store(true, Ordering::Relaxed);
     }
 
-    /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way.
-    pub(super) fn save_interrupted(self: &Arc<Self>) {
+    /// A signal ends q when this returns. Saves what has come, or waits for a save that is under way. `end_line` ends the
+    /// line of the answer before a note.
+    pub(super) fn save_interrupted(self: &Arc<Self>, end_line: impl FnOnce() + Send + 'static) {
         if let Some(growing) = self.take() {
             let breaks_off = !growing.is_complete;
             let note = self.commit(growing, breaks_off, None, None).note;
             let record = Arc::clone(self);
-            // On its own thread: a standard error that nobody reads must not keep q from ending.
-            let _ = threads::start(move || record.report(note.as_deref()));
+            // On its own thread: output that nobody reads must not keep q from ending.
+            let _ = threads::start(move || {
+                if note.is_some() {
+                    end_line();
+                }
+                record.report(note.as_deref());
+            });
         }
         self.wait_while(SAVE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saving));
         self.wait_while(NOTE_PATIENCE_ON_SIGNAL, |state| matches!(state, State::Saved));

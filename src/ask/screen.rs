@@ -61,14 +61,12 @@ impl Screen {
         lock(&self.state).stdout.end_line()
     }
 
-    /// Prints what was made from the answer: its code, or JSON.
+    /// Prints the whole answer, or what was made from it: its code, or JSON.
     ///
     /// # Errors
     /// As for [`Stdout::write`].
     pub(super) fn print(&self, text: &str) -> Result<(), OutputError> {
-        let mut state = lock(&self.state);
-        state.stdout.write(text)?;
-        state.stdout.end_line()
+        lock(&self.state).stdout.write_whole(text)
     }
 
     /// Shows an unfinished word once nothing has followed it for a while. The thread ends with the process.

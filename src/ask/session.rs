@@ -126,9 +126,11 @@ pub(super) fn known_target(
     if arguments.provider.is_none() && has_own {
         return Ok(None);
     }
+    let has_pinned = || arguments.provider.is_none() && arguments.follow && is_pinned(context);
     match discover::chosen(settings, None) {
-        Ok(Some(target)) => Ok(Some(target)),
-        _ if arguments.provider.is_none() && arguments.follow && is_pinned(context) => Ok(None),
+        // Whether it can search is a question only to the server that is asked.
+        Ok(Some(target)) if !arguments.web || !has_pinned() => Ok(Some(target)),
+        _ if has_pinned() => Ok(None),
         _ => discover::find(settings, None, &context.notes).map(Some),
     }
 }

@@ -112,6 +112,19 @@ impl Stdout {
         Ok(())
     }
 
+    /// Writes a complete text and ends its last line. In a pipe or file this is one write, so that the lines of several
+    /// processes do not mix.
+    ///
+    /// # Errors
+    /// As for [`Stdout::write`].
+    pub(crate) fn write_whole(&mut self, text: &str) -> Result<(), OutputError> {
+        if self.is_terminal() || text.is_empty() || text.ends_with('\n') {
+            self.write(text)?;
+            return self.end_line();
+        }
+        self.write(&format!("{text}\n"))
+    }
+
     fn put(&mut self, text: &str) -> Result<(), OutputError> {
         if self.formatter.is_none() {
             return self.write_bytes(text.as_bytes());
@@ -163,8 +176,7 @@ pub(crate) fn print_texts(texts: &[(&str, Look)]) -> Result<(), Error> {
         let mut stdout = Stdout::open()?;
         for (text, look) in texts {
             stdout.format(*look);
-            stdout.write(text)?;
-            stdout.end_line()?;
+            stdout.write_whole(text)?;
         }
         Ok(())
     };

@@ -16,6 +16,9 @@ use crate::unix;
 /// How often q sweeps.
 const INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// What is younger is never removed: a conversation that another q has just written may have no link yet.
+const GRACE: Duration = Duration::from_secs(60);
+
 /// After a longer time without a sweep the clock may be wrong, so nothing is removed until the next one.
 const MAX_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -28,9 +31,7 @@ const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
 impl Folder {
     /// Sweeps, at most once a day, unless another q has the lock. Without a limit on the time, removes nothing.
     pub(super) fn sweep_if_due(&self, rules: &Rules, now: SystemTime) {
-        let Some(keep) = rules.keep else { return };
-        // A conversation that another q has just written may have no link yet.
-        let keep = if keep.is_zero() { INTERVAL } else { keep };
+        let Some(keep) = rules.keep.map(|keep| keep.max(GRACE)) else { return };
         let marker = self.root.join("swept");
         let since = fs::metadata(&marker).ok().and_then(|metadata| age(&metadata, now));
         if since.is_some_and(|since| since < INTERVAL) {

@@ -160,7 +160,8 @@ fn what_a_signal_leaves_of_the_new_answer_is_in_a_conversation_of_its_own() {
     let mut running = sandbox.q(&["--again"]).spawn();
     running.read_stdout_until("first ");
     running.signal(libc::SIGTERM);
-    running.wait().killed_by(libc::SIGTERM);
+    // The note begins a line, also where both outputs go to one place.
+    running.wait().killed_by(libc::SIGTERM).stdout("first \n").stderr_contains("saved on its own");
     sandbox.expect_bytes("current.json", before);
     let archived = sandbox.session(&sandbox.only_archived());
     assert_eq!(texts(&archived), ["one", "first "]);

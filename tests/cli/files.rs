@@ -197,6 +197,22 @@ fn a_conversation_is_replaced_by_what_is_on_the_disk_and_never_missing_in_betwee
 }
 
 #[test]
+fn what_is_printed_whole_is_written_at_once() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    // Several processes may write to one pipe.
+    let (_server, sandbox) = numbered();
+    for args in [&["-j", "one"][..], &["--no-stream", "one"], &["--last"], &["--last", "-j"], &["--dry-run", "one"]] {
+        let traced = sandbox.shell("exec strace -f -s 9999 -e trace=write -o trace q \"$@\"").arg("sh").args(args);
+        let printed = traced.run().success().stdout_text();
+        let trace = fs::read_to_string(sandbox.home().join("trace")).unwrap();
+        let written = printed.replace('"', "\\\"").replace('\n', "\\n");
+        assert!(trace.contains(&format!("\"{written}\"")), "{written} in:\n{trace}");
+    }
+}
+
+#[test]
 fn a_new_conversation_is_on_the_disk_before_the_link_leads_to_it() {
     if lacks("strace", "strace -o /dev/null true") {
         return;

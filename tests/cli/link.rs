@@ -6,9 +6,9 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, OTHER, age, another_day, case, change_when_created, hold_the_lock,
-    id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored, texts, wait_until,
-    with,
+    ARCHIVED, CREATED, DAY, EARLIER, HOUR, ID, MINUTE, OTHER, age, another_day, case, change_when_created,
+    hold_the_lock, id_of, idle_for, lacks, lock_folder, mode, numbered, other, prompt, set_mode, snapshot, stored,
+    texts, wait_until, with,
 };
 use crate::sandbox::Sandbox;
 use crate::server::Server;
@@ -415,11 +415,11 @@ fn a_slot_keeps_its_conversation_until_that_has_expired() {
 }
 
 #[test]
-fn what_should_not_be_kept_at_all_is_gone_after_a_day() {
+fn what_should_not_be_kept_at_all_is_gone_the_next_day() {
     let (_server, sandbox) = lasting();
-    for (name, hours) in [("current.json", 30), (ARCHIVED, 30), (OTHER, 20), ("work.json", 30), ("work~1.json", 30)] {
+    for (name, minutes) in [("current.json", 2), (ARCHIVED, 2), (OTHER, 0), ("work.json", 2), ("work~1.json", 2)] {
         sandbox.write_session(name, &stored(&["one", "two"]));
-        age(&sandbox.sessions().join(name), hours * HOUR);
+        age(&sandbox.sessions().join(name), MINUTE * minutes);
     }
     sandbox.q(&["-s", "new", "one"]).env("Q_KEEP", "0").run().success();
     sandbox.expect_files(&["current.json", "new.json", OTHER, "work.json"]);

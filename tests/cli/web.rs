@@ -315,6 +315,17 @@ fn a_paused_answer_is_continued_with_what_came_untouched() {
 }
 
 #[test]
+fn a_follow_up_searches_with_the_provider_that_its_conversation_keeps() {
+    let (server, sandbox) = replying(vec![message(&json!([text("one")]), "end_turn")]);
+    sandbox.q(&["-p", "anthropic", "why?"]).run().success();
+    let sandbox = sandbox.env("Q_PROVIDER", "groq").env("GROQ_API_KEY", "k");
+    sandbox.q(&["-f", "-w", "how?"]).run().success();
+    assert_eq!(server.last_request().json()["tools"][0]["name"], "web_search");
+    sandbox.q(&["-w", "a new one"]).run().exit(2).stderr_contains("groq cannot search");
+    server.expect_requests(2);
+}
+
+#[test]
 fn an_answer_is_continued_as_often_as_the_setting_says() {
     let paused = |said: &str| message(&json!([text(said), search("s1")]), "pause_turn");
     let dots = format!("{}\n", ".".repeat(11));
