@@ -199,7 +199,8 @@ impl Delta<'_> {
     /// Whether it has reasoning in one of the fields for it or, as Mistral writes it, in a part of the content.
     fn is_reasoning(&self) -> bool {
         let fields = [self.reasoning_content, self.reasoning_details, self.reasoning];
-        let is_text = |json: &RawValue| json.get().len() > 2 && json.get() != "null";
+        // Nearly every event of some servers has an empty text or list.
+        let is_text = |json: &RawValue| json.get().len() > "\"\"".len();
         fields.into_iter().flatten().any(is_text) || self.content.has_thinking()
     }
 }
