@@ -128,7 +128,7 @@ pub(super) fn known_target(
     }
     let has_pinned = || arguments.provider.is_none() && arguments.follow && is_pinned(context);
     match discover::chosen(settings, None) {
-        // Whether it can search is a question only to the server that is asked.
+        // Only the server that is asked has to be able to search.
         Ok(Some(target)) if !arguments.web || !has_pinned() => Ok(Some(target)),
         _ if has_pinned() => Ok(None),
         _ => discover::find(settings, None, &context.notes).map(Some),
