@@ -471,6 +471,13 @@ mod tests {
         ] {
             assert_eq!(read(&image(bytes)[..], true, 0, left).is_ok(), fits, "{bytes} {left}");
         }
+        let notes = Notes::default();
+        let mut reader = Reader { base64_left: 900, ..Reader::new(&notes) };
+        let named = Source { name: "x".to_owned(), is_stdin: false, is_file: true };
+        for left in [500, 100] {
+            reader.read(&image(300)[..], &named, &mpsc::channel().0).expect("an image");
+            assert_eq!(reader.base64_left, left);
+        }
         let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
         let refused = read(&mut long, true, 0, MAX_ATTACHMENTS).expect_err("a long image");
         assert!(refused.message.contains("5000000") && refused.exit_status() == 2, "{refused}");

@@ -208,7 +208,9 @@ fn a_dry_run_shortens_base64_for_eyes_alone() {
 fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
     let names = |pattern: &str| -> (Vec<String>, String) {
         let (server, sandbox) = with_files();
-        for name in ["src/b.rs", "src/a.rs", "src/in/deep.rs", "src/.hidden.rs", "src/.git/x.rs", "src/[x].rs"] {
+        for name in
+            ["src/b.rs", "src/a.rs", "src/in/deep.rs", "src/.hidden.rs", "src/.git/x.rs", "src/[x].rs", "in/in/e.rs"]
+        {
             std::fs::create_dir_all(sandbox.home().join(name).parent().expect("a folder")).expect("a folder");
             sandbox.write_home(name, "x");
         }
@@ -227,6 +229,7 @@ fn a_pattern_names_text_and_images_in_order_and_not_what_is_hidden_or_linked() {
         ("[^o]*.rs", &["two.rs"]),
         ("src/**/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/in/deep.rs"]),
         ("**/deep.rs", &["src/in/deep.rs"]),
+        ("in/in/*.rs", &["in/in/e.rs"]),
         ("src/*.rs", &["src/[x].rs", "src/a.rs", "src/b.rs", "src/link.rs"]),
         ("src/up/on*.rs", &["src/up/one.rs"]),
         ("src/.h*", &["src/.hidden.rs"]),
