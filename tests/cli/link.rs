@@ -397,6 +397,20 @@ fn a_conversation_that_any_link_leads_to_is_not_swept() {
 }
 
 #[test]
+fn nothing_is_removed_on_the_same_day_nor_by_a_clock_that_may_be_wrong() {
+    let (_server, sandbox) = lasting();
+    sandbox.q(&["-s", "new", "one"]).run().success();
+    for (since, removes) in [(HOUR * 23, false), (HOUR * 25, true), (DAY * 366, false)] {
+        let _case = case(since);
+        sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
+        age(&sandbox.sessions().join(ARCHIVED), 40 * DAY);
+        age(&sandbox.state().join("q/swept"), since);
+        sandbox.q(&["-s", "new", "more"]).run().success();
+        assert_eq!(sandbox.sessions().join(ARCHIVED).exists(), !removes);
+    }
+}
+
+#[test]
 fn a_slot_keeps_its_conversation_until_that_has_expired() {
     for (expire, stays) in [("never", true), ("60d", true), ("24h", false)] {
         for linked in [true, false] {
