@@ -404,9 +404,14 @@ fn nothing_is_removed_on_the_same_day_nor_by_a_clock_that_may_be_wrong() {
         let _case = case(since);
         sandbox.write_session(ARCHIVED, &stored(&["one", "two"]));
         age(&sandbox.sessions().join(ARCHIVED), 40 * DAY);
+        // A killed run has left it.
+        sandbox.write_bytes(".tmp-4711", "half");
+        age(&sandbox.sessions().join(".tmp-4711"), 2 * DAY);
         age(&sandbox.state().join("q/swept"), since);
         sandbox.q(&["-s", "new", "more"]).run().success();
-        assert_eq!(sandbox.sessions().join(ARCHIVED).exists(), !removes);
+        for name in [ARCHIVED, ".tmp-4711"] {
+            assert_eq!(sandbox.sessions().join(name).exists(), !removes, "{name}");
+        }
     }
 }
 

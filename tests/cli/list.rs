@@ -140,6 +140,14 @@ fn a_list_on_a_terminal_shows_name_age_and_question_in_its_width() {
 }
 
 #[test]
+fn a_folder_is_no_conversation() {
+    let sandbox = Sandbox::new();
+    sandbox.write_session("work.json", &stored(&["one", "two"]));
+    std::fs::create_dir(sandbox.sessions().join("folder.json")).expect("a folder");
+    assert_eq!(sandbox.q(&["--list"]).run().success().stdout_text().lines().count(), 1);
+}
+
+#[test]
 fn a_terminal_without_a_size_has_80_columns() {
     let sandbox = Sandbox::new();
     sandbox.write_session("work.json", &idle_for(HOUR, &["so ".repeat(99), "x".to_owned()]));
