@@ -261,7 +261,6 @@ impl Delivery {
         }
     }
 
-    /// Writes the answer in one piece.
     /// Whether nothing is printed of an incomplete answer: nobody must run half a script, or read half an object.
     fn prints_complete_answers_only(&self) -> bool {
         match self.output.excerpt {

@@ -353,8 +353,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Mode(Mode::History),
         modes: &[],
         help: "print the conversation",
-        doc: "Print the conversation: the role, the time and the text of each message; on a terminal in local time, with the \
-              model of each answer. With --json, the file's JSON.",
+        doc: "Print the conversation: the role, the time and the text of each message, and the model of each answer; on a \
+              terminal in local time. With --json, the file's JSON.",
     },
     Flag {
         short: None,
