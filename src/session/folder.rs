@@ -23,6 +23,9 @@ pub(super) const TEMPORARY: &str = ".tmp";
 
 pub(super) const ENDING: &str = ".json";
 
+/// The beginning of the names of links to current conversations other than the plain one.
+pub(super) const SLOT: &str = "current-";
+
 /// The ending of a file that could not be read as a conversation.
 pub(super) const UNREADABLE: &str = ".json.unreadable";
 
@@ -113,7 +116,7 @@ impl Folder {
 
     /// The file `current.json`, or that of a slot.
     pub(crate) fn link(&self, slot: Option<&str>) -> PathBuf {
-        self.file(&slot.map_or_else(|| "current".to_owned(), |slot| format!("current-{slot}")))
+        self.file(&slot.map_or_else(|| "current".to_owned(), |slot| format!("{SLOT}{slot}")))
     }
 
     /// The file of a name or an id.
@@ -301,7 +304,10 @@ impl Folder {
             return self.create(&mut conversation, None);
         }
         let id = self.id(path, conversation.created);
-        self.link_first_free(path, (1..).map(|number| format!("{}{STATE}{number}{ENDING}", name::base(&id))))
+        let names = (1..).map(|number| format!("{}{STATE}{number}{ENDING}", name::base(&id)));
+        let state = self.link_first_free(path, names)?;
+        let _ = fs::set_permissions(&state, fs::Permissions::from_mode(files::PRIVATE_FILE));
+        Ok(state)
     }
 
     /// Gives a file the first of these names that is free. The time to keep it starts now.
@@ -313,7 +319,6 @@ impl Folder {
                 linked => {
                     linked?;
                     unix::touch(&name);
-                    let _ = fs::set_permissions(&name, fs::Permissions::from_mode(files::PRIVATE_FILE));
                     return Ok(name);
                 }
             }
@@ -456,7 +461,7 @@ impl Folder {
 /// Whether a name is that of a current conversation.
 pub(super) fn is_current(path: &Path) -> bool {
     let name = name_of(path);
-    name == "current.json" || name.starts_with("current-")
+    name == "current.json" || name.starts_with(SLOT)
 }
 
 pub(super) fn name_of(path: &Path) -> String {

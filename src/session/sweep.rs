@@ -8,7 +8,7 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
 use super::files::PRIVATE_FILE;
-use super::folder::{Folder, TEMPORARY, is_current, name_of, stem_of};
+use super::folder::{Folder, SLOT, TEMPORARY, is_current, name_of, stem_of};
 use super::rules::Rules;
 use super::timestamp::UNNAMED;
 use crate::unix;
@@ -21,9 +21,6 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// After a longer time without a sweep the clock may be wrong, so nothing is removed until the next one.
 const MAX_ABSENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// The beginning of the names of slots.
-const SLOT: &str = "current-";
 
 /// A file dated before this was written while the clock was wrong: 2026-01-01, in seconds since 1970.
 const FIRST_BELIEVED: Duration = Duration::from_secs(1_767_225_600);
