@@ -132,13 +132,14 @@ impl Http {
 
     /// Sends a request, and hands on what the server answers.
     fn exchange(&self, message: &Value) -> Result<(), Failure> {
+        // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the session,
+        // unless it names the request.
+        let refuses = |status: u16, body: &str| match error_for(body) {
+            Some(id) => lock(&self.session).is_none() || (status == 400 && id == message["id"]),
+            None => false,
+        };
         let response = match self.post_patiently(message) {
-            // A server that does not know a request may refuse it so; if there is a session, it may have forgotten the
-            // session, unless it names the request.
-            Err(TransportError { status: Some(status @ (400 | 404)), body, .. })
-                if error_for(&body)
-                    .is_some_and(|id| lock(&self.session).is_none() || (status == 400 && id == message["id"])) =>
-            {
+            Err(TransportError { status: Some(status @ (400 | 404)), body, .. }) if refuses(status, &body) => {
                 self.receive(Ok(body.as_bytes()));
                 return Ok(());
             }
