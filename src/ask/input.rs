@@ -398,11 +398,14 @@ mod tests {
         }
     }
 
+    fn named(is_file: bool) -> Source {
+        Source { name: "x".to_owned(), is_stdin: false, is_file }
+    }
+
     fn read(source: impl Read, is_file: bool, text_left: usize, base64_left: usize) -> Result<usize, Error> {
         let notes = Notes::default();
         let mut reader = Reader { text_left, base64_left, ..Reader::new(&notes) };
-        let named = Source { name: "x".to_owned(), is_stdin: false, is_file };
-        Ok(reader.read(source, &named, &mpsc::channel().0)?.len())
+        Ok(reader.read(source, &named(is_file), &mpsc::channel().0)?.len())
     }
 
     #[test]
@@ -473,9 +476,8 @@ mod tests {
         }
         let notes = Notes::default();
         let mut reader = Reader { base64_left: 900, ..Reader::new(&notes) };
-        let named = Source { name: "x".to_owned(), is_stdin: false, is_file: true };
         for left in [500, 100] {
-            reader.read(&image(300)[..], &named, &mpsc::channel().0).expect("an image");
+            reader.read(&image(300)[..], &named(true), &mpsc::channel().0).expect("an image");
             assert_eq!(reader.base64_left, left);
         }
         let mut long = PNG.chain(io::repeat(b'y').take(11_000_000));
