@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
-
-use unicode_width::UnicodeWidthChar;
+use std::ops::RangeInclusive;
 
 use super::offers::Offer;
 use crate::output::Notes;
@@ -15,6 +14,27 @@ const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 /// More blanks in a row are shown as a number, so that they cannot push anything out of sight.
 const MAX_BLANKS: usize = 3;
+
+/// Where the letters and digits are that are shown as they are besides ASCII. The ranges are parts of the blocks of Unicode
+/// 14 that hold no mark and nothing invisible, because terminals disagree on how wide those are.
+const LETTERS: &[RangeInclusive<char>] = &[
+    '\u{c0}'..='\u{24f}',      // Latin
+    '\u{370}'..='\u{3ff}',     // Greek
+    '\u{400}'..='\u{481}',     // Cyrillic
+    '\u{48a}'..='\u{52f}',     // Cyrillic, after its combining marks
+    '\u{1e00}'..='\u{1eff}',   // Latin with more than one accent
+    '\u{1f00}'..='\u{1fff}',   // ancient Greek
+    '\u{3005}'..='\u{3007}',   // the repetition mark and the zero of ideographs
+    '\u{3041}'..='\u{3096}',   // Hiragana
+    '\u{309d}'..='\u{30ff}',   // Hiragana after its combining marks, Katakana
+    '\u{3400}'..='\u{4dbf}',   // ideographs, extension A
+    '\u{4e00}'..='\u{9fff}',   // ideographs
+    '\u{ac00}'..='\u{d7a3}',   // Hangul syllables
+    '\u{f900}'..='\u{faff}',   // ideographs for compatibility
+    '\u{ff10}'..='\u{ff5a}',   // wide digits and Latin letters
+    '\u{ff66}'..='\u{ff9d}',   // narrow Katakana, before its marks
+    '\u{20000}'..='\u{2a6d6}', // ideographs, extension B
+];
 
 /// The terminal of this process.
 const TERMINAL: &str = "/dev/tty";
@@ -88,10 +108,12 @@ fn ask_at(mut terminal: File, question: &str) -> io::Result<String> {
     read.map(|_| answer)
 }
 
-/// How many rows of a terminal a line takes.
+/// How many rows of a terminal a line takes at most. What is not ASCII counts as two columns, the most that any terminal
+/// takes for a letter.
 fn rows(line: &str, columns: usize) -> usize {
     let (mut rows, mut column) = (1, 0);
-    for width in line.chars().filter_map(UnicodeWidthChar::width) {
+    for character in line.chars() {
+        let width = if character.is_ascii() { 1 } else { 2 };
         column += width;
         // A character is not broken in two.
         if column > columns {
@@ -102,63 +124,59 @@ fn rows(line: &str, columns: usize) -> usize {
     rows
 }
 
-/// Text in which nothing can hide: characters that do not print, and many blanks, are shown as numbers.
-pub(super) fn shown(text: &str) -> String {
+/// Text in which nothing can hide: printable ASCII and letters stay, many blanks become their number, and every other
+/// character its number.
+fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(character) = rest.next() {
         if character == ' ' {
             let blanks = 1 + std::iter::from_fn(|| rest.next_if_eq(&' ')).count();
-            match blanks > MAX_BLANKS {
-                true => shown.push_str(&format!("⟨{blanks} blanks⟩")),
-                false => shown.push_str(&" ".repeat(blanks)),
+            if blanks > MAX_BLANKS {
+                shown.push_str(&format!("⟨{blanks} blanks⟩"));
+            } else {
+                shown.push_str(&" ".repeat(blanks));
             }
-        } else if !is_printable(character) || is_invisible(character) {
-            let mut units = [0; 2];
-            for unit in character.encode_utf16(&mut units) {
-                shown.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
+        } else if character.is_ascii_graphic() || is_letter(character) {
             shown.push(character);
+        } else {
+            shown.extend(character.escape_unicode());
         }
     }
     shown
 }
 
-/// Whether a character prints something, or is the space. Control and format characters and other blanks print nothing;
-/// private and unassigned characters may look like anything.
-fn is_printable(character: char) -> bool {
-    // The standard library only says what it would escape, and it escapes a combining mark unless a letter comes before.
-    let text = String::from_iter(['a', character]);
-    matches!(character, '"' | '\\' | '\'') || text.escape_debug().eq(text.chars())
-}
-
-/// Marks, letters and symbols without a shape: variation selectors, fillers and blanks, and those that change how
-/// others look.
-fn is_invisible(character: char) -> bool {
-    matches!(character,
-        '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{1d159}' | '\u{e0100}'..='\u{e01ef}')
+/// Whether a character is a letter or a digit of a script that every terminal draws character by character.
+fn is_letter(character: char) -> bool {
+    // The ranges hold a few symbols and unassigned characters, too.
+    character.is_alphanumeric() && LETTERS.iter().any(|range| range.contains(&character))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn nothing_can_hide_in_arguments() {
         for (text, expected) in [
-            ("{\"a\":\"b ü 日\"}", "{\"a\":\"b ü 日\"}"),
-            ("\u{7f}\u{9b}\u{1b}", "\\u007f\\u009b\\u001b"),
-            ("a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}", "a\\u202eb\\u200b\\u2028\\ufeff\\u00ad"),
-            ("\u{e0041}", "\\udb40\\udc41"),
-            ("\u{fe0f}", "\\ufe0f"),
-            ("a\u{a0}b\u{3000}c\u{2028}", "a\\u00a0b\\u3000c\\u2028"),
-            ("\u{e000}\u{fffe}\u{378}\u{10ffff}", "\\ue000\\ufffe\\u0378\\udbff\\udfff"),
-            ("\u{2800}\u{1d159}\u{3164}", "\\u2800\\ud834\\udd59\\u3164"),
-            ("\\n e\u{301} 'n' 👍", "\\n e\u{301} 'n' 👍"),
+            ("{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}", "{\"a\":\"b~ü ß ř Ω я ё ほ カー 々 한 日 ｆ\"}"),
+            ("\u{7f}\u{9b}\u{1b}", "\\u{7f}\\u{9b}\\u{1b}"),
+            ("a\u{202e}b\u{200b}\u{2028}\u{feff}\u{ad}", "a\\u{202e}b\\u{200b}\\u{2028}\\u{feff}\\u{ad}"),
+            ("\u{e0041}\u{fe0f}", "\\u{e0041}\\u{fe0f}"),
+            ("a\u{a0}b\u{3000}c\u{2028}", "a\\u{a0}b\\u{3000}c\\u{2028}"),
+            ("\u{e000}\u{fffe}\u{378}\u{10ffff}", "\\u{e000}\\u{fffe}\\u{378}\\u{10ffff}"),
+            ("\u{2800}\u{1d159}\u{3164}", "\\u{2800}\\u{1d159}\\u{3164}"),
+            ("\\n e\u{301} 'n' 👍", "\\n e\\u{301} 'n' \\u{1f44d}"),
+            // Terminals disagree on how wide these are.
+            ("\u{302e}\u{9be}\u{cca}\u{1734}\u{16ff0}", "\\u{302e}\\u{9be}\\u{cca}\\u{1734}\\u{16ff0}"),
+            ("\u{483}\u{489}\u{3099}\u{309a}\u{ff9e}", "\\u{483}\\u{489}\\u{3099}\\u{309a}\\u{ff9e}"),
+            ("שلक\u{1100}", "\\u{5e9}\\u{644}\\u{915}\\u{1100}"),
+            ("×÷・「—", "\\u{d7}\\u{f7}\\u{30fb}\\u{300c}\\u{2014}"),
+            ("⟨9 blanks⟩", "\\u{27e8}9 blanks\\u{27e9}"),
             ("   a    b ", "   a⟨4 blanks⟩b "),
-            ("\u{a0}    ", "\\u00a0⟨4 blanks⟩"),
+            ("\u{a0}    ", "\\u{a0}⟨4 blanks⟩"),
         ] {
             assert_eq!(shown(text), expected, "{text:?}");
         }
@@ -173,9 +191,77 @@ mod tests {
             ("日本", 4, 1),
             ("a日本", 4, 2),
             ("日日日", 3, 3),
-            ("e\u{301}e", 2, 1),
+            ("éé", 4, 1),
+            ("ééa", 4, 2),
         ] {
             assert_eq!(rows(line, columns), expected, "{line} in {columns}");
+        }
+    }
+
+    /// The rows of a terminal that draws each character this wide.
+    fn drawn(line: &str, columns: usize, width: impl Fn(char) -> usize) -> usize {
+        let (mut rows, mut left) = (1, columns);
+        for width in line.chars().map(width) {
+            if width > left {
+                (rows, left) = (rows + 1, columns);
+            }
+            left -= width;
+        }
+        rows
+    }
+
+    /// The columns of a character as the system's C library has them, which many terminals ask; none where it has none.
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code)]
+    fn width_of(character: char) -> usize {
+        unsafe extern "C" {
+            fn wcwidth(character: libc::wchar_t) -> libc::c_int;
+        }
+        thread_local! {
+            /// From its first use on, this thread is in a locale with UTF-8.
+            static IS_UTF8: bool = {
+                // SAFETY: the name ends in NUL; the locale is never freed, and only this thread uses it.
+                unsafe {
+                    let locale = libc::newlocale(libc::LC_CTYPE_MASK, c"C.UTF-8".as_ptr(), std::ptr::null_mut());
+                    !locale.is_null() && !libc::uselocale(locale).is_null()
+                }
+            };
+        }
+        assert!(IS_UTF8.with(|is_utf8| *is_utf8), "no locale C.UTF-8");
+        // SAFETY: the call takes any number.
+        let width = unsafe { wcwidth(libc::wchar_t::try_from(u32::from(character)).expect("a character")) };
+        usize::try_from(width).unwrap_or_default()
+    }
+
+    /// Elsewhere the crate that q wraps text by.
+    #[cfg(not(target_os = "linux"))]
+    fn width_of(character: char) -> usize {
+        unicode_width::UnicodeWidthChar::width(character).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_character_that_is_shown_takes_one_or_two_columns() {
+        let all = shown(&String::from_iter('\0'..=char::MAX));
+        for character in all.chars().filter(|character| !character.is_ascii_graphic() && *character != ' ') {
+            assert!((1..=2).contains(&width_of(character)), "{character:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_terminal_takes_more_rows_than_are_counted(
+            // Any characters, and those that are shown or look as if they could be.
+            text in prop::collection::vec(
+                prop_oneof![any::<char>(), prop::char::range(' ', '\u{600}'), prop::char::range('\u{2e80}', '\u{ffff}')],
+                0..300,
+            ),
+            columns in 2..100_usize,
+        ) {
+            let line = shown(&String::from_iter(text));
+            let counted = rows(&line, columns);
+            prop_assert!(counted >= drawn(&line, columns, width_of));
+            let widest = |character: char| if character.is_ascii() { 1 } else { 2 };
+            prop_assert!(counted >= drawn(&line, columns, widest));
         }
     }
 }

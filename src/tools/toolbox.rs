@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::consent::{self, Consent};
+use super::consent::Consent;
 use super::offers::Offer;
 use super::outcome::{self, Outcome};
 use super::server::Servers;
@@ -151,7 +151,7 @@ impl Toolbox {
         let server = &mut self.servers.0[offer.server];
         // The user must see the complete arguments to agree.
         self.consent.ask(offer, &whole, notes)?;
-        let shown = consent::shown(&secret::redact(&whole, &self.secrets));
+        let shown = secret::redact(&whole, &self.secrets);
         if watched {
             notes.note(&shortened_line(&format!("{} {shown}", call.name)));
         } else {

@@ -280,7 +280,7 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
         sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"made\", \"{a}\"]");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"]).gemini_env(&server).spawn();
-        terminal.wait_for("q: run shop__sql {\"a\":\"b  c\\u202e\"}\r\nq: run shop__sql? [y]es, [N]o, [a]lways", 0);
+        terminal.wait_for("q: run shop__sql {\"a\":\"b  c\\u{202e}\"}\r\nq: run shop__sql? [y]es, [N]o, [a]lways", 0);
         assert!(!fs::exists(sandbox.home().join("made")).unwrap());
         terminal.type_in(typed);
         terminal.wait_for("the answer", 0);
@@ -304,6 +304,33 @@ fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     let screen = terminal.screen().join("\n");
     assert!(screen.contains("q: shop__sql {}") && !screen.contains("other"), "{screen}");
     assert_eq!(results(&sandbox)[0].0, "not a tty\n<>\n");
+}
+
+#[test]
+fn letters_count_as_two_columns_and_nothing_goes_uncounted() {
+    // A terminal of the tests has 50 rows. The question takes one, and around the text there are 25 characters.
+    let room = 80 * 49 - 25;
+    for (text, asks) in [
+        ("é".repeat(room / 2), true),
+        ("é".repeat(room / 2 + 1), false),
+        // Some terminals give this mark no column and others two, so it could push the beginning of the call out of sight.
+        ("\u{302e}".repeat(1_700), false),
+    ] {
+        let _case = case((text.len(), asks));
+        let server = model_of(vec![json!({ "a": text })]);
+        let sandbox = Sandbox::new();
+        sandbox.config("[tools.shop.sql]\nrun = [\"touch\", \"{a}\"]");
+        let terminal = Terminal::new(80);
+        let running = in_foreground(&sandbox, &terminal, &["-t", "shop", "go"]).gemini_env(&server).spawn();
+        if asks {
+            terminal.wait_for("? [y]es", 0);
+            terminal.type_in("n\n");
+        }
+        terminal.wait_for("the answer", 0);
+        running.wait().exit(0);
+        let shown = String::from_utf8(terminal.bytes()).expect("text");
+        assert_eq!(shown.contains("[y]es"), asks);
+    }
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn a_person_at_the_terminal_is_asked() {
         let sandbox = with_db(&server, "", "");
         let terminal = Terminal::new(WIDE);
         let running = in_foreground(&sandbox, &terminal, &["-t", "db", "go"]).spawn();
-        let question = "q: run db__write {\"text\":\"one\\u202e\"}\r\n\
+        let question = "q: run db__write {\"text\":\"one\\u{202e}\"}\r\n\
                         q: run db__write? [y]es, [N]o, [a]lways in this run ";
         let shown = terminal.wait_for(question, 0).len();
         assert_eq!(calls(&sandbox, "db").len(), 0);
@@ -812,7 +812,7 @@ fn what_servers_say_is_disarmed_on_a_terminal() {
     let red = format!("[tools.red]\ncommand = [\"/bin/sh\", \"-c\", {}]\n", json!(script));
     sandbox.config(&(section(&sandbox, "db", "", "") + &red));
     for (args, shown) in [
-        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno\\u202e\"}"),
+        (&["-t", "db", "go"][..], "q: db__echo {\"text\":\"\\u001b[31mno<U+202E>\"}"),
         (&["--history"], "you said ^[[31mno<U+202E>"),
         (&["--list-tools", "-t", "red"], "is ^[[31mno<U+202E>"),
     ] {
