@@ -9,7 +9,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use percent_encoding::percent_decode_str;
 
-use crate::secret::Secret;
+use crate::secret::{self, Secret};
 
 /// What is wrong with an address like `localhost:8080`.
 const NO_SCHEME: &str = "is not a URL: it must begin with http:// or https://";
@@ -123,10 +123,7 @@ impl Address {
 
     /// The parts of the URL that must not be shown, in every form in which a server may repeat them.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
-        let password = |login: &Secret| login.expose().split_once(':').map(|(_, password)| Secret::new(password));
-        let Some(login) = &self.login else { return Vec::new() };
-        let encoded = Secret::new(BASE64_STANDARD.encode(login.decoded.expose()));
-        [password(&login.written), password(&login.decoded), Some(encoded)].into_iter().flatten().collect()
+        self.login.as_ref().map(|login| secret::of_login(login.written.expose())).unwrap_or_default()
     }
 }
 

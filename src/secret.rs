@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
+
 /// Values of fewer bytes may be ordinary words, so they are not removed from what a server says.
 const MIN_REDACTED: usize = 8;
 
@@ -45,6 +49,31 @@ impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(REDACTED)
     }
+}
+
+/// The secrets of a login, `user:password` as it stands in a URL, in every form in which somebody may repeat them.
+pub(crate) fn of_login(login: &str) -> Vec<Secret> {
+    let decoded = percent_decode_str(login).decode_utf8_lossy();
+    let passwords = [login, &decoded].into_iter().filter_map(|login| login.split_once(':'));
+    let mut secrets: Vec<Secret> = passwords.map(|(_, password)| Secret::new(password)).collect();
+    secrets.push(Secret::new(BASE64_STANDARD.encode(decoded.as_bytes())));
+    secrets
+}
+
+/// The secrets of all logins with a password in the URLs of a text.
+pub(crate) fn of_urls(text: &str) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for rest in text.split("://").skip(1) {
+        let url = rest.split(char::is_whitespace).next().unwrap_or_default();
+        // A password may hold this character, and so may a path.
+        for (end, _) in url.match_indices('@') {
+            let login = &url[..end];
+            if login.contains(':') {
+                secrets.extend(of_login(login));
+            }
+        }
+    }
+    secrets
 }
 
 /// The text without those secrets that are long enough to be recognized, and without what is left of one at its end,
@@ -109,6 +138,30 @@ mod tests {
             let hidden: Vec<String> = Secret::new(value).parts_to_hide().iter().map(|part| part.0.clone()).collect();
             assert_eq!(hidden, parts, "{value}");
         }
+    }
+
+    #[test]
+    fn the_passwords_of_all_urls_in_a_text_are_found() {
+        for (text, passwords) in [
+            ("", &[][..]),
+            ("me:hunter22@h", &[]),
+            ("https://h:1/a b@c", &[]),
+            ("https://me@h", &[]),
+            ("http://me:hunter22@h:1/", &["hunter22"]),
+            ("http://me:p%40ss@h", &["p%40ss", "p@ss"]),
+            ("pg://me:pa/s@s@h", &["pa/s", "pa/s@s"]),
+            ("https://me:a@h/@b", &["a", "a@h/"]),
+            ("a=http://me:one@h b=http://me:two@h", &["one", "two"]),
+            ("http://me:one@h,http://me:two@h", &["one", "two"]),
+        ] {
+            let secrets = of_urls(text);
+            for password in passwords {
+                assert!(secrets.iter().any(|secret| secret.0 == *password), "{password} in {text}");
+            }
+            assert_eq!(secrets.is_empty(), passwords.is_empty(), "{text}");
+        }
+        let as_header = Secret::new("bWU6cEBzcw==");
+        assert!(of_urls("http://me:p%40ss@h").contains(&as_header));
     }
 
     #[test]

@@ -5,12 +5,17 @@ use toml::de::DeValue;
 use super::origin::Environment;
 use super::pattern;
 use super::value;
-use crate::secret::Secret;
+use crate::secret::{self, Secret};
 
-/// The variables that every program gets; a star matches any characters. Only `env` and `env_from` pass on keys.
+/// The variables that every program gets; a star matches any characters.
 const PASSED_ON: &str = "HOME LOGNAME USER PATH SHELL TERM LANG LC_* TZ TMPDIR XDG_* \
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
-    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS npm_config_* UV_*";
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
+
+/// The variables for npm and uv, which start many tool servers. A name with one of the words is that of a key, which only
+/// `env` and `env_from` pass on.
+const OF_INSTALLERS: &str = "npm_config_* UV_*";
+const KEY_WORDS: [&str; 5] = ["token", "auth", "password", "key", "secret"];
 
 /// A program that q starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,23 +55,40 @@ impl LocalProgram {
         Ok(())
     }
 
-    /// The values of the variables that `env_from` passes on, which must stay secret.
+    /// What must stay secret of its variables: the values that `env_from` passes on, and the passwords of all URLs.
     pub(crate) fn keys(&self, own: &Environment) -> Vec<Secret> {
-        let named = |name: &str| self.env_from.iter().any(|wanted| pattern::matches(wanted, name));
-        own.variables().filter(|(name, _)| named(name)).map(|(_, value)| Secret::new(value)).collect()
+        let named = own.variables().filter(|(name, _)| self.is_named(name));
+        let mut keys: Vec<Secret> = named.map(|(_, value)| Secret::new(value)).collect();
+        for (name, value) in self.environment(own) {
+            // The address of a proxy needs no scheme.
+            let is_bare = name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://");
+            let text = if is_bare { format!("://{value}") } else { value };
+            keys.extend(secret::of_urls(&text));
+        }
+        keys
     }
 
     /// The variables that it gets.
     pub(crate) fn environment(&self, own: &Environment) -> Vec<(String, String)> {
-        let passed = |name: &str| {
-            let mut patterns = PASSED_ON.split(' ').chain(self.env_from.iter().map(String::as_str));
-            patterns.any(|wanted| pattern::matches(wanted, name))
-        };
         let added = self.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
-        let of_own =
-            own.variables().filter(|(name, _)| passed(name) && !self.env.iter().any(|(other, _)| other == name));
+        let is_added = |name: &str| self.env.iter().any(|(other, _)| other == name);
+        let passed = |name: &str| is_passed_on(name) || self.is_named(name);
+        let of_own = own.variables().filter(|(name, _)| passed(name) && !is_added(name));
         of_own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(added).collect()
     }
+
+    /// Whether `env_from` names a variable.
+    fn is_named(&self, name: &str) -> bool {
+        self.env_from.iter().any(|wanted| pattern::matches(wanted, name))
+    }
+}
+
+/// Whether every program gets a variable.
+fn is_passed_on(name: &str) -> bool {
+    let is_one_of = |patterns: &str| patterns.split(' ').any(|wanted| pattern::matches(wanted, name));
+    let lower = name.to_ascii_lowercase();
+    let is_key = KEY_WORDS.iter().any(|word| lower.contains(word));
+    is_one_of(PASSED_ON) || (is_one_of(OF_INSTALLERS) && !is_key)
 }
 
 /// Refuses a relative path, whose meaning would depend on where q is started.

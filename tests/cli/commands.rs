@@ -273,6 +273,34 @@ fn a_command_gets_the_environment_of_a_server_and_its_folder() {
 }
 
 #[test]
+fn the_passwords_of_urls_among_its_variables_reach_nobody() {
+    let index = "corp=https://me:index%2Dsecret@h/simple https://me:second-secret@h/@x";
+    let server = model_of(vec![json!({})]);
+    let sandbox = with_command("run = [\"env\"]\nenv = { SHOP = \"postgres://me:pa/ss@w0rd@h/db\" }");
+    let sandbox = sandbox.gemini_env(&server).env("UV_INDEX", index).env("all_proxy", "http://me:short@h:1");
+    let sandbox = sandbox.env("http_proxy", "http://me:proxy-secret@h:1").env("HTTPS_PROXY", "me:bare-secret@h:1");
+    sandbox.q(&["-t", "shop", "go"]).run().success();
+    let result = results(&sandbox).remove(0).0;
+    for line in [
+        "UV_INDEX=corp=https://me:[redacted]@h/simple https://me:[redacted]@x\n",
+        "SHOP=postgres://me:[redacted]@h/db\n",
+        "http_proxy=http://me:[redacted]@h:1\n",
+        "HTTPS_PROXY=me:[redacted]@h:1\n",
+        // It could be an ordinary word.
+        "all_proxy=http://me:short@h:1\n",
+    ] {
+        assert!(result.contains(line), "{line}{result}");
+    }
+    assert!(!server.last_request().text().contains("secret"));
+    // Notes hide them, too.
+    let script = "echo I know $http_proxy, index-secret and $SHOP >&2; exit 1";
+    let env = "env = { SHOP = \"postgres://me:pa/ss@w0rd@h/db\" }";
+    sandbox.config(&format!("[tools.db]\ncommand = [\"sh\", \"-c\", {script:?}]\n{env}\n"));
+    let outcome = sandbox.q(&["-t", "db", "go"]).run();
+    outcome.exit(1).stderr_contains("I know http://me:[redacted]@h:1, [redacted] and postgres://me:[redacted]@h/db");
+}
+
+#[test]
 fn a_person_is_asked_and_a_command_cannot_ask_in_place_of_q() {
     for (typed, runs) in [("y\n", true), ("n\n", false)] {
         let server = model_of(vec![json!({"a": "b  c\u{202e}"})]);

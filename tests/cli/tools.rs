@@ -600,9 +600,12 @@ fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
                      ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR \
                      CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS npm_config_registry UV_CACHE_DIR";
     let passed_on: Vec<&str> = passed_on.split(' ').collect();
-    let kept_back = ["GROQ_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "MAIL", "LANGUAGE", "UV", "Q_PAIRS"];
-    let named = ["SHOP_TOKEN", "CORP_A", "CORP_B"];
-    let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\"]");
+    let kept_back = "GROQ_API_KEY AWS_SECRET_ACCESS_KEY SSH_AUTH_SOCK MAIL LANGUAGE UV Q_PAIRS UV_PUBLISH_TOKEN \
+                     UV_INDEX_CORP_PASSWORD UV_Client_Secret npm_config__authToken npm_config__auth npm_config_key \
+                     npm_config_//registry.example/:_password";
+    let kept_back: Vec<&str> = kept_back.split(' ').collect();
+    let named = ["SHOP_TOKEN", "CORP_A", "CORP_B", "UV_MIRROR_TOKEN"];
+    let sandbox = with_db(&server, "", "env_from = [\"SHOP_TOKEN\", \"CORP_*\", \"UV_MIRROR_*\"]");
     let all = passed_on.iter().chain(&kept_back).chain(&named);
     let sandbox = all.fold(sandbox, |sandbox, name| sandbox.env(name, "9")).env("TERM", "dumb");
     sandbox.q(&["-t", "db", "go"]).run().success();
@@ -618,11 +621,11 @@ fn a_server_gets_the_variables_that_any_program_needs_and_no_others() {
 
 #[test]
 fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
-    let server = model(OPENAI, vec![vec![echo("shop-token-1")]]);
+    let server = model(OPENAI, vec![vec![echo("shop-token-1 url-secret-2")]]);
     let sandbox = Sandbox::new().server_env(&server);
     let with_token = |mode: &str| {
         // Of a URL, only the password is hidden.
-        let values = "env = { SHOP_TOKEN = \"shop-token-1\", SHOP = \"https://me:shop-token-1@api.shop.example/v1\", ";
+        let values = "env = { SHOP_TOKEN = \"shop-token-1\", SHOP = \"https://me:url-secret-2@api.shop.example/v1\", ";
         let section = section(&sandbox, "db", mode, "").replace("env = { ", values);
         sandbox.config(&section);
     };
@@ -631,11 +634,11 @@ fn the_values_that_a_section_gives_to_its_server_are_not_shown() {
     outcome.exit(0).stderr_contains_all(&[
         "q: db: I know  and [redacted]",
         "q: db: The shop is at https://me:[redacted]@api.shop.example/v1",
-        "db__echo {\"text\":\"[redacted]\"}",
+        "db__echo {\"text\":\"[redacted] [redacted]\"}",
     ]);
-    outcome.stderr_lacks("shop-token-1");
-    // The model gets what the tool returned.
-    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "you said shop-token-1");
+    outcome.stderr_lacks("shop-token-1").stderr_lacks("url-secret-2");
+    // The model gets what the tool returned, but no password of a URL.
+    assert_eq!(sandbox.current()["messages"][1]["steps"][0]["calls"][0]["result"], "you said shop-token-1 [redacted]");
     for args in [&["--status", "-v"][..], &["--status", "-j"], &["--list-tools", "-v"]] {
         sandbox.q(args).run().exit(0).stdout_lacks("shop-token-1").stderr_lacks("shop-token-1");
     }
