@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, documents, in_foreground, lacks, offered, set_mode, shown, wait_until,
+    DIALECTS, Dialect, calling, case, documents, in_foreground, lacks, offered, session, set_mode, shown, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::Sandbox;
@@ -512,17 +512,24 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let made = "sqlite3 ~/shop.db \"CREATE TABLE customers (name, owes); INSERT INTO customers VALUES ('Ann', 0), ('Bob', 40)\"";
     sandbox.shell(shown(made)).run().success();
     sandbox.config(&recipe(&sandbox, "shop"));
-    let asked = "cd && q -s shop -t shop -S \"$(sqlite3 shop.db .schema)\" \"Which customers have not paid?\"";
-    sandbox.shell(shown(asked)).run().success().stdout("Bob.\n");
+    let ask = |question: &str, answer: &str| {
+        let terminal = Terminal::new(WIDE);
+        let running = session(&sandbox, &terminal, shown(question)).spawn();
+        terminal.wait_for("q: run shop__sql? [y]es", 0);
+        terminal.type_in("y\n");
+        terminal.wait_for(answer, 0);
+        running.wait().success();
+    };
+    ask("cd && q -s shop -t shop -S \"$(sqlite3 shop.db .schema)\" \"Which customers have not paid?\"", "Bob.");
     assert!(server.requests()[0].text().contains("CREATE TABLE customers (name, owes)"));
     assert!(server.requests()[1].text().contains("[{\\\"name\\\":\\\"Bob\\\"}]"), "{}", server.requests()[1].text());
-    sandbox.shell(shown("q -s shop -t shop \"And how much do they owe?\"")).run().success().stdout("40.\n");
+    ask("q -s shop -t shop \"And how much do they owe?\"", "40.");
     let last = server.last_request().text();
     assert!(
         last.contains("CREATE TABLE customers") && last.contains("owes > 0") && last.contains("[{\\\"owes\\\":40}]"),
         "{last}"
     );
-    // Nothing that the model writes changes a file, and a query may begin in any way.
+    // None of these changes a file, and a query may begin in any way.
     let (target, before) = (sandbox.home().join("target"), fs::read(sandbox.home().join("shop.db")).unwrap());
     sandbox.write_home("target", "kept");
     let there = target.display();
@@ -548,7 +555,7 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     let comments = ["-- all\nSELECT 7", "--help\nSELECT 7", "/* all */ SELECT 7"];
     let calls =
         hostile.iter().map(String::as_str).chain(comments).map(|query| ("shop__sql", json!({ "query": query })));
-    let results = cook(&sandbox, "shop", calls.collect(), &[]);
+    let results = cook(&sandbox, "shop", calls.collect(), &["--yes"]);
     assert!(
         results[hostile.len()..].iter().all(|(text, is_error)| text == "[{\"7\":7}]\n" && !is_error),
         "{results:?}"
@@ -560,9 +567,31 @@ fn the_recipe_for_a_database_takes_a_new_user_to_an_answer() {
     assert!(!fs::exists(sandbox.home().join("target2")).unwrap());
     // A missing database is an error, and none is made.
     fs::remove_file(sandbox.home().join("shop.db")).unwrap();
-    let (text, is_error) = cook(&sandbox, "shop", vec![("shop__sql", json!({"query": "SELECT 1"}))], &[]).remove(0);
+    let (text, is_error) =
+        cook(&sandbox, "shop", vec![("shop__sql", json!({"query": "SELECT 1"}))], &["--yes"]).remove(0);
     assert!(is_error && text.contains("unable to open database"), "{text}");
     assert!(!fs::exists(sandbox.home().join("shop.db")).unwrap());
+}
+
+#[test]
+fn no_query_reaches_a_file_unasked() {
+    // Not even -safe keeps these away from sqlite3.
+    let sandbox = Sandbox::new();
+    sandbox.write_home("private", "a key");
+    sandbox.write_home("shop.db", "");
+    let (private, made) = (sandbox.home().join("private"), sandbox.home().join("made"));
+    let read = format!("SELECT CAST(data AS TEXT) FROM fsdir('{}')", private.display());
+    let write =
+        format!("CREATE VIRTUAL TABLE temp.z USING zipfile('{}'); INSERT INTO z(name) VALUES (1)", made.display());
+    let calls = [read, write].map(|query| ("shop__sql", json!({ "query": query })));
+    if !lacks("sqlite3", "sqlite3 -safe -readonly :memory: 'select 1'") {
+        let results = cook(&sandbox, "shop", calls.to_vec(), &[]);
+        assert!(results.iter().all(|(text, is_error)| *is_error && !text.contains("a key")), "{results:?}");
+        assert!(!fs::exists(made).unwrap());
+    }
+    let documents = documents();
+    let mut examples = documents.split("\n\n").filter(|block| block.contains("[\"sqlite3\""));
+    assert!(examples.clone().count() > 1 && !examples.any(|block| block.contains("reads = true")));
 }
 
 #[test]

@@ -968,6 +968,12 @@ pub fn in_foreground(sandbox: &Sandbox, terminal: &Terminal, args: &[&str]) -> Q
     q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
+/// What runs `script` in a session of its own, on this terminal.
+pub fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
+    let q = sandbox.shell("exec setsid -c -w sh -c \"$0\"").arg(script);
+    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
+}
+
 // ---- Asking and being refused
 
 /// The names of the tools in a request.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, stored, wait_until,
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored, wait_until,
 };
 use crate::pty::{Terminal, WIDE};
-use crate::sandbox::{Q, Running, Sandbox};
+use crate::sandbox::{Running, Sandbox};
 use crate::server::{Gate, Reply, Server};
 use crate::toolserver::{IMAGE, calls, expect_gone, heard, log, section};
 
@@ -729,12 +729,6 @@ fn always_does_not_hold_for_what_does_not_fit_the_screen() {
     terminal.wait_for("the answer", 0);
     running.wait().exit(0);
     assert_eq!(calls(&sandbox, "db"), [json!({"text": "x"}), json!({"text": "y"})]);
-}
-
-/// What runs `script` in a session of its own, on this terminal.
-fn session(sandbox: &Sandbox, terminal: &Terminal, script: &str) -> Q {
-    let q = sandbox.shell("exec setsid -c -w sh -c \"$0\"").arg(script);
-    q.stdin_from(terminal.end()).stdout_to(terminal.end()).stderr_to(terminal.end())
 }
 
 #[test]
