@@ -197,7 +197,11 @@ pub(crate) fn undo(context: &Context, json: bool) -> Result<(), Error> {
     let undone = commit::undo(&place.folder, &place.location.path, &rules(&settings(context)), lock.as_ref());
     // Printing may block, so other processes get the lock first.
     drop(lock);
-    let undone = undone.map_err(|error| Error::file(format!("nothing was undone: {error}")))?;
+    let undone = undone.map_err(|failed| {
+        let uncertain = "it is not certain whether the exchange was dropped";
+        let outcome = if failed.may_be_replaced { uncertain } else { "nothing was undone" };
+        Error { advice: failed.state, ..Error::file(format!("{outcome}: {}", failed.error)) }
+    })?;
     let (id, exchange) = undone.ok_or_else(nothing)?;
     let question = exchange.question().ok_or_else(nothing)?;
     print(&if json { json!({"id": id, "question": question.text}).to_string() } else { question.text.to_string() })?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::conversation::{Conversation, Exchange};
-use super::files;
+use super::files::{self, NotReplaced};
 use super::folder::{Folder, Location};
 use super::format::{self, MAX_SIZE};
 use super::lock::Lock;
@@ -85,15 +85,23 @@ impl Committer {
             Intent::New | Intent::FollowOrNew => self.location.link.as_ref(),
             _ => None,
         };
-        match self.folder.lock(changed.unwrap_or(&self.location.path), give_up) {
-            Ok(lock) => self
-                .apply(exchange, &lock)
-                .or_else(|error| self.save_separately(exchange, Some(&lock), &error.to_string())),
-            Err(no_lock) => self.save_separately(exchange, None, &no_lock.to_string()),
-        }
+        let lock = match self.folder.lock(changed.unwrap_or(&self.location.path), give_up) {
+            Ok(lock) => lock,
+            Err(no_lock) => return self.save_separately(exchange, None, &no_lock.to_string()),
+        };
+        self.apply(exchange, &lock).or_else(|failed| {
+            let saved = self.save_separately(exchange, Some(&lock), &failed.error.to_string());
+            let mut saved = saved.unwrap_or_else(|error| Committed::unsaved(&error));
+            if failed.may_be_replaced {
+                let state = failed.state.map_or_else(String::new, |state| format!("; {state}"));
+                let doubt = format!("\nit is not certain whether the conversation has changed{state}");
+                saved.note.get_or_insert_default().push_str(&doubt);
+            }
+            Ok(saved)
+        })
     }
 
-    fn apply(&self, exchange: &Exchange, lock: &Lock) -> io::Result<Committed> {
+    fn apply(&self, exchange: &Exchange, lock: &Lock) -> Result<Committed, NotReplaced> {
         let (path, intent) = self.path_now(lock)?;
         // Where there was no link, another q may make one now. It is not followed, or the file would take its place.
         let had_no_link = self.location.link.as_ref() == Some(&path)
@@ -102,7 +110,7 @@ impl Committer {
         let asked = Asked { provider: self.provider.clone(), model: Some(self.model.clone()), at: self.asked };
         match rules::decide(&intent, found, exchange, &asked, &self.rules) {
             Action::Begin => match &self.location.link {
-                Some(link) => self.begin_current(exchange, link, Some(lock)),
+                Some(link) => Ok(self.begin_current(exchange, link, Some(lock))?),
                 None => {
                     let conversation = self.new_conversation(exchange);
                     self.folder.write_new(&path, &format::to_bytes(&conversation)?, Some(lock))?;
@@ -114,7 +122,7 @@ impl Committer {
                 conversation.exchanges.pop();
                 self.extend(&path, conversation, exchange, true, lock)
             }
-            Action::Separate(reason) => self.save_separately(exchange, Some(lock), reason),
+            Action::Separate(reason) => Ok(self.save_separately(exchange, Some(lock), reason)?),
             Action::Refuse(reason) => Ok(Committed::unsaved(&format!("{}: {reason}", path.display()))),
         }
     }
@@ -182,7 +190,7 @@ impl Committer {
         exchange: &Exchange,
         drops: bool,
         lock: &Lock,
-    ) -> io::Result<Committed> {
+    ) -> Result<Committed, NotReplaced> {
         self.add(&mut conversation, exchange);
         conversation.keep_last(self.rules.pairs);
         let mut bytes = format::to_bytes(&conversation);
@@ -236,14 +244,20 @@ impl Committer {
 }
 
 /// Replaces a conversation. With `keeps_state`, the file as it was becomes an earlier state, whose path is returned.
-fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> io::Result<Option<PathBuf>> {
+fn rewrite(folder: &Folder, path: &Path, bytes: &[u8], keeps_state: bool) -> Result<Option<PathBuf>, NotReplaced> {
     let state = if keeps_state { Some(folder.keep_state(path)?) } else { None };
-    folder.replace(path, bytes).inspect_err(|_| {
-        if let Some(state) = &state {
-            let _ = fs::remove_file(state);
+    let Err(failed) = folder.replace(path, bytes) else { return Ok(state) };
+    let state = match state {
+        Some(state) if failed.may_be_replaced => {
+            Some(format!("q{} has the state before", folder.which(&state).option()))
         }
-    })?;
-    Ok(state)
+        Some(state) => {
+            let _ = fs::remove_file(state);
+            None
+        }
+        None => None,
+    };
+    Err(NotReplaced { state, ..failed })
 }
 
 /// The note for a conversation that lost its oldest exchanges; `state` has it as it was.
@@ -265,7 +279,7 @@ pub(crate) fn undo(
     path: &Path,
     rules: &Rules,
     lock: Option<&Lock>,
-) -> io::Result<Option<(String, Exchange)>> {
+) -> Result<Option<(String, Exchange)>, NotReplaced> {
     let path = lock.map_or_else(|| Ok(path.to_owned()), |lock| folder.settle(path, lock))?;
     let Found::Conversation(mut conversation) = files::read(&path)? else { return Ok(None) };
     let Some(undone) = conversation.undo() else { return Ok(None) };

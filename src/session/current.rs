@@ -80,7 +80,7 @@ impl Folder {
         }
         // An older q has continued it in place of the link.
         if matches!(read(&path)?, Found::Conversation(old) if conversation.exchanges.starts_with(&old.exchanges)) {
-            self.replace(&path, &format::to_bytes(&conversation)?)?;
+            self.replace(&path, &format::to_bytes(&conversation)?).map_err(|unreplaced| unreplaced.error)?;
             return Ok(path);
         }
         self.create(&mut conversation, Some(lock))

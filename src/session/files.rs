@@ -140,13 +140,32 @@ pub(super) fn create(path: &Path, bytes: &[u8], temporary: &Path) -> io::Result<
     created
 }
 
+/// Why a file was not replaced.
+#[derive(Debug)]
+pub(crate) struct NotReplaced {
+    pub(crate) error: io::Error,
+    /// On a network file system a rename may be done and still be reported as failed.
+    pub(crate) may_be_replaced: bool,
+    /// Which earlier state has the conversation as it was, in words for the user.
+    pub(crate) state: Option<String>,
+}
+
+impl From<io::Error> for NotReplaced {
+    fn from(error: io::Error) -> NotReplaced {
+        NotReplaced { error, may_be_replaced: false, state: None }
+    }
+}
+
 /// Replaces a file by way of a temporary one; `like` has the mode and the group that it keeps.
-pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<&Metadata>) -> io::Result<()> {
-    let replaced = write(temporary, bytes, like)
-        .and_then(|()| fs::rename(temporary, path).map_err(|error| named(error, "replace", path)));
-    replaced.inspect_err(|_| {
+pub(super) fn replace(path: &Path, bytes: &[u8], temporary: &Path, like: Option<&Metadata>) -> Result<(), NotReplaced> {
+    if let Err(error) = write(temporary, bytes, like) {
         let _ = fs_err::remove_file(temporary);
-    })
+        return Err(error.into());
+    }
+    let Err(error) = fs::rename(temporary, path) else { return Ok(()) };
+    // Only a temporary file that is still there to be removed was certainly not renamed.
+    let may_be_replaced = fs::remove_file(temporary).is_err();
+    Err(NotReplaced { may_be_replaced, ..named(error, "replace", path).into() })
 }
 
 /// Gives a file a second name, if that is free. Where there are no hard links, makes a copy.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::conversation::Conversation;
-use super::files::{self, check_dangling_link, exists, named, read, remove, second_name};
+use super::files::{self, NotReplaced, check_dangling_link, exists, named, read, remove, second_name};
 use super::format;
 use super::lock::{LOCK_PATIENCE, Lock, NoLock};
 use super::name::{self, STATE, Which};
@@ -286,9 +286,9 @@ impl Folder {
 
     /// Replaces a file, so that a reader finds either the complete old one or the complete new one. The caller has
     /// the lock.
-    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), NotReplaced> {
         if path.is_symlink() {
-            return Err(io::Error::other(format!("{} has become a link", path.display())));
+            return Err(io::Error::other(format!("{} has become a link", path.display())).into());
         }
         // Only a file that the user chose may have a mode and a group that the user chose.
         let like = if self.has(path) { None } else { fs::metadata(path).ok() };

@@ -5,7 +5,8 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
 use crate::fixtures::{
-    ARCHIVED, HOUR, case, finish, idle_for, lacks, make_pipe, mode, openai_stream, set_mode, snapshot, texts, word,
+    ARCHIVED, EARLIER, HOUR, ID, LARGEST, case, finish, idle_for, lacks, make_pipe, mode, numbered, openai_stream,
+    set_mode, snapshot, texts, word,
 };
 use crate::sandbox::Sandbox;
 use crate::server::{Gate, Reply, Server};
@@ -146,6 +147,52 @@ fn without_symbolic_links_or_locks_nothing_is_lost() {
     outcome.exit(0).stdout("answer\n").stderr_contains(": this exchange is saved on its own, in ");
     sandbox.expect_bytes("current.json", before);
     sandbox.expect_texts(&sandbox.only_archived(), &["two", "answer"]);
+}
+
+/// Renames a file where `RENAMES` is set, and reports a failure in any case, as a network file system may.
+const FAILING_RENAME: &str = "\
+    #include <errno.h>\n#include <fcntl.h>\n#include <stdlib.h>\n\
+    int renameat(int, const char *, int, const char *);\n\
+    int rename(const char *from, const char *to) {\n\
+        if (getenv(\"RENAMES\")) renameat(AT_FDCWD, from, AT_FDCWD, to);\n\
+        errno = ESTALE;\n\
+        return -1;\n\
+    }\n";
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "other systems replace a function of a program in other ways")]
+fn what_is_dropped_by_a_rename_that_reports_a_failure_stays_as_an_earlier_state() {
+    if lacks("a compiler for C", "cc --version") {
+        return;
+    }
+    let half = "x".repeat(LARGEST / 2);
+    for (option, input, first, status) in [("--undo", "", "one", 1), ("--again", "", "one", 0), ("-f", &half, &half, 0)]
+    {
+        for renames in [true, false] {
+            let _case = case((option, renames));
+            let (_server, sandbox) = numbered();
+            sandbox.write_home("rename.c", FAILING_RENAME);
+            sandbox.shell("cc -shared -fPIC -o rename.so rename.c").run().success();
+            sandbox.write_linked("current.json", ARCHIVED, &idle_for(HOUR, &[first, "1", "two", "2"]));
+            let before = sandbox.read_bytes(ARCHIVED);
+            let q = sandbox.q(&[option]).stdin(input).env("Q_MAX_HISTORY", "0");
+            let q = q.env("LD_PRELOAD", sandbox.home().join("rename.so"));
+            let run = if renames { q.env("RENAMES", "1") } else { q }.run();
+            run.exit(status).stderr_contains("Stale file handle");
+            if renames {
+                run.stderr_contains_all(&["it is not certain whether ", &format!("q -s {ID}~1 has the state before")]);
+                sandbox.expect_bytes(EARLIER, &before);
+                assert_ne!(sandbox.read_bytes(ARCHIVED), before);
+            } else {
+                run.stderr_lacks("certain");
+                sandbox.expect_bytes(ARCHIVED, &before);
+                assert!(!sandbox.sessions().join(EARLIER).exists());
+            }
+            // A new answer is safe in any case.
+            let own = sandbox.archived().into_iter().find(|name| ![ARCHIVED, EARLIER].contains(&name.as_str()));
+            assert_eq!(own.is_some(), status == 0);
+        }
+    }
 }
 
 #[test]
