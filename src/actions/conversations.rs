@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::slice;
 
@@ -284,8 +284,12 @@ pub(crate) fn clear(context: &Context, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes all conversations. On a terminal it asks first.
+/// Deletes all conversations. Without `yes` it asks first, which needs a terminal.
 pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), Error> {
+    if !yes && !io::stdin().is_terminal() {
+        let error = "--clear --all asks first, but standard input is not a terminal; nothing was deleted";
+        return Err(Error::usage(error).advise("--yes deletes all conversations without asking"));
+    }
     let place = context.place()?;
     let is_empty = place.folder.list(true).map_err(state)?.is_empty();
     if !is_empty && !yes && !confirmed(place.folder.list(false).map_err(state)?.len()) {
@@ -305,15 +309,11 @@ pub(crate) fn clear_all(context: &Context, yes: bool, json: bool) -> Result<(), 
     print(&format!("Conversations cleared: {deleted}"))
 }
 
-/// Asks for confirmation on a terminal. A script needs none.
+/// Asks for confirmation on the terminal.
 fn confirmed(count: usize) -> bool {
-    let stdin = io::stdin();
-    if !stdin.is_terminal() {
-        return true;
-    }
     let what = if count == 1 { "the only conversation" } else { &format!("all {count} conversations") };
     let _ = write!(io::stderr(), "q: delete {what} for good? [y/N] ");
     let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
+    let read = io::stdin().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }

@@ -407,8 +407,8 @@ pub(crate) const FLAGS: &[Flag] = &[
         effect: Effect::Switch(|a| &mut a.all),
         modes: &[Mode::Clear, Mode::List],
         help: "with --clear, --list: all, with earlier states",
-        doc: "With --clear: delete every conversation, including named ones; on a terminal q asks first. With --list: list earlier \
-              states, too.",
+        doc: "With --clear: delete every conversation, including named ones. On a terminal q asks first; elsewhere it needs \
+              --yes. With --list: list earlier states, too.",
     },
     Flag {
         short: None,

@@ -55,7 +55,7 @@ fn each_action_reports_that_there_is_nothing_and_creates_nothing() {
         (&["--last"], 1, "", "no conversation"),
         (&["--undo"], 1, "", "nothing to undo"),
         (&["--clear"], 0, "Conversation cleared\n", "no conversation"),
-        (&["--clear", "--all"], 0, "Conversations cleared: 0\n", ""),
+        (&["--clear", "--all", "--yes"], 0, "Conversations cleared: 0\n", ""),
         (&["--history", "-s", "work"], 1, "", "work"),
         (&["--last", "-s", "work"], 1, "", "work"),
         (&["--undo", "-s", "work"], 1, "", "work"),
@@ -369,7 +369,8 @@ fn a_broken_link_to_the_folder_is_an_error() {
         let away = sandbox.root().join("away");
         fs::rename(&path, &away).unwrap();
         symlink(sandbox.root().join("unmounted"), &path).unwrap();
-        let actions = [&["--history"][..], &["--last"], &["--undo"], &["--list"], &["--clear"], &["--clear", "--all"]];
+        let actions =
+            [&["--history"][..], &["--last"], &["--undo"], &["--list"], &["--clear"], &["--clear", "--all", "--yes"]];
         for action in actions {
             let _case = case(action);
             let outcome = sandbox.q(action).run();
@@ -425,10 +426,10 @@ fn clear_all_deletes_every_conversation_and_nothing_else() {
     sandbox.link("gone.json", "nowhere.json");
     sandbox.write_home("talk.json", stored(&["one", "two"]).to_string());
     let before = snapshot(sandbox.home());
-    sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 7\n");
+    sandbox.q(&["--clear", "--all", "--yes"]).run().success().stdout("Conversations cleared: 7\n");
     sandbox.expect_files(&[".own.json", "notes.txt", "work.json.bak"]);
     before.expect_unchanged();
-    sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 0\n");
+    sandbox.q(&["--clear", "--all", "--yes"]).run().success().stdout("Conversations cleared: 0\n");
 }
 
 #[test]
@@ -469,6 +470,22 @@ fn a_person_is_asked_before_every_conversation_is_deleted() {
 }
 
 #[test]
+fn where_nobody_can_be_asked_every_conversation_is_deleted_only_with_yes() {
+    let nothing_there = Sandbox::new();
+    for sandbox in [with_every_kind(), nothing_there] {
+        for args in [&["--clear", "--all"][..], &["--clear", "--all", "-q"]] {
+            let before = snapshot(sandbox.sessions());
+            // A yes in a pipe is not a person's.
+            let refused = sandbox.q(args).stdin("y\n").run();
+            refused.refused(&["standard input is not a terminal", "nothing was deleted", "--yes"]);
+            before.expect_unchanged();
+        }
+        let printed = sandbox.q(&["--clear", "--all", "-j"]).run().exit(2).stdout_json();
+        assert!(printed["error"]["message"].as_str().expect("a message").contains("nothing was deleted"));
+    }
+}
+
+#[test]
 fn actions_report_as_json_what_they_show_or_have_done() {
     let sandbox = with_current();
     let printed = |args: &[&str]| sandbox.q(args).run().exit(0).stdout_json();
@@ -496,7 +513,7 @@ fn actions_report_as_json_what_they_show_or_have_done() {
     odd["messages"][1]["interrupted"] = json!(false);
     sandbox.write_session("odd.json", &odd);
     assert_eq!(printed(&["--last", "-xj", "-s", "odd"])["answer"], "ls\n");
-    assert_eq!(printed(&["--clear", "--all", "-j"])["cleared"], 2);
+    assert_eq!(printed(&["--clear", "--all", "--yes", "-j"])["cleared"], 2);
     let nothing = sandbox.q(&["--last", "-j"]).run();
     assert_eq!(nothing.exit(1).stdout_json()["error"]["message"], "there is no conversation");
 }

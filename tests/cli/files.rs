@@ -133,7 +133,8 @@ fn conversations_are_backed_up_and_brought_back() {
         ("tar -C \"$sessions\" -cf backup.tar .", "tar -C \"$sessions\" -xpf backup.tar"),
         ("cp -Rp \"$sessions\" backup", "cp -Pp backup/*.json \"$sessions\""),
     ] {
-        let round = format!("{save}; q --list > list; q --clear --all; {restore}; q --list | cmp - list; q --last");
+        let round =
+            format!("{save}; q --list > list; q --clear --all --yes; {restore}; q --list | cmp - list; q --last");
         script(&sandbox, &round).success().stdout("Conversations cleared: 3\nanswer 1\n");
         assert_eq!(snapshot(sandbox.sessions()).contents(), before, "{restore}");
     }

@@ -160,8 +160,8 @@ pub const ACTIONS: &[&[&str]] = &[
     &["--clear"],
     &["--clear", "--json"],
     &["--clear", "-s", "work"],
-    &["--clear", "--all"],
-    &["--clear", "--all", "--json"],
+    &["--clear", "--all", "--yes"],
+    &["--clear", "--all", "--yes", "--json"],
 ];
 
 /// The id of such a conversation, and its file.

@@ -205,7 +205,7 @@ fn clearing_removes_no_more_than_a_link_that_leads_elsewhere() {
         assert_eq!(sandbox.target("current.json"), None);
         sandbox.expect_bytes(&target, &before);
         sandbox.link("current.json", &target);
-        sandbox.q(&["--clear", "--all"]).run().success();
+        sandbox.q(&["--clear", "--all", "--yes"]).run().success();
         assert_eq!(sandbox.all_files(), [""; 0]);
         let left = sandbox.home().join("talk.json").exists();
         sandbox.check(left == (target != "work.json"), || "expected only what is in the folder to go".to_owned());

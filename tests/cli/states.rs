@@ -134,7 +134,7 @@ fn earlier_states_go_with_their_conversation_or_when_they_are_too_old() {
         (&["--clear"][..], &["work.json", "work~1.json"][..]),
         (&["--clear", "-s", ID], &["work.json", "work~1.json"]),
         (&["--clear", "-s", "work"], &["current.json", EARLIER]),
-        (&["--clear", "--all"], &[]),
+        (&["--clear", "--all", "--yes"], &[]),
     ] {
         let _case = case(args);
         let (_server, sandbox) = with_states();

@@ -91,7 +91,9 @@ fn folders_of_another_user_are_not_used_and_the_note_says_what_to_do() {
             before.expect_unchanged();
             assert!(!server.last_request().text().contains("secret"));
         }
-        for action in [&["--history"][..], &["--last"], &["--list"], &["--undo"], &["--clear"], &["--clear", "--all"]] {
+        for action in
+            [&["--history"][..], &["--last"], &["--list"], &["--undo"], &["--clear"], &["--clear", "--all", "--yes"]]
+        {
             let _case = case((path, action));
             let sandbox = Sandbox::new();
             sandbox.write_current(&idle_for(HOUR, &["secret", "1"]));

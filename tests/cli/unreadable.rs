@@ -15,7 +15,7 @@ const CHANGES: &[&[&str]] = &[
     &["--clear"],
     &["--clear", "--json"],
     &["--clear", "-s", "work"],
-    &["--clear", "--all"],
+    &["--clear", "--all", "--yes"],
 ];
 
 /// The actions that must read a conversation. Deleting one needs no right to read it.

@@ -171,7 +171,7 @@ fn a_list_has_all_that_0_2_0_has_kept() {
 #[test]
 fn all_that_0_2_0_has_kept_is_cleared_and_swept() {
     let (_server, sandbox) = upgraded();
-    sandbox.q(&["--clear", "--all"]).run().success().stdout("Conversations cleared: 7\n");
+    sandbox.q(&["--clear", "--all", "--yes"]).run().success().stdout("Conversations cleared: 7\n");
     assert_eq!(sandbox.all_files(), [""; 0]);
 
     let (_server, sandbox) = upgraded();

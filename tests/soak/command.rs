@@ -176,7 +176,7 @@ impl Command {
             Does::Undo => "--undo",
             Does::Copy => "--copy",
             Does::Clear => "--clear",
-            Does::ClearAll => "--clear --all",
+            Does::ClearAll => "--clear --all --yes",
         }
     }
 

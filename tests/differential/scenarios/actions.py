@@ -16,7 +16,7 @@ ACTIONS = {
     "list-json": "--list -j",
     "list-words": "--list you said",
     "clear": "--clear",
-    "clear-all": "--clear --all",
+    "clear-all": "--clear --all --yes",
     "status": "--status",
     "status-json": "--status -j",
     "copy": "--copy branch",
@@ -75,8 +75,8 @@ def table():
     for keep in ["0", "never", "wrong"]:
         yield case(f"undo-keep-{keep}", current(pairs(2)), *undo * 2, env={**OPENAI, "Q_KEEP": keep})
     yield case("clear-then-follow", current(), q("--clear"), q("-f more"), q("--clear"))
-    cleared = [*STATES["several"], q("--clear --all"), q("--list")]
-    yield case("clear-all-then-ask", *cleared, q("one"), q("--clear --all"), q("--clear --all"))
+    cleared = [*STATES["several"], q("--clear --all --yes"), q("--list")]
+    yield case("clear-all-then-ask", *cleared, q("one"), q("--clear --all --yes"), q("--clear --all --yes"))
     asked = [q("one"), q("-f two", stdin="input\n"), q("three"), q("-s work four")]
     yield case("actions-after-questions", *asked, *map(q, ["--history -j", "--last", "--list", "--list -j", "--list --all"]))
     every = [current(), *map(q, ACTIONS.values())]

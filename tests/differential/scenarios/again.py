@@ -66,7 +66,7 @@ def table():
             yield case(f"again-{name}{args}", *there, q(f"--again {args}"), q("--last"), replies=[reply])
     yield case("again-undone", current(), q("--again"), q("--undo"), q("--undo"), q("--again"))
     both = [q("one"), q("--copy b"), q("-s b two"), q("-f three"), q("--history -s b"), q("--history")]
-    yield case("copy-in-two-ways", *both, q("--clear --all"))
+    yield case("copy-in-two-ways", *both, q("--clear --all --yes"))
     names = "work|new.name_1-x||a/b|../x|.hidden|current|current-x|session_x|session_20200101100000000|a b|ä|new.json|-x|-"
     for name in [*names.split("|"), "x" * 101]:
         copies = [q(["--copy", name]), q([f"--copy={name}", "-j"]), q("-s work more")]

@@ -22,7 +22,7 @@ def table():
         yield case(f"odd-{name}-undo", there, q("--undo"), q("--undo"), q("-f more"))
     for name, make in {"folder": "mkdir", "fifo": "mkfifo"}.items():
         there = prepare(f"mkdir -p {SESSIONS}; {make} {CURRENT} {SESSIONS}/work.json")
-        for args in ["-f more", "new", "--undo", "--clear --all", "-s current x", "-s work x", "--copy work", *ACTIONS]:
+        for args in ["-f more", "new", "--undo", "--clear --all --yes", "-s current x", "-s work x", "--copy work", *ACTIONS]:
             yield case(f"{name}-in-place{args}", there, q(args))
     yield from unusable_state()
 
@@ -42,7 +42,7 @@ def unusable_state():
         there = prepare(script)
         for args in ["new", "-f more", "-s work one", "-j new"]:
             yield case(f"{name}-{args}", there, q(args), env={**OPENAI, **env})
-        yield case(f"{name}-actions", there, *map(q, [*ACTIONS, "--undo", "--clear --all"]), env={**OPENAI, **env})
+        yield case(f"{name}-actions", there, *map(q, [*ACTIONS, "--undo", "--clear --all --yes"]), env={**OPENAI, **env})
     yield case("sessions-removed-between", q("one"), prepare(f"rm {CURRENT}"), q("-f two"), q("--last"))
     foreign = prepare(f"mkdir -p {SESSIONS}/sub.json; echo x >{SESSIONS}/notes.txt; echo x >{SESSIONS}/backup.json~")
-    yield case("foreign-files", current(), foreign, q("--clear"), q("--clear --all"))
+    yield case("foreign-files", current(), foreign, q("--clear"), q("--clear --all --yes"))
