@@ -91,13 +91,18 @@ fn escaped(name: &str) -> String {
     escaped
 }
 
-/// Splits a question into the fences at its beginning and the words after them.
-pub(crate) fn split(question: &str) -> Parts<'_> {
+/// Splits a question into the files at its beginning and what comes after them.
+pub(crate) fn split_files(question: &str) -> (&str, &str) {
     let mut rest = question;
     while let Some((_, after)) = fenced(FILE, rest) {
         rest = after;
     }
-    let files = question[..question.len() - rest.len()].trim_end_matches('\n');
+    (question[..question.len() - rest.len()].trim_end_matches('\n'), rest)
+}
+
+/// Splits a question into the fences at its beginning and the words after them.
+pub(crate) fn split(question: &str) -> Parts<'_> {
+    let (files, rest) = split_files(question);
     let (input, words) = fenced(CONTEXT, rest).unwrap_or(("", rest));
     Parts { files, input, words }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Message {
     pub(crate) text: Arc<str>,
     /// How many tool calls the text describes.
     pub(crate) calls: usize,
+    /// It is a question without words: what follows its files is standard input, in no fence.
+    pub(crate) input_alone: bool,
 }
 
 impl Message {
@@ -84,7 +86,7 @@ impl Message {
 
     /// A text with attachments before it.
     pub(crate) fn with_attachments(role: Role, attachments: Vec<Attachment>, text: impl Into<Arc<str>>) -> Message {
-        Message { role, attachments, text: text.into(), calls: 0 }
+        Message { role, attachments, text: text.into(), calls: 0, input_alone: false }
     }
 }
 

@@ -63,6 +63,11 @@ impl Files {
         files
     }
 
+    /// The text files in their fences, as one text.
+    pub(super) fn joined(&self) -> String {
+        fence::join(self.fences.iter().map(String::as_str))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.fences.is_empty() && self.attachments.is_empty()
     }

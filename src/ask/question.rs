@@ -9,7 +9,7 @@ use super::input::{self, Files};
 use crate::error::Error;
 use crate::fence;
 use crate::flags::Arguments;
-use crate::message::{Message, Role};
+use crate::message::{Attachment, Message, Role};
 use crate::output::Notes;
 
 /// The words, joined by one space.
@@ -61,33 +61,47 @@ impl Given {
 
 /// Puts files, input and words together; `None` if there is nothing to ask.
 pub(super) fn compose(files: &Files, input: Option<String>, words: &str) -> Option<Message> {
-    let input = input.filter(|input| non_blank(input).is_some());
-    if non_blank(words).is_none() && input.is_none() && !files.say_something {
+    let (input, words) = (input.as_deref().and_then(non_blank), non_blank(words));
+    if words.is_none() && input.is_none() && !files.say_something {
         return None;
     }
-    let (fenced, words) = match (non_blank(words), input) {
-        (Some(words), Some(input)) => (fence::around_input(&input), words.to_owned()),
-        (Some(words), None) => (String::new(), words.to_owned()),
-        // Input alone is the question.
-        (None, input) => (String::new(), input.unwrap_or_default().trim_end_matches(['\n', '\r']).to_owned()),
-    };
-    let fences = files.fences.iter().map(String::as_str);
-    let text = fence::join(fences.chain([&*fenced, &*words]));
-    Some(Message::with_attachments(Role::User, files.attachments.clone(), text))
+    Some(question(&files.joined(), files.attachments.clone(), input, words))
 }
 
 /// The question to ask again: the last one, in which new files, input or words replace its own if any are given.
 fn again(last: Option<&Message>, files: &Files, input: Option<String>, words: &str) -> Message {
-    let own = fence::split(last.map_or("", |last| &last.text));
-    let fenced = input.filter(|input| non_blank(input).is_some()).map(|input| fence::around_input(&input));
-    let input = fenced.as_deref().unwrap_or(own.input);
-    let words = non_blank(words).unwrap_or(own.words);
-    if files.is_empty() {
-        let attachments = last.map_or_else(Vec::new, |last| last.attachments.clone());
-        return Message::with_attachments(Role::User, attachments, fence::join([own.files, input, words]));
+    let text = last.map_or("", |last| &*last.text);
+    let (own_files, rest) = fence::split_files(text);
+    let (files, attachments) = if files.is_empty() {
+        (own_files.to_owned(), last.map_or_else(Vec::new, |last| last.attachments.clone()))
+    } else {
+        (files.joined(), files.attachments.clone())
+    };
+    let (input, words) = (input.as_deref().and_then(non_blank), non_blank(words));
+    if last.is_some_and(|last| last.input_alone) {
+        return question(&files, attachments, input.or(non_blank(rest)), words);
     }
-    let fences = files.fences.iter().map(String::as_str);
-    Message::with_attachments(Role::User, files.attachments.clone(), fence::join(fences.chain([input, words])))
+    let own = fence::split(text);
+    let words = words.or(non_blank(own.words));
+    match input {
+        Some(_) => question(&files, attachments, input, words),
+        None => {
+            let text = fence::join([&files, own.input, words.unwrap_or_default()]);
+            Message::with_attachments(Role::User, attachments, text)
+        }
+    }
+}
+
+/// A question of files in their fences, input and words. Without words, the input is the question.
+fn question(files: &str, attachments: Vec<Attachment>, input: Option<&str>, words: Option<&str>) -> Message {
+    let input_alone = words.is_none() && input.is_some();
+    let input = match input {
+        Some(input) if input_alone => input.trim_end_matches(['\n', '\r']).to_owned(),
+        Some(input) => fence::around_input(input),
+        None => String::new(),
+    };
+    let text = fence::join([files, &input, words.unwrap_or_default()]);
+    Message { input_alone, ..Message::with_attachments(Role::User, attachments, text) }
 }
 
 /// The text, unless it is nothing but white space.
@@ -129,6 +143,31 @@ mod tests {
             let asked =
                 again(Some(&Message::text(Role::User, last)), &text_files(files), input.map(str::to_owned), words);
             assert_eq!(asked, Message::text(Role::User, question), "{last:?} {files:?} {words:?} {input:?}");
+        }
+    }
+
+    #[test]
+    fn input_that_was_the_question_stays_when_words_or_files_come() {
+        let file = "<file name=\"a\">\none\n</file>";
+        let other = "<file name=\"b\">\ntwo\n</file>";
+        let fenced = "<context>\nlog\n</context>\n\nhow";
+        let with_file = format!("{file}\n\nlog");
+        // Input may look as if q had made it.
+        let nested = "<context-2>\n<context>\nlog\n</context>\n\nwhy\n</context-2>\n\nhow";
+        for (last, files, words, input, question, is_alone) in [
+            ("log", &[][..], "", None, "log", true),
+            ("log", &[], "how", None, fenced, false),
+            ("log", &[], "how", Some("new"), &fenced.replace("log", "new"), false),
+            ("log", &[], "how", Some(" \n"), fenced, false),
+            (&with_file, &[], "how", None, &format!("{file}\n\n{fenced}"), false),
+            (&with_file, &[("b", "two")], "", None, &format!("{other}\n\nlog"), true),
+            (&with_file, &[("b", "two")], "", Some("new\n"), &format!("{other}\n\nnew"), true),
+            ("<context>\nlog\n</context>\n\nwhy", &[], "how", None, nested, false),
+        ] {
+            let last = Message { input_alone: true, ..Message::text(Role::User, last) };
+            let asked = again(Some(&last), &text_files(files), input.map(str::to_owned), words);
+            let expected = Message { input_alone: is_alone, ..Message::text(Role::User, question) };
+            assert_eq!(asked, expected, "{last:?} {files:?} {words:?} {input:?}");
         }
     }
 }

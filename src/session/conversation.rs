@@ -65,6 +65,9 @@ pub(crate) struct Entry {
     /// They go before the text.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub(crate) attachments: Vec<Attachment>,
+    /// See [`Message::input_alone`]. Questions of q 0.3.0 lack it.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    input_alone: bool,
     /// The answer broke off.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
@@ -97,6 +100,7 @@ impl Entry {
             text: message.text,
             timestamp: Some(timestamp.to_string()),
             attachments: message.attachments,
+            input_alone: message.input_alone,
             ..Entry::default()
         }
     }
@@ -121,7 +125,7 @@ impl Entry {
             text = lost.iter().map(|lost| format!("[{}, no longer kept]", lost.name)).collect::<String>().into();
         }
         let calls = self.steps.iter().map(|step| step.calls.len()).sum();
-        Message { calls, ..Message::with_attachments(self.role, kept, text) }
+        Message { calls, input_alone: self.input_alone, ..Message::with_attachments(self.role, kept, text) }
     }
 }
 

@@ -109,6 +109,7 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));
         for message in [
             r#"{"role":"user","content":"a","timestamp":"2026-11-23 10:00"}"#,
+            r#"{"role":"user","content":"a","input_alone":true,"x":1}"#,
             r#"{"role":"user","content":"a","x":{"b":1.50,"a":[1e+400,12345678901234567890123]}}"#,
             r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png","data":"AAAA","x":1}]}"#,
             r#"{"role":"user","content":"a","attachments":[{"name":"n","type":"image/png"}]}"#,
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn optional_fields_may_be_null_and_text_may_have_lone_surrogates() {
-        let message = r#"{"role":"assistant","content":"a\ud800b","timestamp":null,"attachments":null,"interrupted":null,"finish":null,"provider":null,"model":null,"steps":null}"#;
+        let message = r#"{"role":"assistant","content":"a\ud800b","timestamp":null,"attachments":null,"input_alone":null,"interrupted":null,"finish":null,"provider":null,"model":null,"steps":null}"#;
         let text = file(&format!("[{message}]")).replacen('{', r#"{"system":null,"tools":null,"pinned":null,"#, 1);
         assert_eq!(rewritten(&text)["messages"], json!([{"role": "assistant", "content": "a\u{fffd}b"}]));
         let marked = [MARK, text.as_bytes()].concat();

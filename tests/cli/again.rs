@@ -48,6 +48,27 @@ fn words_and_input_take_the_place_of_the_old_ones() {
 }
 
 #[test]
+fn input_that_was_the_question_stays_when_it_gets_words() {
+    let (server, sandbox) = numbered();
+    sandbox.q(&[]).stdin("log\n\n").run().success();
+    assert_eq!(prompt(&server.last_request()), "log");
+    assert_eq!(sandbox.current()["messages"][0]["input_alone"], true);
+    // Asked again as it is, it is the same.
+    sandbox.q(&["--again"]).stdin_open().run().success();
+    assert_eq!(prompt(&server.last_request()), "log");
+    sandbox.q(&["--again", "how?"]).run().success();
+    assert_eq!(prompt(&server.last_request()), "<context>\nlog\n</context>\n\nhow?");
+    assert_eq!(sandbox.current()["messages"][0].get("input_alone"), None);
+    sandbox.q(&["--again", "why?"]).run().success();
+    assert_eq!(prompt(&server.last_request()), "<context>\nlog\n</context>\n\nwhy?");
+    // Typed words are replaced.
+    sandbox.q(&["log"]).run().success();
+    assert_eq!(sandbox.current()["messages"][0].get("input_alone"), None);
+    sandbox.q(&["--again", "how?"]).run().success();
+    assert_eq!(prompt(&server.last_request()), "how?");
+}
+
+#[test]
 fn a_stronger_model_is_asked_again_and_stays() {
     let (openai, claude) = (Server::openai("from openai"), Server::anthropic("from anthropic"));
     for (args, provider, model) in
