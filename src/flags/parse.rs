@@ -17,6 +17,9 @@ const MAX_COMMAND: usize = 300;
 const HABITS: &[(&str, &str)] =
     &[("c", "-f"), ("continue", "-f"), ("resume", "-f"), ("file", "-a"), ("no-input", "-n")];
 
+/// Values that are names, and no name looks like an option of q.
+const NAMES: &[&str] = &["NAME", "ID", "LEVEL"];
+
 /// Reads the arguments after the program's name: options, then words.
 ///
 /// # Errors
@@ -100,6 +103,11 @@ fn apply(
         let flag = flag.name();
         let form = if let Setter::Choice(words, _) = setter { words.join("|") } else { (*name).to_owned() };
         let value = parser.value().map_err(|_| Error::usage(format!("{flag} needs a value: {flag} {form}")))?;
+        if NAMES.contains(name) && is_option(&value) {
+            let other = value.display();
+            return Err(Error::usage(format!("{flag} needs a value, but “{other}” is an option"))
+                .advise(format!("the value comes right after {flag}: {flag} {form} {other}")));
+        }
         setter.set(arguments, value).map_err(|reason| Error::usage(format!("{flag}: {reason}")))?;
     }
     Ok(())
@@ -128,6 +136,11 @@ fn check(arguments: &Arguments, used: &[&'static Flag]) -> Result<(), Error> {
         }
         None => Ok(()),
     }
+}
+
+fn is_option(argument: &OsStr) -> bool {
+    let mut parser = lexopt::Parser::from_args([argument]);
+    matches!(parser.next(), Ok(Some(option)) if find(&option).is_some())
 }
 
 fn looks_like_option(argument: &OsStr) -> bool {

@@ -157,7 +157,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         modes: &[Mode::Ask, Mode::History, Mode::Last, Mode::Undo, Mode::Copy, Mode::Clear, Mode::Status],
         help: "continue, or start, the conversation NAME",
         doc: "Continue the conversation NAME, or start it. A name consists of at most 100 of the characters A-Z a-z 0-9 . _ - \
-              and does not begin with a dot, current or session_. In place of a name there can be an id, a number of --list \
+              and does not begin with a dot, a hyphen, current or session_. In place of a name there can be an id, a number of --list \
               such as %2, an earlier state, or the path of a .json file: see CONVERSATIONS.",
     },
     Flag {

@@ -117,8 +117,8 @@ fn check(name: &str) -> Result<(), String> {
             "“{name}” is not a valid name: it must have 1 to {MAX_LENGTH} characters: A-Z a-z 0-9 . _ -"
         ));
     }
-    if name.starts_with('.') || name.starts_with("current") {
-        return Err(format!("“{name}” is not a valid name: it must not begin with a dot or with “current”"));
+    if name.starts_with(['.', '-']) || name.starts_with("current") {
+        return Err(format!("“{name}” is not a valid name: it must not begin with a dot, a hyphen or “current”"));
     }
     Ok(())
 }
@@ -146,14 +146,15 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_the_folder() {
-        for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "-x", "a~"] {
+        for name in ["work", "a", "A-Z_0.9", &"x".repeat(100), "a~"] {
             let named = Which::parse(OsStr::new(name));
             assert_eq!(named.is_ok(), name != "a~", "{name}");
             assert!(named.is_err() || named == Ok(Which::Named(name.to_owned())), "{name}");
         }
-        for name in "|.|..|.hidden|a/b|a/|../x|../../x|/tmp/x|a b|a\n|a\tb|ä|a\\b|a:b|~|*|current|current-1|currently"
-            .split('|')
-            .chain([&*"x".repeat(101)])
+        for name in
+            "|.|..|.hidden|-x|--x|a/b|a/|../x|../../x|/tmp/x|a b|a\n|a\tb|ä|a\\b|a:b|~|*|current|current-1|currently"
+                .split('|')
+                .chain([&*"x".repeat(101)])
         {
             assert!(Which::parse(OsStr::new(name)).is_err(), "{name}");
             assert!(Which::find(None, Some(name)).is_err(), "{name}");

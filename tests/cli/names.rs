@@ -152,7 +152,7 @@ fn a_question_that_fails_or_is_not_saved_changes_no_named_file() {
 }
 
 /// Some invalid names; session/name.rs tests all of them.
-const NO_NAMES: [&str; 4] = ["", "../work", "a b", "current-1"];
+const NO_NAMES: [&str; 5] = ["", "../work", "a b", "-1", "current-1"];
 
 #[test]
 fn an_invalid_name_is_refused_before_input_and_request() {
@@ -172,7 +172,7 @@ fn an_invalid_name_is_refused_before_input_and_request() {
 fn every_kind_of_name_stays_in_the_folder() {
     let (_server, sandbox) = numbered();
     let long = "x".repeat(100);
-    let names = ["a", "A-Z_0.9", "-x", "a..b", "a.json.txt", "session", &long];
+    let names = ["a", "A-Z_0.9", "a..b", "a.json.txt", "session", &long];
     for name in names {
         sandbox.q(&["-s", name, "one"]).run().success();
         sandbox.q(&["-s", name, "two"]).run().success();
@@ -185,6 +185,16 @@ fn every_kind_of_name_stays_in_the_folder() {
         assert_eq!(texts(&sandbox.session(file)).len(), 4);
     }
     snapshot(sandbox.home()).expect_empty();
+}
+
+#[test]
+fn a_conversation_that_is_named_like_an_option_is_reached_by_its_number_and_path() {
+    let (_server, sandbox) = numbered();
+    sandbox.write_session("-f.json", &stored(&["one", "two"]));
+    sandbox.q(&["-s", "%1", "three"]).run().success();
+    sandbox.expect_texts("-f.json", &["one", "two", "three", "answer 0"]);
+    sandbox.q(&["--clear", "-s"]).arg(sandbox.sessions().join("-f.json")).run().success();
+    sandbox.expect_no_files();
 }
 
 #[test]
