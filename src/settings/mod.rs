@@ -197,7 +197,8 @@ fn read_file(path: &Path) -> Result<file::File, Error> {
         }
         // A link to /dev/null is a configuration without any key.
         Ok(metadata) if metadata.file_type().is_char_device() => return Ok(file::File::default()),
-        _ => text::read_regular(path, MAX_TEXT).map_err(Error::settings)?,
+        Ok(_) => text::read_regular(path, MAX_TEXT).map_err(Error::settings)?,
+        Err(error) => return Err(Error::settings(text::unreadable(path, error))),
     };
     file::read(&text).map_err(|wrong| {
         Error::settings(format!("{}, line {}: {}", path.display(), wrong.line, wrong.message))

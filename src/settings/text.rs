@@ -1,5 +1,6 @@
 //! Text files that settings and options name: the configuration, system prompts, schemas, shared tool servers.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -16,9 +17,14 @@ pub(super) const MAX_SHARED: u64 = 100_000_000;
 /// As for [`read_text`].
 pub(super) fn read_regular(path: &Path, limit: u64) -> Result<String, String> {
     match path.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err(format!("cannot read {}: it is not a regular file", path.display())),
-        _ => read_text(path, limit),
+        Ok(metadata) if metadata.is_file() => read_text(path, limit),
+        Ok(_) => Err(unreadable(path, "it is not a regular file")),
+        Err(error) => Err(unreadable(path, error)),
     }
+}
+
+pub(super) fn unreadable(path: &Path, why: impl Display) -> String {
+    format!("cannot read {}: {why}", path.display())
 }
 
 /// The text of a file of at most `limit` bytes, without a byte order mark.
@@ -35,5 +41,5 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
         Err(error) if error.kind() == ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(format!("cannot read {}: {why}", path.display()))
+    Err(unreadable(path, why))
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, make_pipe, openai_reply, talked};
+use crate::fixtures::{OPENAI_MODEL, UNKNOWN_HOST, case, lacks, make_pipe, openai_reply, talked};
 use crate::sandbox::{API_KEY, Sandbox};
 use crate::server::{Recorded, Reply, Server};
 
@@ -301,4 +301,18 @@ fn a_file_that_cannot_be_read_is_named() {
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("/dev/null", &file).unwrap();
     sandbox.q(&["hi"]).run().success();
+}
+
+#[test]
+fn a_file_that_a_failing_disk_hides_does_not_count_as_missing() {
+    if lacks("strace", "strace -o /dev/null true") {
+        return;
+    }
+    let server = Server::openai("never");
+    let sandbox = Sandbox::new().server_env(&server);
+    let file = sandbox.config_file();
+    let script = "exec strace -f -o trace -P \"$1\" -e inject=?stat,?newfstatat,?statx:error=EIO q hi";
+    let outcome = sandbox.shell(script).arg("sh").arg(&file).run();
+    outcome.refused(&[&format!("q: cannot read {}: Input/output error", file.display())]);
+    server.expect_requests(0);
 }
