@@ -100,6 +100,11 @@ impl Inline {
         (self.emphasis, self.before, self.marks) = (None, None, 0);
     }
 
+    /// Whether a bar that follows may be text of a table's cell: it is escaped, or within code.
+    pub(super) fn takes_bar(&self) -> bool {
+        self.code > 0 || self.before == Some('\\')
+    }
+
     /// Styles a word, or a part of it; `next` is what follows it, if that has come.
     pub(super) fn put(&mut self, mut text: &str, next: Option<char>, pen: &mut Pen) {
         loop {

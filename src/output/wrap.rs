@@ -71,6 +71,8 @@ pub(crate) struct Formatter {
     after_text: bool,
     in_list: bool,
     fence: Option<Fence>,
+    /// How many lines of a table have come just before this one.
+    rows: usize,
     inline: Inline,
     /// Collects the text to show.
     pen: Pen,
@@ -84,6 +86,8 @@ enum Line {
     Begin,
     Prose,
     Table,
+    /// The second line of a table, unless it has more than the rule.
+    Rule,
     Indented,
     /// It opens fenced code.
     Info,
@@ -111,12 +115,11 @@ impl Formatter {
         for character in piece.chars() {
             match (self.line, character) {
                 (_, '\n') => self.end_line(),
-                (Line::Begin | Line::Prose, ' ' | '\t') => self.push_blank(character),
-                (Line::Begin | Line::Prose, _) => self.push_letter(character),
-                (Line::Table, _) => self.put(DIM, character),
                 (Line::Indented, _) => self.put(CODE, character),
                 (Line::Info, _) => self.push_info(character),
                 (Line::Code, _) => self.push_code(character),
+                (_, ' ' | '\t') => self.push_blank(character),
+                _ => self.push_letter(character),
             }
         }
         // A word that is too long for a line need not wait. Many bytes may take no columns.
@@ -164,8 +167,7 @@ impl Formatter {
     fn push_blank(&mut self, blank: char) {
         self.end_word(blank);
         self.inline.end_word();
-        let is_dim = matches!(self.line, Line::Info | Line::Table);
-        self.put(if is_dim { DIM } else { self.inline.style() }, blank);
+        self.put(if self.line == Line::Info { DIM } else { self.inline.style() }, blank);
         self.column += if blank == '\t' { TAB - self.column % TAB } else { 1 };
     }
 
@@ -180,14 +182,17 @@ impl Formatter {
                 self.line = Line::Indented;
                 return self.put(CODE, letter);
             }
+            if letter == '|' {
+                self.line = if self.rows == 1 { Line::Rule } else { Line::Table };
+            }
         }
         if self.word.may_end_before(letter) {
             self.end_word(letter);
         }
-        match self.line {
-            Line::Info => self.push_info(letter),
-            Line::Table => self.put(DIM, letter),
-            _ => self.word.text.push(letter),
+        if self.line == Line::Info {
+            self.push_info(letter);
+        } else {
+            self.word.text.push(letter);
         }
     }
 
@@ -225,6 +230,7 @@ impl Formatter {
         }
         self.pen.end_line();
         self.after_text = !is_blank && self.line != Line::Indented;
+        self.rows = if matches!(self.line, Line::Table | Line::Rule) { self.rows + 1 } else { 0 };
         self.line = if self.fence.is_some() { Line::Code } else { Line::Begin };
         (self.column, self.begin) = (0, 0);
         (self.marked, self.quoted, self.has_word) = (false, false, false);
@@ -259,11 +265,7 @@ impl Formatter {
         self.inline.heading = before_blank && may_be_indented && style::is_heading(word);
         let (begin, quoted) = (self.begin, self.quoted);
         self.fence = opening_fence(word).map(|(character, length)| Fence { character, length, begin, quoted });
-        match &self.fence {
-            Some(_) => Line::Info,
-            None if word.starts_with('|') => Line::Table,
-            None => Line::Prose,
-        }
+        if self.fence.is_some() { Line::Info } else { Line::Prose }
     }
 
     /// Whether the line closes the fence.
@@ -283,17 +285,38 @@ impl Formatter {
             self.column = indent;
             self.has_word = false;
         }
+        if self.line == Line::Rule && !self.word.text.chars().all(|character| "|-:".contains(character)) {
+            self.line = Line::Table;
+        }
         let is_dim = match self.line {
             Line::Begin => next.is_some(),
-            line => matches!(line, Line::Info | Line::Table) || self.closes_fence(),
+            line => matches!(line, Line::Info | Line::Rule) || self.closes_fence(),
         };
         match self.line {
             _ if is_dim => self.pen.put(DIM, self.word.rest()),
             Line::Code => self.pen.put(CODE, self.word.rest()),
+            Line::Table => self.put_cells(next),
             _ => self.inline.put(self.word.rest(), next, &mut self.pen),
         }
         self.word.shown = self.word.text.len();
         self.column += width;
+    }
+
+    /// Puts the rest of a word of a table, which may have several cells. Their contents look like prose.
+    fn put_cells(&mut self, next: Option<char>) {
+        let mut rest = self.word.rest();
+        while let Some((cell, after)) = rest.split_once('|') {
+            self.inline.put(cell, Some('|'), &mut self.pen);
+            if self.inline.takes_bar() {
+                self.inline.put("|", after.chars().next().or(next), &mut self.pen);
+            } else {
+                // Nothing that a cell opens is open in the next one.
+                self.inline = Inline::default();
+                self.pen.put(DIM, "|");
+            }
+            rest = after;
+        }
+        self.inline.put(rest, next, &mut self.pen);
     }
 
     fn put(&mut self, style: Style, character: char) {
@@ -618,7 +641,6 @@ mod tests {
             ("- a\n1. **b**", "‹2m-› a\n‹2m1.› ‹1m**b**›"),
             ("> a\n>\n> - b\n", "‹2m>› a\n‹2m>›\n‹2m>› ‹2m-› b\n"),
             ("-\na - b", "-\na - b"),
-            ("| **a** | b |\n|---|---|\n", "‹2m| **a** | b |›\n‹2m|---|---|›\n"),
             ("a | **b**", "a | ‹1m**b**›"),
             (
                 "```sh x\n#!/bin/sh\n  **a** >`b`\n\n```\nc",
@@ -636,6 +658,32 @@ mod tests {
         }
         // A style ends before a break and begins again after it.
         assert_eq!(styled("- **one two three** four", 12), "‹2m-› ‹1m**one two ›\n  ‹1mthree**› \n  four");
+    }
+
+    #[test]
+    fn tables_have_faint_bars_and_a_faint_rule_around_text_like_prose() {
+        for (text, expected) in [
+            ("| **a** | b |\n|---|---|", "‹2m|› ‹1m**a**› ‹2m|› b ‹2m|›\n‹2m|---|---|›"),
+            ("|`a`|*b*|c|", "‹2m|›‹36m`a`›‹2m|›‹3m*b*›‹2m|›c‹2m|›"),
+            ("| a |\n| :-- |\n| -- |", "‹2m|› a ‹2m|›\n‹2m|› ‹2m:--› ‹2m|›\n‹2m|› -- ‹2m|›"),
+            ("|a|\n|-|\n\n|b|\n|-|", "‹2m|›a‹2m|›\n‹2m|-|›\n\n‹2m|›b‹2m|›\n‹2m|-|›"),
+            // A second line with text is no rule.
+            ("|a|b|\n|c|-|", "‹2m|›a‹2m|›b‹2m|›\n‹2m|›c‹2m|›-‹2m|›"),
+            ("> | a |\n> |---|", "‹2m>› ‹2m|› a ‹2m|›\n‹2m>› ‹2m|---|›"),
+            ("- | # a |", "‹2m-› ‹2m|› # a ‹2m|›"),
+            // What is open ends with its cell, and a bar that may be text stays text.
+            ("| **a | b |", "‹2m|› ‹1m**a ›‹2m|› b ‹2m|›"),
+            ("|*a|b*|", "‹2m|›*a‹2m|›b*‹2m|›"),
+            ("|a\\|b|", "‹2m|›a\\|b‹2m|›"),
+            ("| **a \\| b** |", "‹2m|› ‹1m**a \\| b**› ‹2m|›"),
+            ("| `a | b` | c |", "‹2m|› ‹36m`a | b`› ‹2m|› c ‹2m|›"),
+            ("| `|` | `\\|` |", "‹2m|› ‹36m`|`› ‹2m|› ‹36m`\\|`› ‹2m|›"),
+            ("| snake_case | x**2 | don`t |", "‹2m|› snake_case ‹2m|› x**2 ‹2m|› don`t ‹2m|›"),
+        ] {
+            assert_eq!(styled(text, 80), expected, "{text:?}");
+            // A table is never wrapped.
+            assert_eq!(styled(text, 5), expected, "{text:?}");
+        }
     }
 
     #[test]
@@ -672,8 +720,8 @@ mod tests {
             ("``", ""),
             ("\n", "\n```\n"),
             ("|", ""),
-            (" a", "| a"),
-            ("\n123456789", "\n"),
+            (" a", "| "),
+            ("\n123456789", "a\n"),
             ("0", "1234567890"),
         ] {
             assert_eq!(wrapper.feed(piece, 10), expected, "{piece:?}");

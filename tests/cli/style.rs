@@ -23,7 +23,7 @@ sort **/*.txt
 
 | command | does |
 |---|---|
-| sort | order |
+| sort | **order** |
 ";
 
 /// How it looks at 30 columns: `‹`, the parameters of a style, and `›` where it ends.
@@ -43,9 +43,9 @@ sort
 ‹36msort **/*.txt›
 ‹2m```›
 
-‹2m| command | does |›
+‹2m|› command ‹2m|› does ‹2m|›
 ‹2m|---|---|›
-‹2m| sort | order |›
+‹2m|› sort ‹2m|› ‹1m**order**› ‹2m|›
 ";
 
 const PLAIN: [(&str, &str); 4] = [("NO_COLOR", "1"), ("TERM", "dumb"), ("Q_STYLE", "false"), ("NO_COLOR", "false")];
