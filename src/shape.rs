@@ -20,18 +20,22 @@ const NOT_STRICT: &str = "\
 /// The words of JSON Schema whose values are checked.
 const CHECKED: &[&str] = &["type", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];
 
-/// The types of JSON Schema.
-const JSON_TYPES: &[&str] = &["object", "array", "string", "integer", "number", "boolean", "null"];
+/// The types of JSON Schema, and what errors call them.
+const JSON_TYPES: &[(&str, &str)] = &[
+    ("object", "an object"),
+    ("array", "a list"),
+    ("string", "text"),
+    ("integer", "a whole number"),
+    ("number", "a number"),
+    ("boolean", "true or false"),
+    ("null", "null"),
+];
 
 /// The byte order mark, which some editors put at the beginning of a file.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How many references in a row are followed, because they may lead back to themselves.
 const MAX_REFERENCES: usize = 200;
-
-/// The values that have parts.
-const OBJECT: &str = "an object";
-const LIST: &str = "a list";
 
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +102,7 @@ impl Shape {
 
     /// Whether it is the shape of an object, and nothing else.
     pub(crate) fn is_object(&self) -> bool {
-        resolved(&self.schema, &self.schema).as_object().and_then(container) == Some(OBJECT)
+        resolved(&self.schema, &self.schema).as_object().is_some_and(|words| types_in(words) == ["object"])
     }
 
     /// The JSON of this shape in an answer, without a code fence around it.
@@ -108,7 +112,9 @@ impl Shape {
     pub(crate) fn find_in<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let text = unfenced(answer.trim_start_matches(BYTE_ORDER_MARK).trim());
         let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
-        lacking(&self.schema, &self.schema, &value, "").map_or(Ok(text), Err)
+        let whole = Part { root: &self.schema, value: &value, place: String::new() };
+        whole.check(&self.schema, &[])?;
+        Ok(text)
     }
 }
 
@@ -217,7 +223,7 @@ fn fault_in(schema: &Value) -> Option<String> {
     let Value::Object(words) = schema else {
         return (!schema.is_boolean()).then(|| format!("{schema} stands where a schema must stand"));
     };
-    let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.contains(&kind));
+    let is_type = |kind: &Value| kind.as_str().is_some_and(|kind| JSON_TYPES.iter().any(|(name, _)| *name == kind));
     words.iter().find_map(|(word, value)| match (word.as_str(), value) {
         ("type", Value::Array(kinds)) if kinds.iter().all(is_type) => None,
         ("type", kind) if is_type(kind) => None,
@@ -263,36 +269,159 @@ fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// What a value of this schema must be, if that is an object or a list.
-fn container(words: &Map<String, Value>) -> Option<&'static str> {
+/// The types that a value of this schema may have; none if it may have any.
+fn types_in(words: &Map<String, Value>) -> Vec<&str> {
     match words.get("type") {
-        Some(kind) if kind == "object" => Some(OBJECT),
-        Some(kind) if kind == "array" => Some(LIST),
-        None if words.contains_key("properties") || words.contains_key("required") => Some(OBJECT),
-        _ => None,
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ if words.contains_key("properties") || words.contains_key("required") => vec!["object"],
+        _ => Vec::new(),
     }
 }
 
-/// What a value lacks: a required field, or that it is the object or the list that it must be; within its fields and the
-/// items of its lists, too. `place` is its place in the answer. Nothing else is compared.
-fn lacking(root: &Value, schema: &Value, value: &Value, place: &str) -> Option<String> {
-    let words = resolved(root, schema).as_object()?;
-    match (value, container(words)) {
-        (Value::Object(fields), None | Some(OBJECT)) => {
-            if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
-                return Some(format!("the field “{place}{name}” is missing"));
+/// The schemas in a list such as that of `anyOf`.
+fn schemas_in<'a>(words: &'a Map<String, Value>, word: &str) -> &'a [Value] {
+    words.get(word).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn is_of_type(value: &Value, kind: &str) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        // So is 5.0.
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => true,
+    }
+}
+
+/// Whether two values are equal; 5 and 5.0 are.
+fn is_same(value: &Value, other: &Value) -> bool {
+    value == other || value.as_f64().is_some_and(|number| other.as_f64() == Some(number))
+}
+
+/// What errors call a value. The text of the model stays out of them.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::String(_) => "text".to_owned(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::Bool(_) | Value::Null => value.to_string(),
+    }
+}
+
+/// A value in an answer, to be compared with schemas.
+struct Part<'a> {
+    /// The whole schema, which references refer to.
+    root: &'a Value,
+    value: &'a Value,
+    /// Where it is, such as `items.0.age`; empty for the whole answer.
+    place: String,
+}
+
+impl<'a> Part<'a> {
+    /// Compares the value with a schema, except for the words of JSON Schema that are not read here. `around` are the
+    /// schemas that it is being compared with already: one that leads back to itself asks for nothing more.
+    ///
+    /// # Errors
+    /// The first thing in which the value differs.
+    fn check(&self, schema: &Value, around: &[&Value]) -> Result<(), String> {
+        let schema = resolved(self.root, schema);
+        let Value::Object(words) = schema else { return Ok(()) };
+        if around.iter().any(|outer| std::ptr::eq(*outer, schema)) {
+            return Ok(());
+        }
+        self.check_type(words)?;
+        self.check_value(words)?;
+        self.check_fields(words)?;
+        self.check_items(words)?;
+        let around = [around, &[schema]].concat();
+        for schema in schemas_in(words, "allOf") {
+            self.check(schema, &around)?;
+        }
+        self.check_alternatives(schemas_in(words, "anyOf"), &around)?;
+        // That only one may fit cannot be checked without all the words that distinguish them.
+        self.check_alternatives(schemas_in(words, "oneOf"), &around)
+    }
+
+    fn check_type(&self, words: &Map<String, Value>) -> Result<(), String> {
+        let types = types_in(words);
+        if types.is_empty() || types.iter().any(|kind| is_of_type(self.value, kind)) {
+            return Ok(());
+        }
+        let wanted: Vec<&str> =
+            JSON_TYPES.iter().filter(|(name, _)| types.contains(name)).map(|(_, called)| *called).collect();
+        Err(format!("{} is {}, not {}", self.name(), described(self.value), wanted.join(" or ")))
+    }
+
+    fn check_value(&self, words: &Map<String, Value>) -> Result<(), String> {
+        if let Some(only) = words.get("const")
+            && !is_same(self.value, only)
+        {
+            return Err(format!("{} is not {only}", self.name()));
+        }
+        if let Some(Value::Array(allowed)) = words.get("enum")
+            && !allowed.iter().any(|one| is_same(self.value, one))
+        {
+            let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+            return Err(format!("{} is not one of {}", self.name(), allowed.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn check_fields(&self, words: &Map<String, Value>) -> Result<(), String> {
+        let Value::Object(fields) = self.value else { return Ok(()) };
+        if let Some(name) = required(words).find(|name| !fields.contains_key(*name)) {
+            return Err(format!("{} is missing", self.place_of(name)));
+        }
+        for (name, schema) in words.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if let Some(value) = fields.get(name) {
+                self.part(name, value).check(schema, &[])?;
             }
-            let mut properties = words.get("properties")?.as_object()?.iter();
-            properties.find_map(|(name, schema)| lacking(root, schema, fields.get(name)?, &format!("{place}{name}.")))
         }
-        (Value::Array(items), None | Some(LIST)) => {
-            let schema = words.get("items")?;
-            let mut items = items.iter().enumerate();
-            items.find_map(|(at, item)| lacking(root, schema, item, &format!("{place}{at}.")))
+        Ok(())
+    }
+
+    fn check_items(&self, words: &Map<String, Value>) -> Result<(), String> {
+        let (Value::Array(items), Some(schema)) = (self.value, words.get("items")) else { return Ok(()) };
+        // These have schemas of their own.
+        let first = schemas_in(words, "prefixItems").len();
+        for (at, item) in items.iter().enumerate().skip(first) {
+            self.part(&at.to_string(), item).check(schema, &[])?;
         }
-        (_, Some(kind)) if place.is_empty() => Some(format!("it is not {kind}")),
-        (_, Some(kind)) => Some(format!("the field “{}” is not {kind}", place.trim_end_matches('.'))),
-        (_, None) => None,
+        Ok(())
+    }
+
+    fn check_alternatives(&self, schemas: &[Value], around: &[&Value]) -> Result<(), String> {
+        let mut faults = Vec::new();
+        for schema in schemas {
+            match self.check(schema, around) {
+                Ok(()) => return Ok(()),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        match faults.as_slice() {
+            [] => Ok(()),
+            _ => Err(format!("{} fits no alternative ({})", self.name(), faults.join("; "))),
+        }
+    }
+
+    /// A field, or an item of a list.
+    fn part(&self, name: &str, value: &'a Value) -> Part<'a> {
+        Part { root: self.root, value, place: self.place_of(name) }
+    }
+
+    fn place_of(&self, name: &str) -> String {
+        if self.place.is_empty() { name.to_owned() } else { format!("{}.{name}", self.place) }
+    }
+
+    /// What errors call this part.
+    fn name(&self) -> &str {
+        if self.place.is_empty() { "it" } else { &self.place }
     }
 }
 
@@ -471,15 +600,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_if_it_is_json_with_the_required_fields() {
+    fn an_answer_is_taken_if_it_is_json_of_the_shape() {
         let person = "name, age int";
         let list = "[name, age int]";
         for (shape, answer, found) in [
             (person, "{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, " {\"age\":\"x\",\"name\":null,\"more\":1}\n", Ok("{\"age\":\"x\",\"name\":null,\"more\":1}")),
+            (person, " {\"age\":5.0,\"name\":\"\",\"more\":1}\n", Ok("{\"age\":5.0,\"name\":\"\",\"more\":1}")),
             (person, "```json\n{\"name\":\"a\",\"age\":1}\n```", Ok("{\"name\":\"a\",\"age\":1}")),
             (person, "```\n\n{\"name\":\"a\",\"age\":1}```\n", Ok("{\"name\":\"a\",\"age\":1}")),
-            (person, "{\"name\":\"a\"}", Err("“age” is missing")),
+            (person, "{\"name\":\"a\"}", Err("age is missing")),
+            (person, "{\"name\":\"a\",\"age\":\"forty\"}", Err("age is text, not a whole number")),
+            (person, "{\"name\":null,\"age\":1}", Err("name is null, not text")),
             (person, "{\"name\":\"a\",\"age\":1", Err("not JSON")),
             (person, "{\"name\":\"a\",\"age\":1} and more", Err("not JSON")),
             (person, "```json\n{\"name\":\"a\",\"age\":1}", Err("not JSON")),
@@ -487,18 +618,18 @@ mod tests {
             (person, "````json\n{\"name\":\"a\",\"age\":1}\n````", Ok("{\"name\":\"a\",\"age\":1}")),
             (person, "``\n{\"name\":\"a\",\"age\":1}\n``", Err("not JSON")),
             (person, "\u{feff}{\"name\":\"a\",\"age\":1}", Ok("{\"name\":\"a\",\"age\":1}")),
-            (list, "{\"items\":\"none\"}", Err("“items” is not a list")),
-            (list, "{\"items\":null}", Err("“items” is not a list")),
-            (list, "{\"items\":{\"a\":1}}", Err("“items” is not a list")),
+            (list, "{\"items\":\"none\"}", Err("items is text, not a list")),
+            (list, "{\"items\":null}", Err("items is null, not a list")),
+            (list, "{\"items\":{\"a\":1}}", Err("items is an object, not a list")),
             (person, "", Err("not JSON")),
-            (person, "[]", Err("it is not an object")),
-            (person, "[{\"name\":\"a\",\"age\":1}]", Err("it is not an object")),
-            (person, "7", Err("it is not an object")),
-            (person, "null", Err("it is not an object")),
+            (person, "[]", Err("it is a list, not an object")),
+            (person, "[{\"name\":\"a\",\"age\":1}]", Err("it is a list, not an object")),
+            (person, "7", Err("it is a number, not an object")),
+            (person, "null", Err("it is null, not an object")),
             (list, "{\"items\":[]}", Ok("{\"items\":[]}")),
             (list, "{\"items\":[{\"name\":\"a\",\"age\":1}]}", Ok("{\"items\":[{\"name\":\"a\",\"age\":1}]}")),
-            (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("“items.1.name” is missing")),
-            (list, "[{\"name\":\"a\",\"age\":1}]", Err("it is not an object")),
+            (list, "{\"items\":[{\"name\":\"a\",\"age\":1},{\"age\":1}]}", Err("items.1.name is missing")),
+            (list, "[{\"name\":\"a\",\"age\":1}]", Err("it is a list, not an object")),
         ] {
             let result = short(shape).find_in(answer);
             match (&result, found) {
@@ -510,53 +641,112 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_be_null_where_the_schema_says_so() {
-        let schema =
-            json!({"properties": {"a": {"type": ["object", "null"], "properties": {"b": {}}, "required": ["b"]}}});
-        let shape = Shape { schema };
-        assert!(shape.find_in("{\"a\":null}").is_ok() && shape.find_in("{}").is_ok());
-        assert_eq!(shape.find_in("{\"a\":{}}"), Err("the field “a.b” is missing".to_owned()));
+    fn an_answer_has_the_types_and_values_of_its_schema() {
+        let nullable = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
+        let kinds = json!({"type": ["object", "null"], "properties": {"b": {}}, "required": ["b"]});
+        let pets = json!({"oneOf": [
+            {"type": "object", "properties": {"kind": {"const": "cat"}}, "required": ["kind"]},
+            {"type": "object", "properties": {"kind": {"const": "dog"}, "age": {"type": "integer"}}},
+        ]});
+        for (schema, value, fault) in [
+            (json!({"type": "string"}), json!(7), "a is a number, not text"),
+            (json!({"type": "string"}), json!(true), "a is true, not text"),
+            (json!({"type": "string"}), json!("7"), ""),
+            (json!({"type": "number"}), json!("7"), "a is text, not a number"),
+            (json!({"type": "number"}), json!(7.5), ""),
+            (json!({"type": "integer"}), json!(5.5), "a is a number, not a whole number"),
+            (json!({"type": "integer"}), json!(5.0), ""),
+            (json!({"type": "integer"}), json!(-5), ""),
+            (json!({"type": "integer"}), json!(u64::MAX), ""),
+            (json!({"type": "boolean"}), json!("true"), "a is text, not true or false"),
+            (json!({"type": "boolean"}), json!(false), ""),
+            (json!({"type": "array"}), json!({}), "a is an object, not a list"),
+            (json!({"type": ["integer", "null"]}), json!(null), ""),
+            (json!({"type": ["integer", "null"]}), json!("x"), "a is text, not a whole number or null"),
+            (json!({"type": "word"}), json!(7), ""),
+            (kinds.clone(), json!(null), ""),
+            (kinds, json!({}), "a.b is missing"),
+            (json!({"enum": ["good", 5, null]}), json!("good"), ""),
+            (json!({"enum": ["good", 5, null]}), json!(5.0), ""),
+            (json!({"enum": ["good", 5, null]}), json!("5"), "a is not one of \"good\", 5, null"),
+            (json!({"enum": []}), json!("5"), "a is not one of "),
+            (json!({"const": {"b": 1}}), json!({"b": 1}), ""),
+            (json!({"const": "x"}), json!("y"), "a is not \"x\""),
+            (json!({"items": {"items": {"type": "string"}}}), json!([["x"], ["y", 7]]), "a.1.1 is a number, not text"),
+            (json!({"prefixItems": [{}], "items": {"type": "string"}}), json!([7, "x"]), ""),
+            (json!({"prefixItems": [{}], "items": {"type": "string"}}), json!(["x", 7]), "a.1 is a number, not text"),
+            (json!({"items": [{"type": "string"}]}), json!([7]), ""),
+            (json!({"items": false}), json!([7]), ""),
+            (nullable.clone(), json!(null), ""),
+            (nullable, json!("x"), "a fits no alternative (a is text, not a whole number; a is text, not null)"),
+            (pets.clone(), json!({"kind": "dog", "age": 7}), ""),
+            (pets.clone(), json!({"kind": "cat", "age": 7}), ""),
+            (pets, json!({"kind": "dog", "age": "x"}), "no alternative (a.kind is not \"cat\"; a.age is text, not a"),
+            (json!({"anyOf": []}), json!(7), ""),
+            (json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}), json!(2), ""),
+            (json!({"allOf": [{"type": "integer"}, {"enum": [1, 2]}]}), json!(3), "a is not one of 1, 2"),
+            (json!({"minimum": 5, "pattern": "x", "not": {}, "additionalProperties": false}), json!({"b": 1}), ""),
+        ] {
+            let shape = Shape { schema: json!({"properties": {"a": schema}}) };
+            let answer = json!({"a": value}).to_string();
+            let found = shape.find_in(&answer).err().unwrap_or_default();
+            assert!(found.contains(fault) && found.is_empty() == fault.is_empty(), "{schema} {answer}: {found}");
+            // A field that is not required may be left out.
+            assert_eq!(shape.find_in("{}"), Ok("{}"));
+        }
     }
 
     #[test]
     fn an_answer_is_compared_with_what_its_schema_refers_to() {
-        let pet = json!({"type": "object", "properties": {"n": {}}, "required": ["n"]});
+        let pet = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let of =
             |field: Value| json!({"type": "object", "properties": {"pet": field}, "$defs": {"Pet": pet, "a/b": pet}});
         let reference = json!({"$ref": "#/$defs/Pet"});
         let list = json!({"type": ["array", "object"], "items": pet, "required": ["n"]});
         let itself = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["n"]});
-        let (missing_n, no_object) = ("the field “pet.n” is missing", "the field “pet” is not an object");
-        for (case, schema, answer, lacks) in [
+        let turns = json!({"$ref": "#/$defs/A", "$defs": {
+            "A": {"allOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/B"}, {"$ref": "#"}]},
+            "B": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#"}], "required": ["n"]}}});
+        let missing_n = "pet.n is missing";
+        let no_object = "pet is a list, not an object";
+        for (case, schema, answer, fault) in [
             ("a reference", of(reference.clone()), r#"{"pet":{"n":1}}"#, None),
             ("a field of a reference", of(reference.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("no object for a reference", of(reference.clone()), r#"{"pet":"x"}"#, Some(no_object)),
+            ("its type", of(reference.clone()), r#"{"pet":{"n":"x"}}"#, Some("pet.n is text, not a whole number")),
+            ("no object for a reference", of(reference.clone()), r#"{"pet":[]}"#, Some(no_object)),
             ("a name in percents", of(json!({"$ref": "#/$defs/a%7E1b"})), r#"{"pet":{}}"#, Some(missing_n)),
             (
                 "a reference to a reference",
                 json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/B"}, "B": pet}}),
                 "{}",
-                Some("the field “n” is missing"),
+                Some("n is missing"),
             ),
             ("one that leads nowhere", of(json!({"$ref": "#/$defs/Cat"})), r#"{"pet":{}}"#, None),
             ("one elsewhere", of(json!({"$ref": "https://example.com/pet"})), r#"{"pet":{}}"#, None),
+            ("one to itself", json!({"$ref": "#"}), "7", None),
             ("one to the whole", itself.clone(), r#"{"n":1,"next":{"n":1}}"#, None),
-            ("a field of the whole", itself, r#"{"n":1,"next":{}}"#, Some("the field “next.n” is missing")),
-            ("one of several, which is not compared", of(json!({"anyOf": [reference]})), r#"{"pet":{}}"#, None),
+            ("a field of the whole", itself, r#"{"n":1,"next":{}}"#, Some("next.n is missing")),
+            ("turning in circles", turns.clone(), r#"{"n":1}"#, None),
+            ("turning in circles without the field", turns, "{}", Some("n is missing")),
+            (
+                "one of several",
+                of(json!({"anyOf": [reference]})),
+                r#"{"pet":{}}"#,
+                Some("pet fits no alternative (pet.n is missing)"),
+            ),
             ("no object", of(pet.clone()), r#"{"pet":[]}"#, Some(no_object)),
-            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":7}"#, Some(no_object)),
+            ("no object where there is no type", of(json!({"required": ["n"]})), r#"{"pet":[]}"#, Some(no_object)),
             ("no object where none is wanted", of(json!({"type": "array", "required": ["n"]})), r#"{"pet":[]}"#, None),
-            ("no list there", of(json!({"type": ["array", "null"], "required": ["n"]})), r#"{"pet":7}"#, None),
             ("the items of a list that may be an object", of(list.clone()), r#"{"pet":[{"n":1}]}"#, None),
-            ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("the field “pet.0.n” is missing")),
+            ("a field of its items", of(list.clone()), r#"{"pet":[{}]}"#, Some("pet.0.n is missing")),
             ("an object that may be a list", of(list.clone()), r#"{"pet":{}}"#, Some(missing_n)),
-            ("neither, which is not compared", of(list), r#"{"pet":null}"#, None),
+            ("neither", of(list), r#"{"pet":null}"#, Some("pet is null, not an object or a list")),
             ("a list at the top", json!({"type": "array"}), "[]", None),
-            ("no list at the top", json!({"type": "array"}), "{}", Some("it is not a list")),
-            ("no object at the top", json!({"type": "object"}), "7", Some("it is not an object")),
+            ("no list at the top", json!({"type": "array"}), "{}", Some("it is an object, not a list")),
+            ("no object at the top", json!({"type": "object"}), "7", Some("it is a number, not an object")),
             ("null at the top", json!({"type": ["array", "null"]}), "null", None),
         ] {
-            assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), lacks, "{case}");
+            assert_eq!(Shape { schema }.find_in(answer).err().as_deref(), fault, "{case}");
         }
     }
 
@@ -577,7 +767,65 @@ mod tests {
         }
     }
 
+    /// A schema, and a value that fits it.
+    fn schemas() -> impl Strategy<Value = (Value, Value)> {
+        let leaf = prop_oneof![
+            "[a-z]{0,3}".prop_map(|text| (json!({"type": "string"}), json!(text))),
+            any::<i32>().prop_map(|number| (json!({"type": "integer"}), json!(number))),
+            any::<i32>().prop_map(|number| (json!({"type": ["number"]}), json!(f64::from(number) / 2.0))),
+            any::<bool>().prop_map(|truth| (json!({"type": "boolean"}), json!(truth))),
+            "[a-z]{0,3}".prop_map(|text| (json!({"enum": ["x", text]}), json!(text))),
+            any::<i32>().prop_map(|number| (json!({"const": number}), json!(number))),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|fields| {
+                    let names = ["a", "b", "c"];
+                    let pairs = || names.iter().map(|name| (*name).to_owned()).zip(&fields);
+                    let schemas: Map<String, Value> =
+                        pairs().map(|(name, (schema, _))| (name, schema.clone())).collect();
+                    let values: Map<String, Value> = pairs().map(|(name, (_, value))| (name, value.clone())).collect();
+                    (object_of(schemas), Value::Object(values))
+                }),
+                (inner.clone(), 0..3_usize).prop_map(|((schema, value), count)| {
+                    (json!({"type": "array", "items": schema}), json!(vec![value; count]))
+                }),
+                inner.clone().prop_map(|(schema, value)| (json!({"allOf": [{}, schema]}), value)),
+                inner.prop_map(|(schema, value)| (json!({"anyOf": [{"type": "null"}, schema]}), value)),
+            ]
+        })
+    }
+
+    /// The places of all values in a value, as JSON pointers.
+    fn places(value: &Value) -> Vec<String> {
+        let parts: Vec<(String, &Value)> = match value {
+            Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), field)).collect(),
+            Value::Array(items) => items.iter().enumerate().map(|(at, item)| (at.to_string(), item)).collect(),
+            _ => Vec::new(),
+        };
+        let mut all = vec![String::new()];
+        for (name, part) in parts {
+            all.extend(places(part).into_iter().map(|place| format!("/{name}{place}")));
+        }
+        all
+    }
+
     proptest! {
+        #[test]
+        fn a_value_of_a_schema_fits_until_a_part_of_it_has_another_type(
+            (schema, mut value) in schemas(),
+            place in any::<prop::sample::Index>(),
+            other in prop::sample::select(vec![json!("other"), json!(7), json!(false), json!([]), json!({})]),
+        ) {
+            let shape = Shape { schema };
+            prop_assert!(shape.find_in(&value.to_string()).is_ok(), "{} {}", shape.schema, value);
+            let places = places(&value);
+            let part = value.pointer_mut(place.get(&places).as_str()).expect("a part");
+            prop_assume!(std::mem::discriminant(part) != std::mem::discriminant(&other));
+            *part = other;
+            prop_assert!(shape.find_in(&value.to_string()).is_err(), "{} {}", shape.schema, value);
+        }
+
         #[test]
         fn reading_the_short_form_never_panics(text in "[\\[\\]a-c ,:\nintstr]{0,30}") {
             if let Ok(shape) = Shape::from_short(&text) {

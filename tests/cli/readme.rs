@@ -63,7 +63,8 @@ fn example(schema: &Value) -> Value {
             Value::Object(properties.map(|(name, schema)| (name.clone(), example(schema))).collect::<Map<_, _>>())
         }
         Some("array") => json!([example(&schema["items"])]),
-        Some("integer") => json!(7),
+        Some("integer" | "number") => json!(7),
+        Some("boolean") => json!(true),
         _ => json!("x"),
     }
 }
