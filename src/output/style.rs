@@ -79,6 +79,8 @@ pub(super) struct Inline {
     emphasis: Option<char>,
     /// How many backticks opened code; zero outside code.
     code: usize,
+    /// The word has an address of the web, in which marks open nothing.
+    url: bool,
     /// The character before the marks; `None` after a blank and at the line's start.
     before: Option<char>,
     /// The mark at the end of what has come, and how often it is repeated; its meaning depends on what follows.
@@ -98,6 +100,7 @@ impl Inline {
     /// A blank has come after a word.
     pub(super) fn end_word(&mut self) {
         (self.emphasis, self.before, self.marks) = (None, None, 0);
+        self.url = false;
     }
 
     /// Whether a bar that follows may be text of a table's cell: it is escaped, or within code.
@@ -112,6 +115,7 @@ impl Inline {
                 let is_mark = |character| character == '`' || (self.code == 0 && matches!(character, '*' | '_'));
                 let (plain, rest) = text.split_at(text.find(is_mark).unwrap_or(text.len()));
                 pen.put(self.style(), plain);
+                self.url |= plain.contains("://");
                 self.before = plain.chars().next_back().or(self.before);
                 let Some(mark) = rest.chars().next() else { return };
                 (self.mark, text) = (mark, rest);
@@ -134,7 +138,8 @@ impl Inline {
     fn read_marks(&mut self, after: char, rest: &str, next: Option<char>) {
         let is_escaped = self.before == Some('\\');
         let is_name = self.mark == '_' && self.before == Some('.');
-        let opens = !(after.is_whitespace() || is_escaped || is_name || self.before.is_some_and(is_in_word));
+        let is_literal = is_escaped || is_name || self.url;
+        let opens = !(after.is_whitespace() || is_literal || self.before.is_some_and(is_in_word));
         if self.mark == '`' {
             match self.code {
                 0 if opens => self.code = self.marks,
@@ -246,6 +251,7 @@ mod tests {
             ("*`a`* b", "i‹*›ic‹`a`›i‹*› b"),
             ("`a\\` b", "c‹`a\\`› b"),
             ("**/etc/a** b", "b‹**/etc/a**› b"),
+            ("**http://a/_b_** _c_", "b‹**http://a/_b_**› i‹_c_›"),
             ("これは**重要**です", "これはb‹**重要**›です"),
         ] {
             assert_eq!(styled(line), expected, "{line}");
@@ -264,6 +270,7 @@ mod tests {
             "**/*.rs src/**/*.rs *.rs *.tar.* */5 *.* *,*",
             "**** ****a **** *** ___ --- ****",
             "*a`*b` #!/bin/sh # a",
+            "https://example.com/_d_/*e*/__f__ [a](https://example.com/_d_/x)",
         ] {
             assert_eq!(styled(line), line);
         }
