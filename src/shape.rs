@@ -18,7 +18,7 @@ const NOT_STRICT: &str = "\
     contains default minLength maxLength";
 
 /// The words of JSON Schema whose values are checked.
-const CHECKED: &[&str] = &["type", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];
+const CHECKED: &[&str] = &["type", "enum", "required", "properties", "$defs", "definitions", "anyOf", "oneOf", "allOf"];
 
 /// The types of JSON Schema, and what errors call them.
 const JSON_TYPES: &[(&str, &str)] = &[
@@ -230,7 +230,7 @@ fn fault_in(schema: &Value) -> Option<String> {
         ("required", Value::Array(names)) if names.iter().all(Value::is_string) => None,
         ("properties" | "$defs" | "definitions", Value::Object(all)) => all.values().find_map(fault_in),
         ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().find_map(fault_in),
-        ("items", Value::Array(_)) => None,
+        ("items" | "enum", Value::Array(_)) => None,
         ("items", schema) => fault_in(schema),
         // OpenAI's API has the schema within such an object.
         ("schema", _) if words.contains_key("strict") => Some("give the schema alone, without its name".to_owned()),
@@ -526,6 +526,7 @@ mod tests {
             ("", "not JSON"),
             ("{\"type\":\"objekt\"}", "“type” cannot be \"objekt\""),
             ("{\"type\":[\"string\",5]}", "“type” cannot be [\"string\",5]"),
+            ("{\"properties\":{\"a\":{\"enum\":5}}}", "“enum” cannot be 5"),
             ("{\"required\":\"a\"}", "“required” cannot be \"a\""),
             ("{\"required\":[\"a\",5]}", "“required” cannot be [\"a\",5]"),
             ("{\"properties\":[]}", "“properties” cannot be []"),
