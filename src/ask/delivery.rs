@@ -13,7 +13,7 @@ use crate::interrupt::{Interrupts, When};
 use crate::message::{Source, Step, ToolRun, Usage};
 use crate::output::{Look, Notes, OutputError, Stdout, code};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Piece, Reply, separator};
+use crate::provider::reply::{Piece, Reply};
 use crate::server::call::CallEnd;
 use crate::session::commit::Committed;
 use crate::session::name::Which;
@@ -175,12 +175,6 @@ impl Delivery {
         self.screen.show(&text)
     }
 
-    /// Separates text from what came before a pause.
-    pub(super) fn separate(&self, text: &mut String) {
-        let before = self.record.text();
-        text.insert_str(0, separator(before.is_empty() || before.ends_with('\n'), text));
-    }
-
     /// The model has called tools, which are about to run. Returns the text that came before the calls.
     ///
     /// # Errors
@@ -283,8 +277,8 @@ impl Delivery {
                 self.advise_last(error, what, committed)
             }),
             Excerpt::Json(shape) => {
-                // Before a search the model may say what it looks for.
-                let found = shape.find_in(answer).or_else(|_| shape.find_in(reply.after_search(answer)));
+                // Before a search, or in an earlier message, the model may say what it looks for.
+                let found = shape.find_in(answer).or_else(|_| shape.find_in(reply.last_part(answer)));
                 found.map(Cow::Borrowed).map_err(|reason| {
                     let error = format!("the answer does not have the shape that --schema asks for: {reason}");
                     self.advise_last(Error::new(Kind::Misshapen, error), "the answer as it came", committed)

@@ -17,6 +17,7 @@ use crate::fence;
 use crate::flags::Arguments;
 use crate::interrupt::Interrupts;
 use crate::output::{Notes, print};
+use crate::provider::reply::Tail;
 use crate::server::target::Target;
 use crate::session::commit::Committer;
 use crate::session::name::Which;
@@ -81,6 +82,7 @@ impl Plan {
             toolbox,
             steps: Vec::new(),
             begun: Vec::new(),
+            tail: Tail::default(),
             pauses: 0,
             cut_results: false,
             shape,

@@ -15,7 +15,7 @@ use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
 use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
-use crate::provider::reply::Reply;
+use crate::provider::reply::{Reply, Tail};
 use crate::provider::request::{AnswerForm, Prompt, Request};
 use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd, CallError};
@@ -51,6 +51,8 @@ pub(super) struct Turn {
     pub(super) steps: Vec<Step>,
     /// What the API wants back to continue an answer that it has paused.
     pub(super) begun: Vec<Value>,
+    /// What that answer ends with.
+    pub(super) tail: Tail,
     /// How often it has done so.
     pub(super) pauses: usize,
     /// Results in the steps were cut, because the provider found the prompt too long.
@@ -193,6 +195,7 @@ impl Turn {
         let is_continued = reply.is_paused() && self.pauses < self.settings.values.rounds;
         if is_continued {
             self.pauses += 1;
+            self.tail = reply.tail();
             self.begun.extend(reply.echo());
         }
         Ok(is_continued)
@@ -206,12 +209,7 @@ impl Turn {
             let began = Instant::now();
             let mut first_word = None;
             let mut reply = Reply::default();
-            let mut follows_pause = !self.begun.is_empty();
-            let ended = call.stream(&self.request()?, &mut reply, &mut |mut piece| {
-                if follows_pause && !piece.text.trim().is_empty() {
-                    follows_pause = false;
-                    delivery.separate(&mut piece.text);
-                }
+            let ended = call.stream(&self.request()?, self.tail, &mut reply, &mut |piece| {
                 if !piece.text.is_empty() {
                     first_word.get_or_insert_with(|| began.elapsed());
                 }
@@ -272,6 +270,7 @@ impl Turn {
         let Some(toolbox) = &mut self.toolbox else { return Ok(()) };
         let text = delivery.begin_step().map_err(CallEnd::Output)?;
         let echo = [std::mem::take(&mut self.begun), reply.echo()].concat();
+        self.tail = Tail::default();
         let mut step = Step { text, echo, ..Step::default() };
         for (number, call) in reply.calls().iter().enumerate() {
             let ran = match number < MAX_CALLS {

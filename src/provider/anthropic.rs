@@ -242,6 +242,10 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
     if kind == "tool_use" && !reply.offers_tools() {
         reply.call_unoffered();
     }
+    // The server's own calls and their results, such as `server_tool_use` and `web_search_tool_result`.
+    if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") {
+        reply.begin_paragraph();
+    }
     let of_web = |name: &str| block.get(name).and_then(Value::as_str).is_some_and(|name| name.starts_with("web_"));
     if kind == "server_tool_use" && of_web("name") {
         reply.search();

@@ -30,14 +30,43 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
-/// What has to stand before the text after a search or a pause. A fence or a heading needs a line of its own; otherwise a
-/// fence would be text, and its end would begin a block.
-pub(crate) fn separator(begins_line: bool, text: &str) -> &'static str {
+/// Whether the text that comes next continues the text before it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    #[default]
+    None,
+    /// The provider has searched, perhaps in the middle of a sentence.
+    Search,
+    /// It is a paragraph of its own.
+    Paragraph,
+}
+
+/// What the answer so far ends with, and what has come after it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tail {
+    /// The last character; `None` if the answer has said nothing yet.
+    last: Option<char>,
+    gap: Gap,
+}
+
+impl Tail {
+    /// What has to stand before this text. A fence or a heading needs a line of its own; otherwise a fence would be text,
+    /// and its end would begin a block.
+    fn separator(self, text: &str) -> &'static str {
+        let Some(last) = self.last.filter(|_| self.gap != Gap::None) else { return "" };
+        let needs_line = last != '\n' && begins_block(text);
+        let runs_on = !last.is_whitespace() && !text.starts_with(char::is_whitespace);
+        if needs_line || (runs_on && self.gap == Gap::Paragraph) { "\n\n" } else { "" }
+    }
+}
+
+/// Whether the text begins with a heading or a fence.
+fn begins_block(text: &str) -> bool {
+    let text = text.trim_start_matches(' ');
     let after = text.trim_start_matches('#');
     // The blank of a heading may come later.
     let is_heading = (1..=6).contains(&(text.len() - after.len())) && (after.is_empty() || after.starts_with(' '));
-    let is_fence = text.starts_with("```") || text.starts_with("~~~");
-    if !begins_line && (is_heading || is_fence) { "\n\n" } else { "" }
+    is_heading || text.starts_with("```") || text.starts_with("~~~")
 }
 
 /// What has been read so far.
@@ -47,12 +76,18 @@ pub(crate) struct Reply {
     text: String,
     /// The answer has more than white space.
     says_something: bool,
-    /// Its last character ends a line.
-    ends_line: bool,
-    /// The provider has searched since the last text.
-    has_searched: bool,
-    /// How many bytes of the answer have come after the last search.
-    length_after_search: usize,
+    /// What the answer ends with so far; that of an answer which this one continues counts, too.
+    tail: Tail,
+    /// How many bytes of the answer have come after the last gap in it.
+    length_of_last_part: usize,
+    /// The messages that have begun, by the provider's index: whether each is commentary.
+    messages: BTreeMap<u64, bool>,
+    /// The index of the message that is coming, if it has one.
+    message: Option<u64>,
+    /// That message is commentary.
+    in_commentary: bool,
+    /// What the model says on the way, by message. It is the answer only if nothing else comes.
+    commentary: Vec<String>,
     reasoning: Filter,
     /// See [`Piece::sign`]: the latest one.
     sign: Option<&'static str>,
@@ -87,6 +122,16 @@ impl Reply {
     /// An empty reply. Calls count only if tools were offered.
     pub(crate) fn new(offers_tools: bool) -> Reply {
         Reply { offers_tools, ..Reply::default() }
+    }
+
+    /// The same, as the continuation of an answer.
+    pub(crate) fn continuing(self, tail: Tail) -> Reply {
+        Reply { tail, ..self }
+    }
+
+    /// What a continuation of this answer follows. The provider pauses only while it works, perhaps in a sentence.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail { gap: self.tail.gap.max(Gap::Search), ..self.tail }
     }
 
     /// The calls that the model asks for, in order. Each has an id.
@@ -145,11 +190,50 @@ impl Reply {
         Ok(())
     }
 
-    /// Adds a complete text. It may have come in pieces before, or once more as the end of a longer one.
+    /// Adds a complete text, which may have come in pieces before.
     pub(super) fn add_late(&mut self, text: &str) {
-        if !self.late.ends_with(text) {
+        if !self.in_commentary {
             self.late.push_str(text);
         }
+    }
+
+    /// A message begins, which is a paragraph of the answer, or commentary.
+    pub(super) fn begin_message(&mut self, index: Option<u64>, is_commentary: bool) {
+        self.messages.extend(index.map(|index| (index, is_commentary)));
+        self.message = index;
+        self.in_commentary = is_commentary;
+        if is_commentary {
+            self.commentary.push(String::new());
+        } else {
+            self.begin_paragraph();
+        }
+    }
+
+    /// The message has ended. What follows is another one; not every server says when one begins.
+    pub(super) fn end_message(&mut self, was_commentary: bool) {
+        self.begin_message(None, false);
+        if was_commentary {
+            self.late.clear();
+        }
+    }
+
+    /// The next text belongs to the message with this index, if one has begun with it.
+    pub(super) fn continue_message(&mut self, index: Option<u64>) {
+        if let Some(index) = index.filter(|_| index != self.message)
+            && let Some(is_commentary) = self.messages.get(&index)
+        {
+            self.begin_message(Some(index), *is_commentary);
+        }
+    }
+
+    /// The text that comes next is a paragraph of its own.
+    pub(super) fn begin_paragraph(&mut self) {
+        self.tail.gap = Gap::Paragraph;
+    }
+
+    /// Whether commentary has come.
+    pub(super) fn has_commentary(&self) -> bool {
+        self.commentary.iter().any(|text| !text.trim().is_empty())
     }
 
     /// Whether more than white space has come, of the answer or of reasoning before it.
@@ -165,7 +249,7 @@ impl Reply {
     /// The provider searches the web.
     pub(super) fn search(&mut self) {
         self.sign = Some("searching the web");
-        self.has_searched = true;
+        self.tail.gap = self.tail.gap.max(Gap::Search);
     }
 
     /// A search has failed, for this reason if the provider gives one.
@@ -199,20 +283,37 @@ impl Reply {
     }
 
     fn add_text(&mut self, piece: &str) {
+        if let Some(commentary) = self.commentary.last_mut().filter(|_| self.in_commentary) {
+            commentary.push_str(piece);
+            self.think();
+            return;
+        }
         if !piece.is_empty() {
             self.sign = None;
         }
         self.more_after_finish |= self.finish.is_some() && !piece.is_empty();
-        if !piece.trim().is_empty() && std::mem::take(&mut self.has_searched) {
-            self.text.push_str(separator(!self.says_something || self.ends_line, piece));
-            self.length_after_search = 0;
-        }
         let before = self.text.len();
         self.reasoning.add(piece, &mut self.text);
-        let added = &self.text[before..];
-        self.length_after_search += added.len();
-        self.says_something = self.says_something || !added.trim().is_empty();
-        self.ends_line = if added.is_empty() { self.ends_line } else { added.ends_with('\n') };
+        self.join(before);
+    }
+
+    /// Separates the text that was added at this place from the text before it.
+    fn join(&mut self, at: usize) {
+        let added = &self.text[at..];
+        let (length, last) = (added.len(), added.chars().next_back());
+        if !added.trim().is_empty() {
+            self.says_something = true;
+            if self.tail.gap != Gap::None {
+                let separator = self.tail.separator(added);
+                self.text.insert_str(at, separator);
+                self.tail.gap = Gap::None;
+                self.length_of_last_part = 0;
+            }
+        }
+        self.length_of_last_part += length;
+        if self.says_something || self.tail.last.is_some() {
+            self.tail.last = last.or(self.tail.last);
+        }
     }
 
     /// The provider says with this word that the model has stopped. More may come: text, usage, the end. A word that is
@@ -259,11 +360,11 @@ impl Reply {
         if !std::mem::take(&mut self.surrogate).is_empty() {
             self.add_text("\u{FFFD}");
         }
+        self.ended = true;
+        self.take_commentary_for_answer();
         let before = self.text.len();
         self.reasoning.end(&mut self.text);
-        self.length_after_search += self.text.len() - before;
-        self.says_something |= !self.text[before..].trim().is_empty();
-        self.ended = true;
+        self.join(before);
         self.calls.settle();
         if !self.calls().is_empty()
             && let Some(finish) = self.finish.take_if(|finish| finish.is_for_calls())
@@ -272,6 +373,18 @@ impl Reply {
         }
         if self.called_unoffered && matches!(self.finish, None | Some(Finish::Complete(_))) {
             self.finish = Some(Finish::Other(UNOFFERED.to_owned()));
+        }
+    }
+
+    /// Makes the answer of commentary if nothing else has come: no text, and no calls that will be run.
+    fn take_commentary_for_answer(&mut self) {
+        let is_cut = matches!(self.finish, Some(Finish::Limit(_)));
+        if self.has_begun() || !self.is_complete() || !(self.calls().is_empty() || is_cut) {
+            return;
+        }
+        for text in std::mem::take(&mut self.commentary) {
+            self.begin_message(None, false);
+            self.add_text(&text);
         }
     }
 
@@ -301,9 +414,9 @@ impl Reply {
         std::mem::take(&mut self.text)
     }
 
-    /// The part of the answer after the last search, or all that this reply has added to it.
-    pub(crate) fn after_search<'a>(&self, answer: &'a str) -> &'a str {
-        answer.get(answer.len().saturating_sub(self.length_after_search)..).unwrap_or(answer)
+    /// The last message of the answer, or its part after the last search; else all that this reply has added to it.
+    pub(crate) fn last_part<'a>(&self, answer: &'a str) -> &'a str {
+        answer.get(answer.len().saturating_sub(self.length_of_last_part)..).unwrap_or(answer)
     }
 
     /// Whether no text has come but white space.

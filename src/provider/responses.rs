@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::attachment;
 use super::dialect::Dialect;
 use super::failure::{self, ServerError};
-use super::lenient::{self, IfReadable, ReplyError, Text};
+use super::lenient::{self, Count, IfReadable, ReplyError, Text};
 use super::reply::Reply;
 use super::request::{self, AnswerForm, Prompt, SHAPE_NAME};
 use super::{openai, schema};
@@ -122,6 +122,8 @@ fn result_of(ran: &ToolRun) -> Value {
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: IfReadable<String>,
+    /// The number of the item.
+    output_index: Count,
     delta: Text<'a>,
     text: Text<'a>,
     item: Option<&'a RawValue>,
@@ -146,12 +148,23 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let Some(event) = lenient::event::<Event>(data)? else { return Ok(()) };
     failure::check(data, event.error.is_some() || event.kind.0.is_none())?;
     match event.kind.0.as_deref().unwrap_or_default() {
-        "response.output_text.delta" => reply.add(&event.delta.json()?)?,
-        "response.refusal.delta" => reply.refuse(&event.delta.json()?)?,
-        "response.output_text.done" => reply.add_late(&event.text.text()?),
+        "response.output_text.delta" => {
+            reply.continue_message(event.output_index.0);
+            reply.add(&event.delta.json()?)?;
+        }
+        "response.refusal.delta" => {
+            reply.continue_message(event.output_index.0);
+            reply.refuse(&event.delta.json()?)?;
+        }
+        "response.output_text.done" => {
+            reply.continue_message(event.output_index.0);
+            reply.add_late(&event.text.text()?);
+        }
         "response.output_item.done" => {
             if let Some(item) = event.item.and_then(|item| surrogates::lossy::<Value>(item.get()).ok()) {
-                reply.add_late(&text_of(&item)?);
+                if item["type"] == MESSAGE {
+                    reply.end_message(is_commentary(&item));
+                }
                 read_search(&item, reply);
                 take_item(item, reply);
             }
@@ -165,6 +178,8 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
             if let Some(word @ ("incomplete" | "failed")) = kind.strip_prefix("response.") {
                 reply.finish(word);
             }
+            let items = reply.echo();
+            add_messages(&items, reply)?;
             read_calls(reply);
             reply.end();
         }
@@ -174,11 +189,15 @@ fn read_event(data: &str, reply: &mut Reply) -> Result<(), ReplyError> {
         }
         kind if kind.starts_with("response.reasoning") => reply.think(),
         kind if kind.starts_with("response.web_search_call") => reply.search(),
-        "response.output_item.added" => match lenient::value(event.item)["type"].as_str() {
-            Some("reasoning") => reply.think(),
-            Some(WEB_SEARCH_CALL) => reply.search(),
-            _ => {}
-        },
+        "response.output_item.added" => {
+            let item = lenient::value(event.item);
+            match item["type"].as_str() {
+                Some(MESSAGE) => reply.begin_message(event.output_index.0, is_commentary(&item)),
+                Some("reasoning") => reply.think(),
+                Some(WEB_SEARCH_CALL) => reply.search(),
+                _ => {}
+            }
+        }
         _ => {}
     }
     Ok(())
@@ -195,17 +214,11 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     let mut response = Value::Object(surrogates::lossy(json)?);
     reply.add_usage(usage_of(&response["usage"]));
     failure::check(json, true)?;
-    // In a stream the text has come already, and so have the items, except with some servers.
-    let is_new = !reply.has_begun();
-    let keeps = reply.echo_mut().is_empty();
     let items = response.get_mut("output").map(Value::take).unwrap_or_default();
-    for item in items.as_array().into_iter().flatten() {
-        if is_new {
-            reply.add(&Value::from(text_of(item)?).to_string())?;
-            for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == MESSAGE) {
-                reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
-            }
-        }
+    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
+    add_messages(items, reply)?;
+    let keeps = reply.echo_mut().is_empty();
+    for item in items {
         read_search(item, reply);
         if keeps {
             take_item(item.clone(), reply);
@@ -216,9 +229,27 @@ fn read_response(json: &str, reply: &mut Reply) -> Result<(), ReplyError> {
     Ok(())
 }
 
-/// The text of an item that is a message.
-fn text_of(item: &Value) -> Result<String, ReplyError> {
-    if item["type"] == MESSAGE { lenient::text_in(&item["content"]) } else { Ok(String::new()) }
+/// Adds the messages among these items, unless they have come in pieces, as they do in most streams.
+fn add_messages(items: &[Value], reply: &mut Reply) -> Result<(), ReplyError> {
+    let (has_answer, has_commentary) = (reply.has_begun(), reply.has_commentary());
+    for item in items.iter().filter(|item| item["type"] == MESSAGE) {
+        let is_commentary = is_commentary(item);
+        let has_come = if is_commentary { has_commentary } else { has_answer };
+        if has_come {
+            continue;
+        }
+        reply.begin_message(None, is_commentary);
+        reply.add(&Value::from(lenient::text_in(&item["content"])?).to_string())?;
+        for part in item["content"].as_array().into_iter().flatten() {
+            reply.refuse(&Value::from(lenient::text_in(&part["refusal"])?).to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a message is what the model says on the way to its answer.
+fn is_commentary(message: &Value) -> bool {
+    message["phase"] == "commentary"
 }
 
 /// Reads the sources of an item, and whether it is a search.
@@ -392,19 +423,19 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_after_a_search_has_its_own_line_and_a_custom_call_is_a_search() {
+    fn messages_are_paragraphs_and_a_custom_call_is_none_of_ours() {
         let message = |text: &str| json!({"type": "message", "content": [{"type": "output_text", "text": text}]});
         let own = json!({"type": "function_call", "id": "fc", "name": "a", "arguments": "{}"});
-        for (between, text) in [
+        for between in [
             // Without a call_id, as some servers have it.
-            (json!({"type": "custom_tool_call", "id": "c", "name": "x_keyword_search"}), "I look.\n\n# Found"),
-            (json!({"type": "web_search_call", "id": "ws"}), "I look.\n\n# Found"),
-            (json!({"type": "reasoning", "id": "rs"}), "I look.# Found"),
+            json!({"type": "custom_tool_call", "id": "c", "name": "x_keyword_search"}),
+            json!({"type": "web_search_call", "id": "ws"}),
+            json!({"type": "reasoning", "id": "rs"}),
         ] {
-            let output = json!([message("I look."), between, message("# Found"), own]);
+            let output = json!([message("I look."), between, message("Found"), own]);
             let mut reply = Reply::new(true);
             read_whole(&json!({"status": "completed", "output": output}).to_string(), &mut reply).expect("an answer");
-            assert_eq!(reply.take_text(), text, "{between}");
+            assert_eq!(reply.take_text(), "I look.\n\nFound", "{between}");
             assert_eq!(calls_of(&reply), [("fc", "a", "{}")]);
         }
     }

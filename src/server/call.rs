@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::output::{Notes, OutputError};
 use crate::provider::failure::{self, Meaning, PASSING_STATUSES, ServerError};
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Piece, Reply};
+use crate::provider::reply::{Piece, Reply, Tail};
 use crate::provider::request::{Asks, Request};
 use crate::provider::table;
 use crate::provider::{Dialect, ReplyError};
@@ -71,20 +71,21 @@ impl CallError {
 }
 
 impl Call<'_> {
-    /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes. The reply has
-    /// what was read so far, even on failure.
+    /// Asks, and tries again if necessary until text has come. Hands on each piece of the answer as it comes, which
+    /// continues one that ends with `tail`. The reply has what was read so far, even on failure.
     ///
     /// # Errors
     /// Why the answer is incomplete, or what `take` returned.
     pub(crate) fn stream(
         &self,
         request: &Request,
+        tail: Tail,
         reply: &mut Reply,
         take: &mut dyn FnMut(Piece) -> Result<(), OutputError>,
     ) -> Result<(), CallEnd> {
         let mut tried = 0;
         loop {
-            *reply = Reply::new(request.asks.tools);
+            *reply = Reply::new(request.asks.tools).continuing(tail);
             let mut text_has_come = false;
             let ended = self.stream_once(request, reply, &mut |piece| {
                 text_has_come |= !piece.text.is_empty();

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored, wait_until,
+    DIALECTS, Dialect, calling, case, failure, held_back, in_foreground, offered, session, stored, typed_event,
+    wait_until,
 };
 use crate::pty::{Terminal, WIDE};
 use crate::sandbox::{Running, Sandbox};
@@ -278,6 +279,59 @@ fn text_before_a_call_and_the_call_are_shown_on_a_terminal_only() {
         .exit(0)
         .stderr_contains_all(&["db: tests 1.0, protocol 2025-06-18, 11 tools", "db__echo {\"text\":\"hi\"}"]);
     outcome.stderr_contains_all(&["db__echo: a result of 11 bytes", "q: db: noise"]);
+}
+
+/// A streamed reply of the Responses API with these items.
+fn items(items: &[Value], end: &str) -> Reply {
+    let mut events = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
+        if let Some(text) = item.pointer("/content/0/text") {
+            events.push(json!({"type": "response.output_text.delta", "output_index": index, "delta": text}));
+        }
+        events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+    }
+    let why = (end == "incomplete").then(|| json!({"reason": "max_output_tokens"}));
+    let response = json!({"status": end, "output": items, "incomplete_details": why});
+    events.push(json!({"type": format!("response.{end}"), "response": response}));
+    Reply::sse(events.into_iter().map(typed_event))
+}
+
+#[test]
+fn commentary_before_a_call_goes_back_to_the_model_and_nowhere_else() {
+    let said = |phase: Value, text: &str| json!({"type": "message", "role": "assistant", "phase": phase, "content": [{"type": "output_text", "text": text}]});
+    let commentary = |text: &str| said(json!("commentary"), text);
+    let call = json!({"type": "function_call", "call_id": "x1", "name": "db__echo", "arguments": "{\"text\":\"hi\"}"});
+    let first = vec![commentary("I look."), said(json!(null), "Now:"), commentary("Here."), call.clone()];
+    let shown = "q: db__echo {\"text\":\"hi\"}";
+    for (what, second, end, exit, answer) in [
+        ("an answer", vec![commentary("Done."), said(json!("final_answer"), "It is hi.")], "completed", 0, "It is hi."),
+        ("commentary alone", vec![commentary("It is hi.")], "completed", 0, "It is hi."),
+        (
+            "commentary before a call that is cut",
+            vec![commentary("It is hi."), call.clone()],
+            "incomplete",
+            3,
+            "It is hi.",
+        ),
+        ("nothing", vec![], "completed", 1, ""),
+    ] {
+        let _case = case(what);
+        let replies = [items(&first, "completed"), items(&second, end)];
+        let server = Server::start(move |_, number| replies[number].clone());
+        let sandbox = Sandbox::new().env("Q_RETRIES", "0");
+        sandbox.config(&section(&sandbox, "db", "", ""));
+        let terminal = Terminal::new(WIDE);
+        let q = DIALECTS[3].q(&sandbox, &server, &["-t", "db", "go"]);
+        q.stdout_to(terminal.end()).stderr_to(terminal.end()).run().exit(exit);
+        let screen = terminal.screen();
+        assert_eq!(screen[..2], ["Now:", shown]);
+        assert!(screen[2].starts_with(if exit == 1 { "q: " } else { answer }), "{screen:?}");
+        let [_, request] = &server.requests()[..] else { panic!("two requests") };
+        assert_eq!(request.json()["input"].as_array().expect("a list")[1..5], first);
+        let saved = &sandbox.current()["messages"][1];
+        assert_eq!((&saved["content"], &saved["steps"][0]["text"]), (&json!(answer), &json!("Now:")));
+    }
 }
 
 #[test]

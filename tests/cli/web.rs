@@ -328,10 +328,10 @@ fn a_follow_up_searches_with_the_provider_that_its_conversation_keeps() {
 #[test]
 fn an_answer_is_continued_as_often_as_the_setting_says() {
     let paused = |said: &str| message(&json!([text(said), search("s1")]), "pause_turn");
-    let dots = format!("{}\n", ".".repeat(11));
+    let dots = vec!["."; 11].join("\n\n");
     for (rounds, said, args, exit, stdout, requests) in [
         ("10", ".", &["-w", "why?"][..], 3, dots.as_str(), 11),
-        ("2", ".", &["-w", "why?"], 3, "...\n", 3),
+        ("2", ".", &["-w", "why?"], 3, ".\n\n.\n\n.\n", 3),
         // Whoever runs or parses what is printed gets all of it or nothing.
         ("1", "```\nrm\n```\n", &["-wx", "why?"], 3, "", 2),
         ("1", "", &["-w", "why?"], 1, "", 2),
@@ -380,26 +380,49 @@ fn what_follows_a_pause_is_part_of_the_answer() {
 }
 
 #[test]
-fn code_and_headings_after_a_search_begin_on_a_line_of_their_own() {
-    for (then, separator) in [
-        ("```sh\necho one\n```\nDone.", "\n\n"),
-        ("# One\nDone.", "\n\n"),
-        ("###### Six\nDone.", "\n\n"),
-        ("##", "\n\n"),
-        ("####### Seven", ""),
-        ("#1 is it.", ""),
+fn texts_around_a_search_are_paragraphs() {
+    let script = "```sh\necho one\n```\nDone.";
+    for (said, separator, then) in [
+        ("I look.", "\n\n", "Found."),
+        ("I look.", "\n\n", script),
+        ("I look.", "\n\n", "# One\nDone."),
+        ("I look.", "", " Found."),
+        ("I look.\n", "", "Found."),
+        ("I look.\n", "", script),
+        ("I look. ", "", "Found."),
+        // A fence and a heading need a line of their own.
+        ("I look. ", "\n\n", script),
+        ("I look.", "\n\n", " ```\nls\n```"),
+        ("I look. ", "\n\n", "###### Six\nDone."),
+        ("I look. ", "\n\n", "##"),
+        ("I look. ", "", "####### Seven"),
+        ("I look. ", "", "#1 is it."),
+        ("", "", "Found."),
+        ("", "", script),
     ] {
-        for (said, separator) in [("I look.", separator), ("I look.\n", ""), ("", "")] {
-            let paused = message(&json!([text(said), search("s1")]), "pause_turn");
-            for replies in [
-                vec![message(&json!([text(said), search("s1"), found("s1"), text(then)]), "end_turn")],
-                vec![paused, message(&json!([found("s1"), text(then)]), "end_turn")],
-            ] {
-                let _case = case((said, then, replies.len()));
-                let (_server, sandbox) = replying(replies);
-                sandbox.q(&["-w", "how?"]).run().success().stdout(format!("{said}{separator}{then}\n"));
-            }
+        let paused = message(&json!([text(said), search("s1")]), "pause_turn");
+        let searched = message(&json!([text(said), search("s1"), found("s1")]), "pause_turn");
+        for replies in [
+            vec![message(&json!([text(said), search("s1"), found("s1"), text(then)]), "end_turn")],
+            vec![paused, message(&json!([found("s1"), text(then)]), "end_turn")],
+            vec![searched, message(&json!([text(then)]), "end_turn")],
+        ] {
+            let _case = case((said, then, replies.len()));
+            let (_server, sandbox) = replying(replies);
+            sandbox.q(&["-w", "how?"]).run().success().stdout(format!("{said}{separator}{then}\n"));
         }
+    }
+}
+
+#[test]
+fn a_pause_alone_ends_no_paragraph() {
+    for (said, then, answer) in
+        [("It is bl", "ue.", "It is blue.\n"), ("Run:", "```\nls\n```", "Run:\n\n```\nls\n```\n")]
+    {
+        let _case = case((said, then));
+        let (_server, sandbox) =
+            replying(vec![message(&json!([text(said)]), "pause_turn"), message(&json!([text(then)]), "end_turn")]);
+        sandbox.q(&["-w", "how?"]).run().success().stdout(answer);
     }
 }
 
