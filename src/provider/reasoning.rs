@@ -1,6 +1,6 @@
 //! Separates the answer from reasoning between tags, which some models put at the beginning of a reply (pure).
 
-/// The tags around the reasoning that some models put before the answer.
+/// The tags around the reasoning that some models put before the answer. Bedrock puts a pair around each piece of it.
 const TAGS: &[(&str, &str)] = &[
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -21,7 +21,7 @@ enum Stage {
     Start,
     /// Between the tags of reasoning; what may begin this closing tag is held back.
     Thinking(&'static str),
-    /// After the closing tag: white space is dropped.
+    /// After the closing tag: white space is dropped, and what may begin another opening tag is held back.
     Thought,
     /// In the answer.
     Answer,
@@ -52,17 +52,16 @@ impl Filter {
         match self.stage {
             Stage::Answer => answer.push_str(piece),
             Stage::Start => self.add_at_start(piece, answer),
-            Stage::Thinking(close) => {
-                self.held.push_str(piece);
-                self.look_for_the_end(close, answer);
+            Stage::Thinking(_) | Stage::Thought => {
+                let text = std::mem::take(&mut self.held) + piece;
+                self.read_thoughts(&text, answer);
             }
-            Stage::Thought => self.add_after(piece, answer),
         }
     }
 
     /// At the end, adds what was held back to `answer`. An answer may be shorter than a tag and begin like it.
     pub(super) fn end(&mut self, answer: &mut String) {
-        if self.stage == Stage::Start && self.held.len() > self.held_blanks {
+        if matches!(self.stage, Stage::Start | Stage::Thought) && self.held.len() > self.held_blanks {
             self.begin_answer(answer);
         }
     }
@@ -74,39 +73,46 @@ impl Filter {
         }
         self.held.push_str(piece);
         let begin = &self.held[self.held_blanks..];
-        let opened = TAGS.iter().find_map(|(open, close)| Some((begin.strip_prefix(open)?, *close)));
-        if let Some((thought, close)) = opened {
-            self.held = thought.to_owned();
-            self.stage = Stage::Thinking(close);
-            self.look_for_the_end(close, answer);
+        if let Some((thought, close)) = opened(begin) {
+            let thought = thought.to_owned();
+            self.leave_start(Stage::Thinking(close));
+            self.read_thoughts(&thought, answer);
         } else if let Some(rest) = after_close_alone(begin) {
             let rest = rest.to_owned();
-            self.held.clear();
-            self.stage = Stage::Thought;
-            self.add_after(&rest, answer);
-        } else if !TAGS.iter().map(|(open, _)| *open).chain([CLOSE_ALONE]).any(|tag| tag.starts_with(begin)) {
+            self.leave_start(Stage::Thought);
+            self.read_thoughts(&rest, answer);
+        } else if !may_open(begin) && !CLOSE_ALONE.starts_with(begin) {
             self.begin_answer(answer);
         }
     }
 
-    fn look_for_the_end(&mut self, close: &str, answer: &mut String) {
-        if let Some(at) = self.held.find(close) {
-            let rest = self.held.split_off(at + close.len());
-            self.held.clear();
-            self.stage = Stage::Thought;
-            self.add_after(&rest, answer);
-        } else {
-            let most = self.held.len().saturating_sub(close.len());
-            let keep = (0..=most).rev().find(|at| self.held.is_char_boundary(*at)).unwrap_or(0);
-            self.held.drain(..keep);
-        }
+    fn leave_start(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.held.clear();
+        self.held_blanks = 0;
     }
 
-    fn add_after(&mut self, piece: &str, answer: &mut String) {
-        let piece = piece.trim_start();
-        if !piece.is_empty() {
-            self.stage = Stage::Answer;
-            answer.push_str(piece);
+    /// Reads on within reasoning or after it.
+    fn read_thoughts(&mut self, mut text: &str, answer: &mut String) {
+        loop {
+            if let Stage::Thinking(close) = self.stage {
+                let Some(at) = text.find(close) else {
+                    let most = text.len().saturating_sub(close.len());
+                    let keep = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                    self.held.push_str(&text[keep..]);
+                    return;
+                };
+                self.stage = Stage::Thought;
+                text = &text[at + close.len()..];
+            }
+            text = text.trim_start();
+            let Some((thought, close)) = opened(text) else { break };
+            self.stage = Stage::Thinking(close);
+            text = thought;
+        }
+        self.held.push_str(text);
+        if !may_open(text) {
+            self.begin_answer(answer);
         }
     }
 
@@ -115,6 +121,16 @@ impl Filter {
         self.stage = Stage::Answer;
         answer.push_str(&std::mem::take(&mut self.held));
     }
+}
+
+/// What follows the opening tag that the text begins with, and the tag that closes it.
+fn opened(text: &str) -> Option<(&str, &'static str)> {
+    TAGS.iter().find_map(|(open, close)| Some((text.strip_prefix(open)?, *close)))
+}
+
+/// Whether the text is the beginning of an opening tag.
+fn may_open(text: &str) -> bool {
+    TAGS.iter().any(|(open, _)| open.starts_with(text))
 }
 
 /// What follows the end of reasoning that has no opening tag: the tag stands on a line of its own, or before a blank
@@ -158,6 +174,15 @@ mod tests {
             ("</think>\n42", "42"),
             ("<thinker> is no tag", "<thinker> is no tag"),
             ("see <think>this</think>", "see <think>this</think>"),
+            // A pair around each piece.
+            ("<reasoning>so</reasoning><reasoning> I</reasoning>\n<reasoning>say</reasoning>42", "42"),
+            ("<think>a</think>\n\n<think>b</think>\n42", "42"),
+            ("<think>a</think><thinking>b</thinking>42", "42"),
+            ("<think>a</think><think>never closed", ""),
+            ("<think>a</think>", ""),
+            ("<think>a</think> <thin", "<thin"),
+            ("<think>a</think>42 <think>b</think>", "42 <think>b</think>"),
+            ("<think>a</think>so\n</think>\n42", "so\n</think>\n42"),
             ("<think>ä</thinkö</think>ü", "ü"),
             ("", ""),
             (" \n ", ""),
@@ -191,9 +216,10 @@ mod tests {
     proptest! {
         #[test]
         fn where_an_answer_is_split_does_not_matter(
-            thought in "[a-z<>/ ]{0,12}", answer in "[a-z<>/ ]{0,12}", at in 0usize..48,
+            thought in "[a-z<>/ ]{0,12}", again in "(<think>[a-z<>/ ]{0,6}</think>|<thin|</think>|)",
+            answer in "[a-z<>/ ]{0,12}", at in 0usize..68,
         ) {
-            let whole = format!("<think>{thought}</think>{answer}");
+            let whole = format!("<think>{thought}</think>{again}{answer}");
             let at = at.min(whole.len());
             prop_assert_eq!(text_of(&[&whole[..at], &whole[at..]]), text_of(&[&whole]));
         }
