@@ -1,6 +1,10 @@
 //! Parses an event stream by the WHATWG rules (HTML, 9.2.6): bytes go in, split anywhere; the data of events comes out.
 
+use std::borrow::Cow;
+
 use memchr::memchr2;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// The most bytes that a line, or the data of one event, may have.
 pub(crate) const MAX_EVENT: usize = 16_000_000;
@@ -23,6 +27,8 @@ pub(crate) struct Parser {
     /// The lines of data of the event that has not been dispatched, joined by LF.
     data: Vec<u8>,
     has_data: bool,
+    /// The event is named `error`.
+    is_error: bool,
     /// Lines that are not fields, beginning with one that looks like JSON: some servers report errors like this.
     stray: String,
     /// The last byte was CR, so an LF now belongs to it.
@@ -31,8 +37,8 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes and calls `event` with the data of each event that they complete. Bytes that are not UTF-8
-    /// become U+FFFD, as the rules demand.
+    /// Takes the next bytes and calls `event` with the data of each event that they complete. The data of one that is named
+    /// `error` comes as the error in an object. Bytes that are not UTF-8 become U+FFFD, as the rules demand.
     ///
     /// # Errors
     /// A line or an event that is too long, or what `event` returns.
@@ -113,16 +119,24 @@ impl Parser {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
+            let is_error = std::mem::take(&mut self.is_error);
             if std::mem::take(&mut self.has_data) {
                 // Most data is valid, and for valid data the plain check is much faster than a lossy one.
-                match std::str::from_utf8(&self.data) {
-                    Ok("") => {}
-                    Ok(data) => event(data)?,
-                    Err(_) => event(&String::from_utf8_lossy(&self.data))?,
+                let data = match std::str::from_utf8(&self.data) {
+                    Ok(data) => Cow::Borrowed(data),
+                    Err(_) => String::from_utf8_lossy(&self.data),
+                };
+                if is_error && !data.is_empty() {
+                    event(&as_error(&data))?;
+                } else if !data.is_empty() {
+                    event(&data)?;
                 }
                 self.data.clear();
             }
             return Ok(());
+        }
+        if let Some(name) = line.strip_prefix(b"event:") {
+            self.is_error = name.trim_ascii() == b"error";
         }
         let value = match line.strip_prefix(b"data") {
             Some(value @ []) => value,
@@ -134,7 +148,7 @@ impl Parser {
             _ => {
                 // llama.cpp before October 2025 has errors in a field of their own.
                 if let Some(error) = line.strip_prefix(b"error:").filter(|error| error.trim_ascii().starts_with(b"{")) {
-                    return event(&format!("{{\"error\":{}}}", String::from_utf8_lossy(error)));
+                    return event(&as_error(&String::from_utf8_lossy(error)));
                 }
                 self.keep_stray(line);
                 return Ok(());
@@ -150,6 +164,13 @@ impl Parser {
         self.data.extend_from_slice(value);
         Ok(())
     }
+}
+
+/// An object whose error is this: JSON, or words.
+fn as_error(data: &str) -> String {
+    let is_json = serde_json::from_str::<IgnoredAny>(data).is_ok();
+    let words = Value::from(data).to_string();
+    format!("{{\"error\":{}}}", if is_json { data } else { &words })
 }
 
 #[cfg(test)]
@@ -190,6 +211,11 @@ mod tests {
             ("\n\n\n", &[]),
             ("data: a\n\nerror: {\"code\":500}\n\ndata: b\n\n", &["a", "{\"error\": {\"code\":500}}", "b"]),
             ("error: something\nerrors: {}\n\n", &[]),
+            ("event: error\ndata: {\"code\":500}\n\ndata: b\n\n", &["{\"error\":{\"code\":500}}", "b"]),
+            ("data: too\ndata: \"busy\"\nevent:error\n\n", &["{\"error\":\"too\\n\\\"busy\\\"\"}"]),
+            ("event: error\n\ndata: a\n\n", &["a"]),
+            ("event: error\nevent: x\ndata: a\n\n", &["a"]),
+            ("event: errors\ndata: a\n\n", &["a"]),
         ] {
             assert_eq!(events(&[stream.as_bytes()]), expected, "{stream:?}");
         }

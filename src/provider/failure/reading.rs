@@ -113,13 +113,18 @@ pub(crate) fn is_something(value: &Value) -> bool {
 pub(crate) fn from_value(value: &Value) -> Option<ServerError> {
     match value {
         Value::Array(values) => values.first().and_then(from_value),
-        Value::String(message) => {
-            Some(ServerError::new(on_one_line(message))).filter(|error| !error.message.is_empty())
-        }
+        Value::String(message) => Some(from_words(message)).filter(|error| !error.message.is_empty()),
         Value::Number(code) => Some(ServerError::new(code.to_string())),
         Value::Object(fields) => from_fields(fields),
         Value::Null | Value::Bool(_) => None,
     }
+}
+
+/// Reads a message, which may be the JSON of another server's error.
+fn from_words(words: &str) -> ServerError {
+    let json = Some(words).filter(|words| words.trim_start().starts_with(['{', '[']));
+    let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    value.as_ref().and_then(from_value).unwrap_or_else(|| ServerError::new(on_one_line(words)))
 }
 
 fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
@@ -132,15 +137,17 @@ fn from_fields(fields: &Map<String, Value>) -> Option<ServerError> {
     let inner = ["error", "errors", "fault", "base_resp"].into_iter().find_map(|name| fields.get(name));
     let inner = inner.filter(|inner| is_something(inner) && !says_nothing(inner));
     let error = match inner {
-        Some(Value::String(name)) => {
-            ServerError::new(on_one_line(beside.unwrap_or(name))).with_code(&format!("{codes} {name}"))
-        }
+        Some(Value::String(name)) => from_words(beside.unwrap_or(name)).with_code(&format!("{codes} {name}")),
         Some(inner) => from_value(inner)?,
         None => {
             let found = MESSAGES.split(' ').find_map(|name| fields.get(name).and_then(message_of));
             let (message, field) = found.or_else(|| (!codes.is_empty()).then(|| (codes.clone(), String::new())))?;
-            let message = on_one_line(&with_upstream(message, fields));
-            ServerError { field, ..ServerError::new(message) }.with_code(&codes)
+            let mut error = from_words(&message);
+            if let Some(upstream) = upstream(fields) {
+                error.message = format!("{}: {upstream}", error.message);
+            }
+            error.field = Some(error.field).filter(|inner| !inner.is_empty()).unwrap_or(field);
+            error.with_code(&codes)
         }
     };
     let number = |name: &str| fields.get(name).and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
@@ -161,12 +168,10 @@ fn refused_field(fields: &Map<String, Value>) -> Option<String> {
     field.or_else(|| fields.get("loc").map(names))
 }
 
-/// Gateways put the error of the provider into `metadata.raw`.
-fn with_upstream(message: String, fields: &Map<String, Value>) -> String {
-    match fields.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str) {
-        Some(raw) => format!("{message}: {raw}"),
-        None => message,
-    }
+/// The message of the provider's error, which gateways put into `metadata.raw`.
+fn upstream(fields: &Map<String, Value>) -> Option<String> {
+    let raw = fields.get("metadata")?.get("raw")?.as_str()?;
+    Some(from_words(raw).message)
 }
 
 /// Google's `RetryInfo` among the details of an error: `"retryDelay": "34s"`, perhaps with a fraction.
@@ -251,6 +256,16 @@ mod tests {
                 r#"{"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}"#,
                 "Provider returned error: busy",
             ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"busy\"}}"}}}"#,
+                "Provider returned error: busy",
+            ),
+            (r#"{"error":{"message":"{\"error\":{\"message\":\"no\\nmoney\"}}"}}"#, "no money"),
+            (r#"{"error":{"message":" [{\"message\":\"bad\"}]\n","type":"x"}}"#, "bad"),
+            (r#"{"error":"{\"detail\":\"bad\"}"}"#, "bad"),
+            (r#"{"error":"x","message":"{\"detail\":\"bad\"}"}"#, "bad"),
+            (r#"{"message":"{\"a\":\n1}"}"#, "{\"a\": 1}"),
+            (r#"{"message":"[1] is wrong"}"#, "[1] is wrong"),
             ("upstream\nfailed", "upstream"),
             ("<html><head><TITLE>\n Sign in </TITLE>", "Sign in"),
             (r#"{"error":{"type":"server_error"}}"#, "server_error"),
@@ -261,6 +276,20 @@ mod tests {
         for body in ["", "<html>502</html>", "{}", "[]", "null"] {
             assert_eq!(read(body), None, "{body}");
         }
+    }
+
+    #[test]
+    fn the_json_of_another_server_says_what_an_error_is_about() {
+        let inner = r#"{"error":{"message":"no","code":429,"type":"rate_limit","param":"p"}}"#;
+        let body = serde_json::json!({"error": {"message": inner, "code": "upstream"}});
+        let expected = ServerError {
+            message: "no".to_owned(),
+            code: "rate_limit upstream".to_owned(),
+            field: "p".to_owned(),
+            status: Some(429),
+            retry_after: None,
+        };
+        assert_eq!(read(&body.to_string()), Some(expected));
     }
 
     #[test]
