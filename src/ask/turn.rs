@@ -15,7 +15,7 @@ use crate::one_line::on_one_line;
 use crate::output::{Notes, source_lines};
 use crate::provider::failure::Meaning;
 use crate::provider::finish::Finish;
-use crate::provider::reply::{Reply, Tail};
+use crate::provider::reply::{FailedSearch, Reply, Tail};
 use crate::provider::request::{AnswerForm, Prompt, Request};
 use crate::secret::{self, Secret};
 use crate::server::call::{Call, CallEnd, CallError};
@@ -362,12 +362,14 @@ impl Turn {
 }
 
 /// Reports what the provider's searches have found, and those that failed.
-fn report_search(facts: &Facts, failed: &[Option<String>], secrets: &[Secret], notes: &Notes) {
-    let failed = failed.iter().map(|reason| match reason {
-        Some(reason) => format!("a search of the web failed: {}\n", on_one_line(reason)),
-        None => "a search of the web failed\n".to_owned(),
-    });
-    let lines = failed.collect::<String>() + &source_lines(facts.sources.as_deref().unwrap_or_default());
+fn report_search(facts: &Facts, failed: &[FailedSearch], secrets: &[Secret], notes: &Notes) {
+    let mut lines = String::new();
+    for FailedSearch { is_fetch, reason } in failed {
+        let what = if *is_fetch { "a page of the web could not be fetched" } else { "a search of the web failed" };
+        let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", on_one_line(reason)));
+        lines.push_str(&format!("{what}{reason}\n"));
+    }
+    lines.push_str(&source_lines(facts.sources.as_deref().unwrap_or_default()));
     notes.note(&secret::redact(&lines, secrets));
 }
 

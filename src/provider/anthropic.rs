@@ -250,10 +250,10 @@ fn add_block(index: Option<u64>, block: Map<String, Value>, reply: &mut Reply) -
     if kind == "server_tool_use" && of_web("name") {
         reply.search();
     }
-    // The result of a search is a list of pages, or an object that says why there is none.
+    // The result of a search is a list of pages, that of a fetch a page; or an object says why there is none.
     if let Some(code) = block.get("content").and_then(|result| result["error_code"].as_str()).filter(|_| of_web("type"))
     {
-        reply.fail_search(Some(code));
+        reply.fail_search(kind == "web_fetch_tool_result", Some(code));
     }
     reply.add_sources(block.get("citations").unwrap_or(&Value::Null), "/url", "/title");
     keep_block(index, block, reply);

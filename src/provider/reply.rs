@@ -30,6 +30,15 @@ pub(crate) struct Piece {
     pub(crate) sign: Option<&'static str>,
 }
 
+/// A search of the provider's that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct FailedSearch {
+    /// It was to get a page whose address the model knew.
+    pub(crate) is_fetch: bool,
+    /// Why, if the provider says so.
+    pub(crate) reason: Option<String>,
+}
+
 /// Whether the text that comes next continues the text before it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
@@ -93,8 +102,7 @@ pub(crate) struct Reply {
     sign: Option<&'static str>,
     /// Sources that have not been taken yet.
     sources: Vec<Source>,
-    /// The searches that failed, each with the provider's reason if it gave one.
-    failed_searches: Vec<Option<String>>,
+    failed_searches: Vec<FailedSearch>,
     /// A high surrogate whose low one has not come, as JSON writes it.
     surrogate: String,
     /// Texts that came complete: the answer, if it comes in no other way.
@@ -252,12 +260,12 @@ impl Reply {
         self.tail.gap = self.tail.gap.max(Gap::Search);
     }
 
-    /// A search has failed, for this reason if the provider gives one.
-    pub(super) fn fail_search(&mut self, reason: Option<&str>) {
-        self.failed_searches.push(reason.map(str::to_owned));
+    /// What the provider did in the web has failed.
+    pub(super) fn fail_search(&mut self, is_fetch: bool, reason: Option<&str>) {
+        self.failed_searches.push(FailedSearch { is_fetch, reason: reason.map(str::to_owned) });
     }
 
-    pub(crate) fn failed_searches(&self) -> &[Option<String>] {
+    pub(crate) fn failed_searches(&self) -> &[FailedSearch] {
         &self.failed_searches
     }
 

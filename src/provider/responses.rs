@@ -266,7 +266,7 @@ fn read_search(item: &Value, reply: &mut Reply) {
 /// the calls. Reasoning that is not encrypted is not kept, because the API would look for it in its store.
 fn take_item(item: Value, reply: &mut Reply) {
     if item["type"] == WEB_SEARCH_CALL && item["status"] == "failed" {
-        reply.fail_search(None);
+        reply.fail_search(false, None);
     }
     if item["type"] != "reasoning" || item["encrypted_content"].is_string() {
         reply.keep(item);
