@@ -134,15 +134,19 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Only pages of the web are sources. A title of digits is the number that the source has in the answer.
+    /// Only pages of the web are sources. Google's may have blanks in their paths and queries. A title of digits is the
+    /// number that the source has in the answer.
     pub(crate) fn new(url: &str, title: &str) -> Option<Source> {
-        let (scheme, host) = url.split_once("://")?;
+        let url = url.trim_matches(' ');
+        let (scheme, rest) = url.split_once("://")?;
+        let host = rest.split(['/', '?', '#']).next()?;
         let is_page = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
             && !host.is_empty()
-            && !host.starts_with(['/', '?', '#', ':'])
-            && !url.contains(|character: char| character.is_whitespace() || character.is_control());
+            && !host.starts_with(':')
+            && !host.contains(' ')
+            && !url.contains(|other: char| other != ' ' && (other.is_whitespace() || other.is_control()));
         let is_title = !title.trim().chars().all(|character| character.is_ascii_digit());
-        is_page.then(|| Source { url: url.to_owned(), title: is_title.then(|| title.to_owned()) })
+        is_page.then(|| Source { url: url.replace(' ', "%20"), title: is_title.then(|| title.to_owned()) })
     }
 
     /// Adds it to those before, unless its page is there already, perhaps without a title.

@@ -87,10 +87,19 @@ impl Call<'_> {
         loop {
             *reply = Reply::new(request.asks.tools).continuing(tail);
             let mut text_has_come = false;
-            let ended = self.stream_once(request, reply, &mut |piece| {
+            // Those of a try that fails before its first word belong to no answer.
+            let mut sources = Vec::new();
+            let ended = self.stream_once(request, reply, &mut |mut piece| {
                 text_has_come |= !piece.text.is_empty();
+                sources.append(&mut piece.sources);
+                if text_has_come {
+                    piece.sources = std::mem::take(&mut sources);
+                }
                 take(piece)
             });
+            if ended.is_ok() && !sources.is_empty() {
+                take(Piece { sources, ..Piece::default() }).map_err(CallEnd::Output)?;
+            }
             // The finish reason is the server's own text, and is shown.
             reply.redact(&self.secrets);
             match ended {

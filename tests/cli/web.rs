@@ -328,7 +328,7 @@ fn a_follow_up_searches_with_the_provider_that_its_conversation_keeps() {
 #[test]
 fn an_answer_is_continued_as_often_as_the_setting_says() {
     let paused = |said: &str| message(&json!([text(said), search("s1")]), "pause_turn");
-    let dots = vec!["."; 11].join("\n\n");
+    let dots = ["."; 11].join("\n\n");
     for (rounds, said, args, exit, stdout, requests) in [
         ("10", ".", &["-w", "why?"][..], 3, dots.as_str(), 11),
         ("2", ".", &["-w", "why?"], 3, ".\n\n.\n\n.\n", 3),
@@ -576,6 +576,21 @@ fn sources_of_an_answer_that_breaks_off_are_kept() {
     running.close_stdout();
     gate.open();
     running.wait().exit(0).stderr_is_empty();
+}
+
+#[test]
+fn sources_of_a_reply_without_text_are_kept() {
+    let annotations = json!([{"type": "url_citation", "url_citation": {"url": "https://a.example/"}}]);
+    let function = json!({"name": "db__echo", "arguments": "{\"text\":\"hi\"}"});
+    let calls = json!([{"index": 0, "id": "aaaaaaaa1", "type": "function", "function": function}]);
+    let delta = json!({"content": "", "annotations": annotations, "tool_calls": calls});
+    let server = Server::start(move |request, number| match number {
+        0 => Reply::sse([openai_event(delta.clone(), Some("tool_calls"))]),
+        _ => openai_reply(request, "ok"),
+    });
+    let sandbox = Sandbox::new().server_env(&server);
+    sandbox.config(&section(&sandbox, "db", "", "only = [\"echo\"]"));
+    sandbox.q(&["-t", "db", "why?"]).run().exit(0).stdout("ok\n").stderr_contains("q: [1] https://a.example/\n");
 }
 
 #[test]
