@@ -168,8 +168,7 @@ pub(crate) fn last(context: &Context, extract: bool, json: bool) -> Result<(), E
     }
     let mut text = Cow::Borrowed(&*answer.text);
     if extract {
-        let code = code::extract(&text);
-        text = code.ok_or_else(|| Error::new(Kind::NoCode, "there is no code block in the answer"))?.into();
+        text = code::extract(&text).map_err(|reason| Error::new(Kind::NoCode, reason))?.into();
     }
     if !json {
         return print_texts(&[(&text, if extract { Look::default() } else { look(context) })]);

@@ -270,8 +270,8 @@ impl Delivery {
     /// `NoCode`: the answer has no code. `Misshapen`: it does not have the requested shape.
     fn excerpt<'b>(&self, answer: &'b str, reply: &Reply, committed: &Committed) -> Result<Cow<'b, str>, Error> {
         match &self.output.excerpt {
-            Excerpt::Code => code::extract(answer).map(Cow::Owned).ok_or_else(|| {
-                let error = Error::new(Kind::NoCode, "there is no code block in the answer");
+            Excerpt::Code => code::extract(answer).map(Cow::Owned).map_err(|reason| {
+                let error = Error::new(Kind::NoCode, reason);
                 let is_complete = incomplete(reply).is_none();
                 let what = if is_complete { "the complete answer" } else { "the incomplete answer" };
                 self.advise_last(error, what, committed)

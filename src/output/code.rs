@@ -1,7 +1,7 @@
 //! The code in an answer: the contents of its fenced blocks, by the rules of CommonMark 0.31 (chapters 4 and 5) except
 //! those for HTML, because models put fences directly into elements such as `<details>`.
 
-use super::wrap::{opening_fence, run_of};
+use super::wrap::{MIN_FENCE, opening_fence, run_of};
 
 /// A line indented further than this is indented code or text of a paragraph, and begins no other block.
 const MAX_INDENT: usize = 3;
@@ -12,14 +12,17 @@ const TAB: usize = 4;
 /// How deeply lists and block quotes may be nested. Each line is compared with all of them.
 const MAX_DEPTH: usize = 100;
 
-/// The contents of all fenced code blocks, one after the other, including those in lists and block quotes; `None` if
-/// there is no block. A last block that is not closed extends to the end.
-pub(crate) fn extract(answer: &str) -> Option<String> {
-    let mut document = Document::default();
-    for line in answer.split_inclusive('\n') {
-        document.read(&mut Line { text: line, ..Line::default() });
+/// The contents of all fenced code blocks, one after the other, including those in lists and block quotes. A last block
+/// that is not closed extends to the end.
+///
+/// # Errors
+/// Why there is no code: all blocks are empty, or it is not certain which lines are code.
+pub(crate) fn extract(answer: &str) -> Result<String, &'static str> {
+    let document = Document::of(answer);
+    if document.is_uncertain {
+        return Err("it is not certain which lines of the answer are code: a line of text ends in backticks");
     }
-    document.code
+    document.code.filter(|code| !code.trim().is_empty()).ok_or("there is no code block in the answer")
 }
 
 /// A block that contains other blocks.
@@ -57,9 +60,21 @@ struct Document {
     containers: Vec<Container>,
     leaf: Leaf,
     code: Option<String>,
+    /// A line of text has ended in backticks, which may have been meant to open or close a block.
+    text_ends_in_backticks: bool,
+    /// A later line has backticks only, so it may end that block and begin none.
+    is_uncertain: bool,
 }
 
 impl Document {
+    fn of(answer: &str) -> Document {
+        let mut document = Document::default();
+        for line in answer.split_inclusive('\n') {
+            document.read(&mut Line { text: line, ..Line::default() });
+        }
+        document
+    }
+
     fn read(&mut self, line: &mut Line) {
         let matched = self.match_containers(line);
         let all_matched = matched == self.containers.len();
@@ -93,6 +108,7 @@ impl Document {
             }
             self.leaf = Leaf::None;
         }
+        self.text_ends_in_backticks |= ends_in_backticks(line.text());
         let continues_lazily = in_paragraph && !all_matched && self.containers.len() == matched;
         if continues_lazily {
             self.containers = open;
@@ -143,11 +159,13 @@ impl Document {
     fn begin_leaf(&mut self, line: &Line) -> Option<Leaf> {
         let text = line.text();
         if let Some((character, length)) = opening_fence(text) {
+            self.is_uncertain |= self.text_ends_in_backticks && character == '`';
             self.code.get_or_insert_default();
             return Some(Leaf::Fence(Fence { indent: line.indent(), character, length }));
         }
         let one_line =
             is_heading(text) || is_thematic_break(text) || (self.leaf == Leaf::Paragraph && is_underline(text));
+        self.text_ends_in_backticks |= one_line && ends_in_backticks(text);
         one_line.then_some(Leaf::None)
     }
 }
@@ -258,6 +276,16 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Whether the line has text before backticks that nothing follows, except perhaps the name of a language.
+fn ends_in_backticks(text: &str) -> bool {
+    let Some((before, after)) = text.trim_end().rsplit_once("```") else { return false };
+    let has_text = !before.trim_end_matches('`').is_empty();
+    let is_language = after.starts_with(char::is_alphabetic) && !after.contains(char::is_whitespace);
+    // Those that end code within the line have a partner before them.
+    let runs = text.split(|character| character != '`').filter(|run| run.len() >= MIN_FENCE).count();
+    has_text && (after.is_empty() || is_language) && runs % 2 == 1
+}
+
 fn is_heading(text: &str) -> bool {
     let level = run_of(text, '#');
     (1..=6).contains(&level) && matches!(text.as_bytes().get(level), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
@@ -316,7 +344,7 @@ mod tests {
             ),
         ) {
             let text: String = lines.iter().map(|(begin, end)| format!("{begin}{end}\n")).collect();
-            prop_assert_eq!(extract(&text), extracted_by_another(&text), "{}", text);
+            prop_assert_eq!(Document::of(&text).code, extracted_by_another(&text), "{}", text);
         }
     }
 
@@ -371,7 +399,34 @@ mod tests {
             ("", None),
             ("plain\n", None),
         ] {
-            assert_eq!(extract(answer).as_deref(), code, "{answer:?}");
+            assert_eq!(Document::of(answer).code.as_deref(), code, "{answer:?}");
+            let expected = code.filter(|code| !code.trim().is_empty());
+            assert_eq!(extract(answer).ok().as_deref(), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn lines_that_may_or_may_not_be_code_are_not_extracted() {
+        for (answer, is_uncertain) in [
+            ("foo.```\n", false),
+            ("foo.```\nls\n```\n", true),
+            ("Run this: ```bash\nls\n```\nThen reboot.\n", true),
+            ("1. Run ```sh\n   ls\n   ```\n", true),
+            ("> foo.````\n> ls\n> ````\n", true),
+            ("# Run ```sh\nls\n```\n", true),
+            ("a\n    b ```\n\n```\nls\n```\n", true),
+            ("foo ```a``` and ```\nls\n```\n", true),
+            ("```\nls\n```\nfoo.```\n", false),
+            ("foo.```\n\n~~~\nls\n~~~\n", false),
+            ("```\nfoo.```\n```\n", false),
+            ("- ```sh\n  ls\n  ```\n", false),
+            ("Use ```ls```\n\n```\nls\n```\n", false),
+            ("Blocks begin with ``` here.\n\n```\nls\n```\n", false),
+            ("It is `` ``` ``\n\n```\nls\n```\n", false),
+            ("Write \"```\".\n\n```\nls\n```\n", false),
+        ] {
+            assert_eq!(Document::of(answer).is_uncertain, is_uncertain, "{answer:?}");
+            assert!(!is_uncertain || extract(answer).is_err(), "{answer:?}");
         }
     }
 }

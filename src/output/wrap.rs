@@ -22,7 +22,7 @@ const CODE_INDENT: usize = 4;
 const MAX_FURTHER_INDENT: usize = 3;
 
 /// The shortest fence.
-const MIN_FENCE: usize = 3;
+pub(super) const MIN_FENCE: usize = 3;
 
 /// The most digits in the number of a list item.
 const MAX_DIGITS: usize = 9;

@@ -36,16 +36,27 @@ fn the_contents_of_fences_come_out_and_nothing_else() {
 
 #[test]
 fn an_answer_without_code_prints_nothing_and_is_saved() {
-    let answer = "Use `ls`, or ``` so ```.\n    ```\n    x\n";
-    let server = Server::openai(answer);
-    let sandbox = Sandbox::new().server_env(&server);
-    let message = "q: there is no code block in the answer\n";
-    let asked = sandbox.q(&["-x", "how?"]).run();
-    asked.exit(1).stdout_is_empty().stderr_contains(message);
-    sandbox.expect_answer(answer, false);
-    let again = sandbox.q(&["--last", "-x"]).run();
-    again.exit(1).stdout_is_empty().stderr_contains(message);
-    server.expect_requests(1);
+    let none = "q: there is no code block in the answer\n";
+    let uncertain = "q: it is not certain which lines of the answer are code: a line of text ends in backticks\n";
+    for (answer, message) in [
+        ("Use `ls`, or ``` so ```.\n    ```\n    x\n", none),
+        // A block without content is none.
+        ("```\n```\n", none),
+        ("```sh\n\n \n```\n", none),
+        ("foo.```\nls\n```\n", uncertain),
+        // The second line of backticks would begin a block, and its text would run.
+        ("Run this: ```sh\nls\n```\nThen reboot\n", uncertain),
+    ] {
+        let _case = case(answer);
+        let server = Server::openai(answer);
+        let sandbox = Sandbox::new().server_env(&server);
+        let asked = sandbox.q(&["-x", "how?"]).run();
+        asked.exit(1).stdout_is_empty().stderr_contains(message);
+        sandbox.expect_answer(answer, false);
+        let again = sandbox.q(&["--last", "-x"]).run();
+        again.exit(1).stdout_is_empty().stderr_contains(message);
+        server.expect_requests(1);
+    }
 }
 
 #[test]
@@ -65,12 +76,6 @@ fn only_the_built_in_system_prompt_asks_for_a_code_block() {
         let system = server.last_request().json()["messages"][0]["content"].to_string();
         assert_eq!(system.contains("into one fenced code block"), asks, "{system}");
     }
-}
-
-#[test]
-fn an_empty_block_is_a_block() {
-    let server = Server::openai("```\n```\n");
-    Sandbox::new().server_env(&server).q(&["-x", "how?"]).run().success().stdout_is_empty();
 }
 
 #[test]
